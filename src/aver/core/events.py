@@ -1,0 +1,120 @@
+"""Everything that happens, as facts. The store keeps them in order and derives its tables from them.
+
+Replaying the events of a store gives its tables again; nothing is in a table that is not in
+an event. `at` is unix time in seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aver.core.evidence import Verdict
+from aver.core.model import FlowSpec, Request, Submission
+from aver.core.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class RunSubmitted:
+    """A run with its jobs. Jobs are numbered from `first_job` in the order of expansion."""
+
+    at: float
+    run: int
+    first_job: int
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True)
+class JobsGenerated:
+    """A job's verified completion added jobs to its run."""
+
+    at: float
+    run: int
+    job: int
+    first_job: int
+    flow: FlowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlanned:
+    """The intent: this key is about to be handed to the engine."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    key: str
+    engine: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    started_at: float
+    elapsed_s: float | None = None
+    user_s: float | None = None
+    sys_s: float | None = None
+    peak_bytes: int | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A source said something about an attempt, and what that made of the attempt and of its job."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    source: str
+    said: str  # verbatim
+    state: State  # the attempt's
+    reason: str
+    verdict: Verdict | None = None
+    usage: Usage | None = None
+    job_state: State | None = None  # None: the same as the attempt's
+    job_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobMoved:
+    """A job's move that no attempt's evidence made: skipped, cancelled while pending, held, a new pending reason."""
+
+    at: float
+    run: int
+    job: int
+    state: State
+    reason: str
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAsked:
+    """Somebody asked for something: who, when, what. Evidence for what follows. job None: the whole run."""
+
+    at: float
+    run: int
+    job: int | None
+    by: str
+    what: str  # cancel, signal, hold, release, accept, retry, reinit, update
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunMoved:
+    """The run's own state, derived from its jobs by the fold."""
+
+    at: float
+    run: int
+    state: State
+    round: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunPruned:
+    at: float
+    run: int
+
+
+Event = (
+    RunSubmitted | JobsGenerated | AttemptPlanned | Observed | JobMoved | PersonAsked | RunMoved | RunPruned
+)

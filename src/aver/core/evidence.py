@@ -1,0 +1,169 @@
+"""What each source said, and the verdict's shape.
+
+Evidence is what one source said and when, parsed but not interpreted; the verbatim text is
+kept beside it in the store. A verdict is what the judge concludes from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aver.core.exit import ExitStatus
+from aver.core.states import State
+
+
+class ActKind(StrEnum):
+    """What a witness did to its job, in the order in which it did it."""
+
+    WARN = "warn"
+    TIME = "time"
+    CANCEL = "cancel"
+    MEMORY = "memory"
+    SIGNAL = "signal"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    kind: ActKind
+    at_s: float  # seconds after the start
+    signal: int = 0
+
+
+class MemoryWatch(StrEnum):
+    """How the memory limit was watched."""
+
+    CGROUP1 = "cgroup1"
+    CGROUP2 = "cgroup2"
+    SAMPLED = "sampled"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailure:
+    """The command never ran: which operation failed, on what, and errno."""
+
+    operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit
+    errno: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessStart:
+    key: str
+    pid: int
+    witness_pid: int
+    at: float
+    watch: MemoryWatch = MemoryWatch.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessRecord:
+    """The end, as the process's own parent saw it."""
+
+    key: str
+    pid: int
+    exit: ExitStatus | None  # None only with a launch failure
+    started_at: float
+    elapsed_s: float
+    suspended_s: float = 0.0
+    user_s: float = 0.0
+    sys_s: float = 0.0
+    peak_bytes: int | None = None  # anonymous and shared memory of all processes together
+    maxrss_bytes: int | None = None  # of the largest process, as the kernel counts
+    watch: MemoryWatch = MemoryWatch.NONE
+    limit_bytes: int | None = None
+    oom_kills: int = 0
+    host_oom_kills: int = 0  # on the whole machine meanwhile: a hint, not a cause
+    acts: tuple[Act, ...] = ()
+    got: tuple[int, ...] = ()  # signals sent to the witness itself
+    left_over: int = 0  # processes that the job left behind, killed
+    launch: LaunchFailure | None = None
+    boot: str = ""
+
+    @property
+    def warned(self) -> Act | None:
+        return next((act for act in self.acts if act.kind is ActKind.WARN), None)
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessVanished:
+    """The witness is gone and left no record."""
+
+    at: float
+    witness_pid: int | None = None
+    swept: int = 0  # processes of the job that were ended afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRestarted:
+    at: float
+    boot_then: str
+    boot_now: str
+    was_seen_running: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The engine refused the attempt; it never started."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledBefore:
+    """Cancelled before it started; it never ran."""
+
+    at: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    """Its deadline passed before it started; it never ran."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A person says how it ended."""
+
+    at: float
+    by: str
+    exit: ExitStatus = ExitStatus()
+
+
+Evidence = (
+    WitnessStart
+    | WitnessRecord
+    | WitnessVanished
+    | MachineRestarted
+    | Refused
+    | CancelledBefore
+    | DeadlinePassed
+    | Accepted
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the job's flow says about judging it."""
+
+    checkpoint_codes: tuple[int, ...] = ()
+    oom_warns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How it ended, and who says so. Only the judge makes one for an attempt."""
+
+    state: State
+    exit: ExitStatus | None
+    reason: str
+    verified: bool
+    source: str  # who attests: witness, machine, person, coordinator, accounting
+    warnings: tuple[str, ...] = ()
+    detail: str = ""

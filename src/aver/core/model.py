@@ -1,0 +1,203 @@
+"""What a user asks for: flows, jobs and what each may use.
+
+Frozen data, checked by `spec` before it gets here. A matrix is one JobSpec with many
+members; members are made by `core.expand`, never stored in a flow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from aver.core.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one attempt may use. None is no limit."""
+
+    cpus: int = 1
+    gpus: int = 0
+    mem_bytes: int | None = None
+    time_s: int | None = None
+
+
+class Scope(StrEnum):
+    """Whom a warning signal is for."""
+
+    PROGRAM = "program"  # every process of the job; the shell that started them only if it traps the signal
+    SCRIPT = "script"  # the batch script alone (`B:` in Slurm)
+    STEPS = "steps"  # the steps, not the script (Slurm without `B:`)
+
+
+@dataclass(frozen=True, slots=True)
+class WarningSignal:
+    signal: int
+    lead_s: int
+    scope: Scope = Scope.PROGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class Argv:
+    """A command as it is, with no shell."""
+
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A batch script, kept as it was when it was submitted, and its arguments."""
+
+    text: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The text of `run:`, given to a shell; `{name}` of a matrix is replaced, quoted."""
+
+    text: str
+    shell: tuple[str, ...] = ("bash", "-eo", "pipefail")
+
+
+Command = Argv | Script | Shell
+
+
+class Outcome(StrEnum):
+    """How a need must end for its dependent to run."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One edge: a job of the same flow by its name, its address or a glob, and how it must end.
+
+    `states`, when not empty, is the exact list of accepted states and replaces `outcome`.
+    """
+
+    job: str
+    outcome: Outcome = Outcome.SUCCESS
+    states: tuple[State, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """All of `all_of`, and one of each group of `any_of`."""
+
+    all_of: tuple[Need, ...] = ()
+    any_of: tuple[tuple[Need, ...], ...] = ()
+
+
+class Condition(StrEnum):
+    """`if:` of a job."""
+
+    NEEDS = "needs"  # its needs ended as their edges say
+    ALWAYS = "always"  # a finisher: its needs are settled, however they ended
+    FAILURE = "failure"  # one of its needs (or of theirs) failed
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRule:
+    """`retry:` - max further attempts, and on what."""
+
+    max: int
+    states: tuple[State, ...] = ()
+    codes: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+    grow_mem: float = 1.0
+    grow_time: float = 1.0
+    mem_ceiling_bytes: int | None = None
+    time_ceiling_s: int | None = None
+    backoff_s: float = 0.0
+    backoff_factor: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRule:
+    """After its warning, ending with one of `codes` means "to be continued", up to `rounds` times."""
+
+    codes: tuple[int, ...] = (0,)
+    rounds: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Named axes. `zip` pairs them; otherwise their product. Values are kept as text."""
+
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    zip: bool = False
+    include: tuple[tuple[tuple[str, str], ...], ...] = ()
+    exclude: tuple[tuple[tuple[str, str], ...], ...] = ()
+    max_parallel: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Patterns of the job's files. None: stdin empty, stdout the default, stderr as stdout."""
+
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    name: str
+    command: Command
+    request: Request = Request()
+    needs: Needs = Needs()
+    condition: Condition = Condition.NEEDS
+    matrix: Matrix | None = None
+    folder: str | None = None  # relative to the run's folder
+    streams: Streams = Streams()
+    env: tuple[tuple[str, str], ...] = ()
+    warning: WarningSignal | None = None
+    kill_wait_s: float | None = None
+    retry: RetryRule | None = None
+    checkpoint: CheckpointRule | None = None
+    oom_warns: bool = False
+    background: bool = False
+    generates: str | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    hold: bool = False
+    begin_at: float | None = None
+    deadline_at: float | None = None
+    priority: int = 0
+    comment: str | None = None
+    ignored: tuple[str, ...] = ()  # options that mean nothing on the engine, said once
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSpec:
+    name: str
+    jobs: tuple[JobSpec, ...]
+    max_parallel: int | None = None
+    retry_budget: int | None = None
+    is_single: bool = False  # one script or command: the run and its job have the same number
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who submitted, from where, and what the job inherits. Environment values are not here."""
+
+    user: str
+    uid: int
+    host: str
+    folder: str
+    umask: int
+    limits: tuple[tuple[int, int, int], ...] = ()  # (resource, soft, hard), as getrlimit has them
+    secrets: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # what was typed
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    flow: FlowSpec
+    origin: Origin
+    env_name: str | None = field(default=None)  # file below AVER_HOME/env
