@@ -1,0 +1,16 @@
+"""Aver runs batch jobs and flows, and tells the truth about how each of them ended.
+
+`Flow`, `Run` and `Job` are loaded when they are first used, so that `import aver` costs
+nothing to the commands that do not need them.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+__all__ = ["Flow", "Job", "Run", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("Flow", "Job", "Run"):
+        return getattr(importlib.import_module("aver.api"), name)
+    raise AttributeError(f"module 'aver' has no attribute {name!r}")

@@ -1,0 +1,55 @@
+"""Compile the witness into the package; everything else is in pyproject.toml."""
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+WITNESS = Path("src/aver/witness")
+
+
+class BuildWithWitness(build_py):
+    """Beside the Python files, `aver/witness/aver-witness`; in place for an editable install."""
+
+    def run(self) -> None:
+        super().run()
+        folder = WITNESS if self.editable_mode else Path(self.build_lib) / "aver" / "witness"
+        folder.mkdir(parents=True, exist_ok=True)
+        compiler = os.environ.get("CC") or "gcc"
+        if shutil.which(compiler.split()[0]) is None:
+            sys.exit(f"aver: {compiler} is missing, so the witness can't be compiled: apt-get install gcc libc6-dev")
+        if not any(Path(include, "stdio.h").exists() for include in ("/usr/include", "/usr/local/include")):
+            sys.exit("aver: the C library's headers are missing: apt-get install gcc libc6-dev")
+        _witness_builder().compile(WITNESS / "witness.c", folder / "aver-witness")
+
+
+class WithBinary(Distribution):
+    """The package holds a compiled program, so a wheel is for one platform."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+class PlatformWheel(bdist_wheel):
+    """Any Python 3, one platform: the witness does not link to Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
+def _witness_builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("witness_build", WITNESS / "build.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(WITNESS / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+setup(distclass=WithBinary, cmdclass={"build_py": BuildWithWitness, "bdist_wheel": PlatformWheel})

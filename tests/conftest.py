@@ -1,0 +1,151 @@
+"""Fixtures that every test may use: a home of its own, the witness, and waiting with a deadline."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+WITNESS = ROOT / "src" / "aver" / "witness"
+
+Seen = TypeVar("Seen")
+
+
+def wait_until(predicate: Callable[[], Seen], deadline: float = 20.0) -> Seen:
+    """Poll until `predicate` gives something true, and return it; fail with the last thing seen."""
+    end = time.monotonic() + deadline
+    pause = 0.002
+    while True:
+        seen = predicate()
+        if seen:
+            return seen
+        if time.monotonic() > end:
+            pytest.fail(f"not so within {deadline:g} s; last seen: {seen!r}")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+
+
+@pytest.fixture(name="eventually")
+def _eventually() -> Callable[..., object]:
+    return wait_until
+
+
+@pytest.fixture(scope="session")
+def witness_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The witness: the one that AVER_WITNESS names, else that of this checkout, compiled if it is missing or stale."""
+    named = os.environ.get("AVER_WITNESS")
+    if named:
+        return Path(named)
+    binary = WITNESS / "aver-witness"
+    # The processes of one session share the folder above their own.
+    with (tmp_path_factory.getbasetemp().parent / "witness.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sources = [WITNESS / "witness.c", WITNESS / "build.py"]
+        if not binary.exists() or any(source.stat().st_mtime > binary.stat().st_mtime for source in sources):
+            spec = importlib.util.spec_from_file_location("witness_build", WITNESS / "build.py")
+            assert spec is not None
+            assert spec.loader is not None
+            build = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(build)
+            build.compile(WITNESS / "witness.c", binary)
+    return binary
+
+
+@pytest.fixture
+def aver_home(monkeypatch: pytest.MonkeyPatch, witness_binary: Path) -> Iterator[Path]:
+    """An empty home with a short path, named by AVER_HOME. Its coordinator and its jobs are ended afterwards."""
+    home = Path(tempfile.mkdtemp(prefix="aver-", dir="/tmp"))
+    monkeypatch.setenv("AVER_HOME", str(home))
+    try:
+        yield home
+    finally:
+        stop_coordinator(home)
+        end_jobs(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def stop_coordinator(home: Path, deadline: float = 10.0) -> None:
+    """Ask the home's coordinator to leave; kill it, and only it, if it does not."""
+    if not _is_locked(home):
+        return
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(deadline)
+            client.connect(str(home / "sock"))
+            client.sendall(json.dumps({"op": "stop"}).encode() + b"\n")
+            client.recv(4096)
+    except OSError:
+        pass
+    end = time.monotonic() + deadline
+    while _is_locked(home):
+        if time.monotonic() > end:
+            kill_coordinator(home)
+            wait_until(lambda: not _is_locked(home), 10.0)
+        time.sleep(0.005)
+
+
+def coordinator_pid(home: Path) -> int | None:
+    """The pid in the lock, if a coordinator holds it."""
+    if not _is_locked(home):
+        return None
+    found = re.search(r"\bpid\W+(\d+)", (home / "lock").read_text())
+    return int(found[1]) if found else None
+
+
+def kill_coordinator(home: Path) -> None:
+    """Send SIGKILL to the home's coordinator, if there is one."""
+    pid = coordinator_pid(home)
+    if pid is not None:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def end_jobs(home: Path, deadline: float = 10.0) -> None:
+    """End what still runs under the witnesses of a home whose coordinator has left."""
+    end = time.monotonic() + deadline
+    for path in (home / "witness").glob("*.sock"):
+        while (pid := _running_job(path)) is not None and time.monotonic() < end:
+            try:
+                os.killpg(pid, signal.SIGKILL)  # the job is a session of its own; its witness ends the rest
+            except (ProcessLookupError, PermissionError):
+                pass
+            time.sleep(0.01)
+
+
+def _running_job(path: Path) -> int | None:
+    """The pid of the job that the witness behind this socket runs, from its hello line."""
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(1.0)
+            client.connect(str(path))
+            line = client.recv(65536).split(b"\n", 1)[0]
+            pid = json.loads(line[18:])["pid"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return pid if isinstance(pid, int) else None
+
+
+def _is_locked(home: Path) -> bool:
+    try:
+        with (home / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

@@ -1,0 +1,84 @@
+"""Who may import what, beyond what import-linter can say. Rooms are in DESIGN's words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "aver"
+MODULES = sorted(SOURCE.rglob("*.py"))
+IO_AND_CLOCK = {
+    "asyncio",
+    "io",
+    "os",
+    "pathlib",
+    "random",
+    "select",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "threading",
+    "time",
+}
+EDGES = {"cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith("core/")], ids=name_of)
+def test_core_has_no_io_and_no_clock(path: Path) -> None:
+    """Core is pure: no module of it imports anything that reads the world, nor any room but errors."""
+    imported = set(imports_of(path))
+    assert not {name for name in imported if name.split(".")[0] in IO_AND_CLOCK}
+    ours = {name for name in imported if name.split(".")[0] == "aver"}
+    assert not {name for name in ours if not name.startswith(("aver.core", "aver.errors"))}
+
+
+def test_core_never_opens_a_file_nor_asks_for_now() -> None:
+    """Core calls neither open() nor a now() of any kind: time is an argument."""
+    for path in MODULES:
+        if name_of(path).startswith("core/"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call):
+                    called = ast.unparse(node.func)
+                    assert called not in ("open", "input", "print"), f"{path}:{node.lineno}"
+                    assert not called.endswith((".now", ".utcnow", ".today")), f"{path}:{node.lineno}"
+
+
+def test_only_the_store_imports_sqlite3() -> None:
+    """Every other room reads and writes through the store."""
+    users = {name_of(path).split("/")[0] for path in MODULES if "sqlite3" in set(imports_of(path))}
+    assert users <= {"store"}
+
+
+def test_a_bug_is_caught_only_at_the_outermost_edges() -> None:
+    """`except Exception` and its like hide bugs; only an edge may turn a bug into a sentence."""
+    for path in MODULES:
+        if name_of(path) in EDGES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ExceptHandler):
+                caught = ast.unparse(node.type) if node.type else "everything"
+                reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
+                is_wide = caught in ("everything", "Exception", "BaseException")
+                assert reraises or not is_wide, f"{path}:{node.lineno}: catches {caught}"
+
+
+def test_no_room_has_a_name_that_says_nothing() -> None:
+    """A reader finds the room by its name."""
+    empty_names = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+    assert not [path for path in MODULES if path.stem in empty_names or path.parent.name in empty_names]
