@@ -1,0 +1,213 @@
+"""The way to the coordinator for everybody else: connect, starting one if none is there, and ask.
+
+Imports little: every command pays for it. A coordinator that can't start, or that dies while
+somebody waits, is an UnreachableError at once, with the last line of its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from aver.errors import AverError, CantWriteError, InternalError, UnreachableError, UsageError
+from aver.home import Home
+
+START_TIMEOUT_S = 30.0
+CONNECT_TRIES = 5
+REPLY_TIMEOUT_S = 120.0
+LOG_TAIL_BYTES = 4096
+
+
+class Change(NamedTuple):
+    """What a watcher is told: jobs that have changed, and watched numbers that are settled now."""
+
+    changed: tuple[int, ...]
+    settled: tuple[int, ...]
+
+
+class Client:
+    """One connection to the coordinator of a home."""
+
+    def __init__(self, home: Home, connection: socket.socket) -> None:
+        self._home = home
+        self._connection = connection
+        self._received = b""
+
+    @classmethod
+    def connect(cls, home: Home, *, start: bool = True) -> Client:
+        """Return a connection; start a coordinator if none answers and `start` says so."""
+        connection = _open(home)
+        for _ in range(CONNECT_TRIES):
+            if connection is not None:
+                return cls(home, connection)
+            if not start:
+                break
+            _start(home)
+            connection = _open(home)
+        if connection is not None:
+            return cls(home, connection)
+        raise UnreachableError(f"no coordinator answers in {home.path}{_last_words(home)}")
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def call(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """Ask, and return the reply; what the coordinator refuses is raised as its error."""
+        self._send({"op": op, **arguments})
+        while True:
+            reply = self._line(REPLY_TIMEOUT_S)
+            if "ok" in reply:
+                break
+        if reply["ok"] is not True:
+            raise _error(reply)
+        return reply
+
+    def watch(
+        self, ids: Sequence[int], timeout_s: float | None = None, *, foreground: bool = False
+    ) -> Iterator[Change]:
+        """Yield changes as they are pushed, until all of `ids` are settled; TimeoutError after `timeout_s`.
+
+        With `foreground`, a run counts as settled when its foreground jobs are.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        reply = self.call("watch", ids=list(ids), foreground=foreground)
+        waiting = set(ids) - set(reply["settled"])
+        yield Change((), tuple(reply["settled"]))
+        while waiting:
+            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+            push = self._line(remaining)
+            settled = tuple(push.get("settled", ()))
+            waiting -= set(settled)
+            yield Change(tuple(push.get("changed", ())), settled)
+
+    def _send(self, request: dict[str, Any]) -> None:
+        try:
+            self._connection.sendall(json.dumps(request).encode("ascii") + b"\n")
+        except OSError:
+            # It may have answered before it hung up: the refusal is the better sentence.
+            with contextlib.suppress(AverError, TimeoutError):
+                reply = self._line(1.0)
+                if reply.get("ok") is False:
+                    raise _error(reply) from None
+            raise self._lost() from None
+
+    def _line(self, timeout_s: float | None) -> dict[str, Any]:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while b"\n" not in self._received:
+            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([self._connection], [], [], remaining)
+            if not ready:
+                raise TimeoutError
+            try:
+                data = self._connection.recv(1 << 18)
+            except OSError:
+                data = b""
+            if not data:
+                raise self._lost()
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        try:
+            value = json.loads(line)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise InternalError("the coordinator's answer is not a JSON object")
+        return value
+
+    def _lost(self) -> UnreachableError:
+        return UnreachableError(
+            f"the coordinator ended while this waited{_last_words(self._home)}; "
+            "jobs that run go on, and the next command starts it again"
+        )
+
+
+def _open(home: Home) -> socket.socket | None:
+    """Connect to the socket; None if nobody listens there. The path is short whatever the home's is."""
+    try:
+        folder_fd = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(f"/proc/self/fd/{folder_fd}/sock")
+    except OSError:
+        connection.close()
+        return None
+    finally:
+        os.close(folder_fd)
+    return connection
+
+
+def _start(home: Home) -> None:
+    """Start a coordinator and wait until it is ready, or until somebody else's is."""
+    home.prepare()
+    read_fd, write_fd = os.pipe()
+    try:
+        command = [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path), str(write_fd)]
+        os.set_inheritable(write_fd, True)
+        pid = os.posix_spawn(sys.executable, command, os.environ, setsid=True)
+    except OSError as error:
+        os.close(read_fd)
+        raise UnreachableError(f"can't start the coordinator: {error.strerror}") from None
+    finally:
+        os.close(write_fd)
+    answer = _read_all(read_fd, START_TIMEOUT_S)
+    os.close(read_fd)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)  # it has left its own child behind
+    word, _, text = answer.partition(" ")
+    if word in ("ready", "busy"):
+        return
+    if word == "error":
+        status, _, sentence = text.partition(" ")
+        raise _error({"error": sentence, "status": int(status) if status.isdigit() else 69})
+    raise UnreachableError(f"the coordinator could not start{_last_words(home)}")
+
+
+def _read_all(fd: int, timeout_s: float) -> str:
+    deadline = time.monotonic() + timeout_s
+    data = b""
+    while not data.endswith(b"\n"):
+        ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            break
+        more = os.read(fd, 4096)
+        if not more:
+            break
+        data += more
+    return data.decode("utf-8", "replace").strip()
+
+
+def _last_words(home: Home) -> str:
+    """The last line of the coordinator's log, to put into a sentence."""
+    try:
+        with open(home.log, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f" (its log ends: {lines[-1]})" if lines else ""
+
+
+def _error(reply: dict[str, Any]) -> AverError:
+    text = str(reply.get("error", "refused without a reason"))
+    match reply.get("status"):
+        case 2:
+            return UsageError(text)
+        case 73:
+            return CantWriteError(text)
+        case 70:
+            return InternalError(text)
+        case _:
+            return UnreachableError(text)

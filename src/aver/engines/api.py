@@ -1,0 +1,145 @@
+"""What an engine is: where attempts run.
+
+Few batched calls. An engine never sees the store and never decides an outcome: it takes
+orders and gives back evidence, each with the verbatim words of its source. What it hears
+without being asked comes through `heard`, when `fileno` is readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from aver.core.evidence import Evidence
+from aver.core.model import Request, Scope, WarningSignal
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One attempt, ready to run. Strings may hold surrogates for bytes that are not UTF-8."""
+
+    key: str
+    args: tuple[str, ...]
+    folder: str
+    env_file: str | None
+    env: tuple[str, ...]  # NAME=VALUE, added to the file's
+    umask: int
+    limits: tuple[tuple[int, int, int], ...]
+    request: Request
+    stdin: str | None
+    stdout: str | None
+    stderr: str | None
+    append: bool
+    warning: WarningSignal | None
+    kill_wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The engine has it and will run it; from now on it may have run."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The engine refused it, and it will never run."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """It may have been taken or not; ask again, do not submit again."""
+
+    key: str
+    text: str
+
+
+SubmitReply = Submitted | Rejected | Unsure
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The engine knows this attempt; its evidence comes through `heard`."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotListed:
+    """The engine was asked and has no trace of it: it never started here, in this boot."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CouldNotAsk:
+    """No answer. Moves nothing and ages nothing."""
+
+    key: str
+    text: str
+
+
+ObserveReply = Seen | NotListed | CouldNotAsk
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One source's words about one attempt."""
+
+    key: str
+    source: str
+    said: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the engine can give out at one time."""
+
+    cpus: int
+    gpus: int
+    mem_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Something to do to a running attempt."""
+
+    key: str
+    verb: str  # cancel, signal, suspend, resume, limit
+    signal: int = 0
+    scope: Scope | None = None  # None: every process
+    time_s: int | None = field(default=None)
+
+
+class Engine(Protocol):
+    name: str
+    totals: Totals
+
+    def fileno(self) -> int:
+        """Readable when `heard` has something."""
+
+    def attach(self) -> None:
+        """Find what runs already, after a restart. Called once, before anything else."""
+
+    def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
+        """Run these now. Each has room: the caller packs."""
+
+    def observe(self, keys: Sequence[str]) -> list[ObserveReply]:
+        """Ask what became of these."""
+
+    def control(self, controls: Sequence[Control]) -> None:
+        """Pass these on; those whose attempt is gone already are left out silently."""
+
+    def heard(self) -> list[Heard]:
+        """Return what was heard since the last call, in order; never blocks."""
+
+    def settle(self, keys: Sequence[str]) -> None:
+        """These ends are durable in the store: the engine may forget them."""
+
+    def close(self) -> None:
+        """Let go. What runs goes on."""

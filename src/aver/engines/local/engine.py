@@ -1,0 +1,264 @@
+"""Attempts on this machine, each under a witness.
+
+The engine keeps a slot per running attempt and reuses slots whose attempt has ended. It
+packs nothing and decides nothing: the caller gives an order only when there is room, and
+gets back what the witnesses say. A witness that is gone is told as such only after its journal was read
+to the end and the job's processes were ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from aver.core.evidence import WitnessStart, WitnessVanished
+from aver.core.testimony import parse_record, parse_start
+from aver.engines.api import Control, Heard, NotListed, ObserveReply, Order, Rejected, Seen, SubmitReply, Submitted, Totals
+from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.orders import control_frame, run_frame
+from aver.engines.local.slot import Slot
+from aver.engines.local.sweep import sweep
+
+PR_SET_CHILD_SUBREAPER = 36
+IDLE_SLOT_S = 5.0
+WITNESS = "witness"
+
+
+class LocalEngine:
+    """See `aver.engines.api.Engine`."""
+
+    name = "local"
+
+    def __init__(self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None) -> None:
+        self.totals = totals
+        self._folder = folder
+        self._binary = os.fspath(binary)
+        self._cgroup = cgroup
+        self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._poller = select.epoll()
+        self._slots: dict[int, Slot] = {}  # by descriptor
+        self._by_key: dict[str, Slot] = {}
+        self._idle: list[Slot] = []
+        self._gone: list[Slot] = []  # witness gone, ends not all durable yet
+        self._ends: dict[str, tuple[Slot, int]] = {}
+        self._children: set[int] = set()  # witnesses that we started and that live
+        self._dead: set[int] = set()  # those that have ended, to be reaped
+        self._next_number = 1
+        self._heard: list[Heard] = []
+        _become_subreaper()
+
+    def fileno(self) -> int:
+        return self._poller.fileno()
+
+    def attach(self) -> None:
+        numbers = sorted(int(path.stem) for path in self._folder.glob("*.log") if path.stem.isdigit())
+        for number in numbers:
+            slot = Slot(self._folder, number)
+            is_alive = slot.connect(self._folder_fd)
+            if is_alive:
+                self._add(slot)
+            self._catch_up(slot)
+            if not is_alive:
+                self._bury(slot, was_connected=False)
+        self._next_number = max(numbers, default=0) + 1
+
+    def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
+        return [self._submit(order) for order in orders]
+
+    def _submit(self, order: Order) -> SubmitReply:
+        try:
+            slot = self._idle.pop() if self._idle else self._open_slot()
+        except OSError as error:
+            return Rejected(order.key, f"can't start a witness: {error.strerror}")
+        try:
+            frame = run_frame(order, self._cgroup, slot.durable_offset)
+        except ValueError as error:
+            self._idle.append(slot)
+            return Rejected(order.key, str(error))
+        if slot.durable_offset == slot.read_offset:  # the witness truncates its journal
+            slot.durable_offset = slot.read_offset = 0
+        slot.key = order.key
+        slot.job_pid = None
+        self._by_key[order.key] = slot
+        slot.send(frame, self._poller)
+        return Submitted(order.key)
+
+    def _open_slot(self) -> Slot:
+        slot = Slot(self._folder, self._next_number)
+        self._next_number += 1
+        try:
+            slot.start(self._binary, self._folder_fd)
+        except OSError:
+            slot.remove_files()
+            raise
+        self._children.add(slot.witness_pid or 0)
+        self._add(slot)
+        return slot
+
+    def _add(self, slot: Slot) -> None:
+        assert slot.connection is not None
+        self._slots[slot.connection.fileno()] = slot
+        self._poller.register(slot.connection, select.EPOLLIN)
+
+    def observe(self, keys: Sequence[str]) -> list[ObserveReply]:
+        return [Seen(key) if key in self._by_key or key in self._ends else NotListed(key) for key in keys]
+
+    def control(self, controls: Sequence[Control]) -> None:
+        for control in controls:
+            slot = self._by_key.get(control.key)
+            if slot is not None and slot.connection is not None:
+                slot.send(control_frame(control), self._poller)
+
+    def heard(self) -> list[Heard]:
+        for fd, events in self._poller.poll(0):
+            slot = self._slots.get(fd)
+            if slot is None:
+                continue
+            if events & select.EPOLLOUT:
+                slot.flush(self._poller)
+            lines, is_alive = slot.receive()
+            for line in lines:
+                self._take(slot, line)
+            if not is_alive:
+                self._forget(slot)
+                self._catch_up(slot)
+                self._bury(slot, was_connected=True)
+        heard, self._heard = self._heard, []
+        return heard
+
+    def _take(self, slot: Slot, line: bytes) -> None:
+        """Take one line of a witness, from its connection or from its journal."""
+        text = line.decode("ascii", "replace")
+        try:
+            words = json.loads(text)
+            event = words["ev"]
+            if event == "end":
+                self._take_end(slot, words, text)
+            elif event == "start":
+                start = parse_start(words)
+                slot.job_pid = start.pid
+                if start.key == slot.key:
+                    self._heard.append(Heard(start.key, WITNESS, text, start))
+            elif event == "hello":
+                slot.witness_pid = words["witness"]
+                if slot.key is None or words["journal"] != slot.read_offset:
+                    self._catch_up(slot)
+                slot.job_pid = words["pid"]
+                if slot.key is None:
+                    self._rest(slot)
+                elif words["key"] == slot.key:
+                    start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"])
+                    self._heard.append(Heard(slot.key, WITNESS, text, start))
+            elif event == "begin":
+                slot.key = words["key"]
+                self._by_key[slot.key] = slot
+        except (ValueError, KeyError, TypeError):
+            return  # a line that can't be read is no evidence; without an end the attempt is not settled by it
+
+    def _take_end(self, slot: Slot, words: dict[str, object], text: str) -> None:
+        record = parse_record(words)
+        size = words["size"]
+        if isinstance(size, int):
+            slot.read_offset = max(slot.read_offset, size)
+        if record.key in self._ends:
+            return
+        self._ends[record.key] = (slot, slot.read_offset)
+        slot.unsettled.add(record.key)
+        self._heard.append(Heard(record.key, WITNESS, text, record))
+        self._by_key.pop(record.key, None)
+        if slot.key == record.key:
+            slot.key = None
+            slot.job_pid = None
+            if slot.connection is not None:
+                self._rest(slot)
+
+    def _rest(self, slot: Slot) -> None:
+        if slot not in self._idle:
+            slot.idle_since = time.monotonic()
+            self._idle.append(slot)
+
+    def _catch_up(self, slot: Slot) -> None:
+        for line in slot.read_journal():
+            self._take(slot, line)
+
+    def _forget(self, slot: Slot) -> None:
+        """Let go of the connection."""
+        if slot.connection is not None:
+            self._slots.pop(slot.connection.fileno(), None)
+            with contextlib.suppress(OSError):
+                self._poller.unregister(slot.connection)
+        slot.disconnect()
+        if slot in self._idle:
+            self._idle.remove(slot)
+
+    def _bury(self, slot: Slot, was_connected: bool) -> None:
+        """The witness is gone and its journal is read: tell what is left to tell."""
+        if slot.is_ours and slot.witness_pid is not None:
+            self._children.discard(slot.witness_pid)
+            self._dead.add(slot.witness_pid)
+            self._reap()
+        if slot.key is not None:
+            key = slot.key
+            session = slot.job_pid if was_connected else None
+            swept = sweep(key, session, self._cgroup, adopted=slot.is_ours, spared=self._children)
+            vanished = WitnessVanished(at=time.time(), witness_pid=slot.witness_pid, swept=swept)
+            said = json.dumps({"vanished": slot.witness_pid, "swept": swept})
+            self._heard.append(Heard(key, "coordinator", said, vanished))
+            self._by_key.pop(key, None)
+            self._ends[key] = (slot, slot.read_offset)
+            slot.unsettled.add(key)
+            slot.key = None
+        if slot.unsettled:
+            self._gone.append(slot)
+        else:
+            slot.remove_files()
+
+    def settle(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            known = self._ends.pop(key, None)
+            if known is None:
+                continue
+            slot, offset = known
+            slot.unsettled.discard(key)
+            slot.durable_offset = max(slot.durable_offset, offset)
+            if not slot.unsettled and slot.connection is None and slot in self._gone:
+                self._gone.remove(slot)
+                slot.remove_files()
+
+    def tidy(self) -> float | None:
+        """Let slots go that have been idle for a while; return in how many seconds to call again, None: never."""
+        now = time.monotonic()
+        for slot in [slot for slot in self._idle if now - slot.idle_since >= IDLE_SLOT_S and not slot.unsettled]:
+            self._forget(slot)  # the witness sees the end of its connection and leaves
+            self._bury(slot, was_connected=True)
+        self._reap()
+        return IDLE_SLOT_S if self._idle or self._dead else None
+
+    def _reap(self) -> None:
+        for pid in list(self._dead):
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            except ChildProcessError:
+                pass
+            self._dead.discard(pid)
+
+    def close(self) -> None:
+        for slot in list(self._slots.values()):
+            is_idle = slot in self._idle and not slot.unsettled
+            self._forget(slot)
+            if is_idle:
+                slot.remove_files()
+        self._poller.close()
+        os.close(self._folder_fd)
+
+
+def _become_subreaper() -> None:
+    """Orphans of a killed witness come to us, where they are found and ended."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

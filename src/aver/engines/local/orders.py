@@ -1,0 +1,62 @@
+"""Orders to a witness as bytes. The protocol is `docs/design/witness.md`.
+
+Pure encoding: nothing is sent here.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from aver.core.model import Scope
+from aver.engines.api import Control, Order
+from aver.engines.local.capabilities import CgroupBase
+
+FRAME_LIMIT_BYTES = 8 << 20
+_SCOPES = {Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
+_VERBS = {"cancel": "C", "signal": "S", "suspend": "P", "resume": "U", "limit": "T"}
+
+
+def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> bytes:
+    """Return the frame that starts the order; ValueError if a field holds a NUL or the frame is too large."""
+    fields = ["R", "k" + order.key, "d" + order.folder, f"j{durable_offset}", f"u{order.umask:o}"]
+    if order.env_file is not None:
+        fields.append("e" + order.env_file)
+    fields += ["E" + pair for pair in order.env]
+    for tag, name in (("i", order.stdin), ("o", order.stdout), ("r", order.stderr)):
+        if name is not None:
+            fields.append(tag + name)
+    if order.append:
+        fields.append("A")
+    fields += [f"l{resource} {soft} {hard}" for resource, soft, hard in order.limits]
+    request = order.request
+    if request.time_s is not None:
+        fields.append(f"t{request.time_s * 1000}")
+        if order.warning is not None and order.warning.scope is not Scope.STEPS:
+            warning = order.warning
+            fields.append(f"w{warning.signal} {warning.lead_s * 1000} {_SCOPES[warning.scope]}")
+    if request.mem_bytes is not None:
+        fields.append(f"m{request.mem_bytes}")
+        if cgroup is not None:
+            fields.append(f"g{cgroup.version} {cgroup.folder}")
+    fields.append(f"K{int(order.kill_wait_s * 1000)}")
+    fields += ["a" + argument for argument in order.args]
+    return _frame(fields)
+
+
+def control_frame(control: Control) -> bytes:
+    fields = [_VERBS[control.verb], "k" + control.key]
+    if control.verb == "signal":
+        fields += [f"s{control.signal}", "c" + _SCOPES[control.scope]]
+    elif control.verb == "limit":
+        fields.append("t" if control.time_s is None else f"t{control.time_s * 1000}")
+    return _frame(fields)
+
+
+def _frame(fields: list[str]) -> bytes:
+    body = os.fsencode("\0".join(fields)) + b"\0"
+    if body.count(b"\0") != len(fields):
+        raise ValueError("an argument, a name or an environment value holds a NUL byte")
+    if len(body) > FRAME_LIMIT_BYTES:
+        raise ValueError(f"arguments of {len(body)} bytes are more than the {FRAME_LIMIT_BYTES} that fit in an order")
+    return struct.pack("<I", len(body)) + body

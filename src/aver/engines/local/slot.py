@@ -1,0 +1,169 @@
+"""One witness and the connection to it.
+
+A slot is a number in the home's `witness` folder: `N.sock`, on which the witness listens,
+and `N.log`, its journal. Attaching to a witness that runs already and to a new one are the
+same thing. What the journal says and what the connection says are the same lines; `read_offset`
+is how much of the journal is known, so each line is heard once.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import socket
+import zlib
+from pathlib import Path
+
+FIRST_FREE_FD = 64  # a witness gets 3 and 4
+HEADER_BYTES = 18  # length, space, sum, space
+RECEIVE_BYTES = 1 << 18
+
+
+class Slot:
+    """A witness that we are connected to, or the journal of one that is gone (connection None)."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.number = number
+        self.socket_path = folder / f"{number}.sock"
+        self.journal_path = folder / f"{number}.log"
+        self.connection: socket.socket | None = None
+        self.key: str | None = None  # what runs in it, as far as we know
+        self.job_pid: int | None = None
+        self.witness_pid: int | None = None
+        self.is_ours = False  # our own child, to be reaped
+        self.read_offset = 0
+        self.durable_offset = 0
+        self.idle_since = 0.0
+        self.unsettled: set[str] = set()  # ends that are heard and not yet durable in the store
+        self._received = b""
+        self._unsent = b""
+
+    def start(self, binary: str, folder_fd: int) -> None:
+        """Start a new witness and connect to it; OSError if that can't be done."""
+        journal_fd = _high(os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600))
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+                listener.bind(f"/proc/self/fd/{folder_fd}/{self.socket_path.name}")
+                listener.listen(4)
+                listener_fd = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD)
+                try:
+                    actions = [
+                        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
+                        (os.POSIX_SPAWN_DUP2, 0, 1),
+                        (os.POSIX_SPAWN_DUP2, 0, 2),
+                        (os.POSIX_SPAWN_DUP2, listener_fd, 3),
+                        (os.POSIX_SPAWN_DUP2, journal_fd, 4),
+                    ]
+                    self.witness_pid = os.posix_spawn(
+                        binary, [binary, "slot"], {}, file_actions=actions, setsid=True
+                    )
+                finally:
+                    os.close(listener_fd)
+        finally:
+            os.close(journal_fd)
+        self.is_ours = True
+        if not self.connect(folder_fd):
+            raise OSError(errno.ECONNREFUSED, "the witness ended at once")
+
+    def connect(self, folder_fd: int) -> bool:
+        """Connect to the witness; False if nobody listens any more."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            connection.setblocking(False)
+            connection.connect(f"/proc/self/fd/{folder_fd}/{self.socket_path.name}")
+        except (ConnectionRefusedError, FileNotFoundError):
+            connection.close()
+            return False
+        except OSError:
+            connection.close()
+            raise
+        self.connection = connection
+        return True
+
+    def send(self, frame: bytes, poller: select.epoll) -> None:
+        """Send, now or when the witness reads on. A broken connection is noticed by `receive`."""
+        self._unsent += frame
+        self.flush(poller)
+
+    def flush(self, poller: select.epoll) -> None:
+        if self.connection is None:
+            return
+        try:
+            sent = self.connection.send(self._unsent)
+            self._unsent = self._unsent[sent:]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent = b""
+        mask = select.EPOLLIN | select.EPOLLOUT if self._unsent else select.EPOLLIN
+        poller.modify(self.connection, mask)
+
+    def receive(self) -> tuple[list[bytes], bool]:
+        """Return the whole lines' JSON that have come, and whether the witness is still there."""
+        if self.connection is None:
+            return [], False
+        alive = True
+        try:
+            data = self.connection.recv(RECEIVE_BYTES)
+            alive = bool(data)
+        except BlockingIOError:
+            return [], True
+        except OSError:
+            data, alive = b"", False
+        lines, self._received, _ = split_lines(self._received + data)
+        return lines, alive
+
+    def read_journal(self) -> list[bytes]:
+        """Return the journal's lines that are not known yet."""
+        try:
+            with open(self.journal_path, "rb") as file:
+                file.seek(self.read_offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        lines, _, used = split_lines(data)
+        self.read_offset += used
+        return lines
+
+    def disconnect(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+    def remove_files(self) -> None:
+        for path in (self.socket_path, self.journal_path):
+            path.unlink(missing_ok=True)
+
+
+def split_lines(data: bytes) -> tuple[list[bytes], bytes, int]:
+    """Split checked lines off: their JSON, what is left over, and how many bytes were used up.
+
+    A line whose length or sum does not fit is no line: it is passed over.
+    """
+    lines: list[bytes] = []
+    position = 0
+    while (end := data.find(b"\n", position)) >= 0:
+        body = data[position + HEADER_BYTES : end]
+        header = data[position : position + HEADER_BYTES]
+        if _fits(header, body):
+            lines.append(body)
+        position = end + 1
+    return lines, data[position:], position
+
+
+def _fits(header: bytes, body: bytes) -> bool:
+    try:
+        length, total = int(header[0:8], 16), int(header[9:17], 16)
+    except ValueError:
+        return False
+    return length == len(body) and total == zlib.crc32(body)
+
+
+def _high(fd: int) -> int:
+    """Move a descriptor out of the way of those that a witness gets."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD)
+    finally:
+        os.close(fd)
