@@ -1,0 +1,57 @@
+"""Addresses of jobs and runs: `7`, `3/train`, `3/train[seed=2]`, `3/tr*`.
+
+A number names one thing, a run or a job; a single job and its run share it. After the slash comes a
+job's address as `core.address` has it: a name or a glob, and the values that members must have. The
+name of a matrix means all of its members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from aver.core.address import parse_address as job_address
+from aver.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A run or a job."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Jobs of a run by name."""
+
+    run: int
+    pattern: str
+
+    def matches(self, name: str) -> bool:
+        """Whether a job of this name is meant."""
+        if name == self.pattern:
+            return True
+        wanted, found = job_address(self.pattern), job_address(name)
+        values = dict(found.values)
+        return fnmatchcase(found.name, wanted.name) and all(
+            axis in values and fnmatchcase(values[axis], value) for axis, value in wanted.values
+        )
+
+
+Address = Number | Named
+
+
+def parse_address(text: str) -> Address:
+    """Read an address, or raise a UsageError that shows the forms."""
+    number, slash, name = text.strip().partition("/")
+    number = number.removeprefix("#")
+    if not (number.isascii() and number.isdigit() and len(number) <= 15) or int(number) == 0 or (slash and not name):
+        raise UsageError(f"{text!r} is no address of a job or run; write 7, 3/train, '3/train[seed=2]' or '3/tr*'")
+    if not slash:
+        return Number(int(number))
+    try:
+        job_address(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return Named(int(number), name)

@@ -1,0 +1,87 @@
+"""The click group whose commands are imported when they are called.
+
+`aver --help` shows the short helps that it was given and imports no command.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+
+from aver import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What was typed: the whole line, and what came after `--` (None without one)."""
+
+    typed: tuple[str, ...]
+    command: tuple[str, ...] | None
+
+
+class LazyGroup(click.Group):
+    """`short_helps` names the commands; the module of each has the same name."""
+
+    short_helps: Mapping[str, str] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.short_helps)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.short_helps:
+            return None
+        command = importlib.import_module(f"aver.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.short_helps.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.short_helps:
+            import difflib
+
+            near = difflib.get_close_matches(name, self.short_helps, n=1)
+            hint = f"did you mean `aver {near[0]}`?" if near else f"a command is run with `aver run -- {name} …`"
+            raise click.UsageError(f"no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def make_group(short_helps: Mapping[str, str]) -> LazyGroup:
+    """Return the group with these commands."""
+    group = LazyGroup(
+        name="aver",
+        help=HELP,
+        epilog=EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        params=[_version_option()],
+        no_args_is_help=True,
+    )
+    group.short_helps = short_helps
+    return group
+
+
+def _version_option() -> click.Option:
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value:
+            click.echo(f"aver {__version__}")
+            ctx.exit()
+
+    return click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version.")
+
+
+EPILOG = "Jobs are named by their number (7), or by run and name (3/train, '3/train[seed=2]', '3/tr*')."
+HELP = """Run batch jobs and flows, and tell the truth about how each of them ended.
+
+\b
+aver run -- make test        run a command, show its output, exit as it ended
+aver submit train.sh         run a batch script in the background
+aver why 7                   what happened to job 7, and what to do next
+"""

@@ -1,0 +1,142 @@
+"""The edge of the command line: from arguments to an exit status.
+
+Every error that a user can cause leaves here as one line on stderr and its exit status. Anything
+else is a bug in Aver: one line, the traceback in a file, exit status 70. A command's module is
+imported only when that command is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from aver.errors import AverError
+
+COMMANDS = {
+    "run": "Run a script, a flow or a command, show its output and exit as it ended.",
+    "submit": "Submit in the background and print the number.",
+    "watch": "Wait until jobs or runs are settled.",
+    "jobs": "List jobs.",
+    "runs": "List runs.",
+    "show": "Show all facts of a job or a run.",
+    "log": "Show what a job wrote.",
+    "why": "Say what happened to a job, the evidence, and what to do next.",
+    "cancel": "Cancel jobs or runs, or send them a signal.",
+    "hold": "Hold pending jobs back.",
+    "release": "Let held jobs go.",
+    "accept": "State as a person that a lost job succeeded.",
+    "retry": "Run failed, lost and skipped jobs of a run again.",
+    "status": "Show the coordinator and what it has to do.",
+    "stop": "Stop the coordinator; jobs go on.",
+    "doctor": "Say what this machine can enforce, and what it can't and why.",
+    "completion": "Print the shell's completion script.",
+}
+TAKES_A_COMMAND = frozenset({"run", "submit"})
+BUG_STATUS = 70
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; `argv` is without the program's name."""
+    sys.exit(invoke(list(sys.argv[1:] if argv is None else argv)))
+
+
+def invoke(argv: list[str]) -> int:
+    """Run one command and return its exit status. Never raises but for SystemExit of an interpreter's end."""
+    if os.environ.get("AVER_DEBUG"):
+        return _invoke(argv)
+    try:
+        return _invoke(argv)
+    except AverError as error:
+        _complain(str(error))
+        return error.exit_status
+    except BrokenPipeError:
+        _forget_stdout()
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _report_bug(error)
+
+
+def _invoke(argv: list[str]) -> int:
+    import click
+
+    from aver.cli.group import Invocation, make_group
+
+    head, tail = split_command(argv)
+    invocation = Invocation(typed=("aver", *argv), command=tail)
+    try:
+        result = make_group(COMMANDS).main(args=head, prog_name="aver", standalone_mode=False, obj=invocation)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.UsageError as error:
+        _complain(_usage_sentence(error))
+        return 2
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort:
+        return 130
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0
+
+
+def split_command(argv: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Cut at the first `--` of `run` and `submit`: what follows is the command, untouched."""
+    name = next((word for word in argv if not word.startswith("-")), None)
+    if name not in TAKES_A_COMMAND or "--" not in argv:
+        return argv, None
+    cut = argv.index("--")
+    return argv[:cut], tuple(argv[cut + 1 :])
+
+
+def _usage_sentence(error: object) -> str:
+    import click
+
+    assert isinstance(error, click.UsageError)
+    text = error.format_message().strip().rstrip(".")
+    text = text[:1].lower() + text[1:] if text[1:2].islower() else text
+    path = error.ctx.command_path if error.ctx is not None else "aver"
+    return " ".join(f"{text}; `{path} --help` explains".split())
+
+
+def _complain(text: str) -> None:
+    line = f"aver: {' '.join(text.splitlines())}\n"
+    try:
+        sys.stderr.buffer.write(line.encode("utf-8", "surrogateescape"))
+        sys.stderr.buffer.flush()
+    except OSError:
+        pass  # nobody is there to read it; the exit status still says it
+
+
+def _forget_stdout() -> None:
+    """Keep the interpreter from complaining about a closed pipe when it flushes at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+
+
+def _report_bug(error: Exception) -> int:
+    import tempfile
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    what = f"{type(error).__name__}: {error}"
+    for folder in _bug_folders():
+        try:
+            handle, path = tempfile.mkstemp(prefix="aver-bug-", suffix=".txt", dir=folder)
+        except OSError:
+            continue
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        _complain(f"a bug in Aver: {what}; the traceback is in {path}")
+        return BUG_STATUS
+    _complain(f"a bug in Aver: {what}; its traceback could not be written anywhere")
+    return BUG_STATUS
+
+
+def _bug_folders() -> list[str | None]:
+    from aver.home import Home
+
+    home = Home.find().path
+    return [str(home), None] if home.is_dir() else [None]

@@ -1,0 +1,229 @@
+"""The data that commands answer with. `docs/json.schema.json` describes the same shapes.
+
+Keys are stable: they are added, never renamed. Times are unix seconds, sizes are bytes, unknown
+is None. A table or a JSON document is made from these and from nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ExitFacts:
+    """`text` is code:signal; `return_code` is what a shell would show."""
+
+    text: str
+    code: int
+    signal: int
+    core_dumped: bool
+    return_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    id: int
+    run: int
+    name: str
+    address: str
+    state: str
+    is_settled: bool
+    reason: str
+    exit: ExitFacts | None
+    return_code: int | None
+    derived: str | None
+    verified: bool
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    attempt: int
+    is_background: bool
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFacts:
+    attempt: int
+    key: str
+    engine: str
+    state: str
+    reason: str
+    exit: ExitFacts | None
+    verified: bool
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    planned_at: float
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+    user_s: float | None
+    sys_s: float | None
+    peak_bytes: int | None
+    node: str | None
+    cpus: int | None
+    gpus: int | None
+    mem_bytes: int | None
+    time_s: int | None
+    stdout: str | None
+    stderr: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    id: int
+    name: str
+    state: str
+    is_settled: bool
+    round: int
+    is_single: bool
+    user: str
+    folder: str
+    submitted_at: float
+    ended_at: float | None
+    first_job: int
+    jobs: int
+    counts: dict[str, int]  # state -> number of jobs
+
+
+@dataclass(frozen=True, slots=True)
+class JobList:
+    jobs: tuple[JobFacts, ...]
+    left_out: int  # how many more there are
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    runs: tuple[RunFacts, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobShown:
+    job: JobFacts
+    sentence: str
+    command: tuple[str, ...]
+    folder: str
+    user: str
+    host: str
+    typed: tuple[str, ...]
+    secrets: tuple[str, ...]  # names, never values
+    attempts: tuple[AttemptFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunShown:
+    run: RunFacts
+    user: str
+    host: str
+    typed: tuple[str, ...]
+    jobs: tuple[JobFacts, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One line of the timeline: who said it, what it means, and the words as they came."""
+
+    at: float
+    source: str
+    what: str
+    attempt: int | None
+    said: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    job: JobFacts
+    sentence: str
+    timeline: tuple[Happening, ...]
+    next: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedFacts:
+    run: int
+    first_job: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What `run` and `watch` answer at their end."""
+
+    runs: tuple[RunFacts, ...]
+    jobs: tuple[JobFacts, ...]
+    is_settled: bool
+    exit_status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    id: int
+    did: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What cancel, hold, release, accept and retry answer."""
+
+    what: str
+    results: tuple[Done, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """`text` has the replacement character where the bytes are not UTF-8."""
+
+    job: int
+    attempt: int
+    stream: str
+    path: str
+    size_bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorFacts:
+    is_running: bool
+    pid: int | None
+    version: str | None
+    running: int | None
+    pending: int | None
+    home: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`status` is ok, limited or missing."""
+
+    name: str
+    status: str
+    fact: str
+    advice: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    version: str
+    home: str
+    checks: tuple[Check, ...]
+
+
+Document = (
+    JobList
+    | RunList
+    | JobShown
+    | RunShown
+    | Explained
+    | SubmittedFacts
+    | Ended
+    | Acted
+    | LogText
+    | CoordinatorFacts
+    | Diagnosis
+)

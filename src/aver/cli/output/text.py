@@ -1,0 +1,91 @@
+"""The one place that writes to the terminal, a pipe or a file.
+
+Data goes to stdout, words about it to stderr, each masked. Bytes that are not UTF-8 go
+out as they came in. Colours are used on a terminal only, and never with NO_COLOR.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import BinaryIO
+
+from aver.cli.output.masking import Masking, to_bytes
+from aver.core.states import State
+
+COLOURS = {
+    State.COMPLETED: "32",
+    State.RUNNING: "34",
+    State.PENDING: "2",
+    State.SUBMITTED: "2",
+    State.SETTLING: "2",
+    State.SUSPENDED: "33",
+    State.COMPLETING: "34",
+    State.SKIPPED: "2",
+    State.CANCELLED: "33",
+    State.CHECKPOINTED: "36",
+    State.UNVERIFIED: "35",
+}
+BAD = "31"
+
+
+class Output:
+    """Where a command's answer goes."""
+
+    def __init__(self, out: BinaryIO, err: BinaryIO, masking: Masking = Masking()) -> None:
+        self._out = out
+        self._err = err
+        self.masking = masking
+
+    @classmethod
+    def standard(cls) -> Output:
+        return cls(sys.stdout.buffer, sys.stderr.buffer)
+
+    @property
+    def out_is_terminal(self) -> bool:
+        return self._out.isatty()
+
+    @property
+    def err_is_terminal(self) -> bool:
+        return self._err.isatty()
+
+    @property
+    def has_colours(self) -> bool:
+        return self.out_is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    @property
+    def width(self) -> int:
+        return shutil.get_terminal_size((100, 24)).columns
+
+    def line(self, text: str) -> None:
+        """Write one line of the answer."""
+        self.raw(to_bytes(self.masking.whole(text)) + b"\n")
+
+    def raw(self, data: bytes) -> None:
+        """Write bytes of the answer as they are; the caller has masked them."""
+        self._out.write(data)
+        self._out.flush()
+
+    def note(self, text: str) -> None:
+        """Write one line about the answer, to stderr."""
+        self._err.write(to_bytes(f"aver: {self.masking.whole(text)}\n"))
+        self._err.flush()
+
+    def error_raw(self, data: bytes) -> None:
+        """Write bytes to stderr as they are; the caller has masked them."""
+        self._err.write(data)
+        self._err.flush()
+
+
+def coloured(state: State) -> str:
+    """The state's name in its colour, for a terminal."""
+    return f"\x1b[{COLOURS.get(state, BAD)}m{state}\x1b[0m"
+
+
+def one_line(text: str) -> str:
+    """Show control characters as escapes, so that a name can't draw on the terminal or break a line."""
+    return "".join(
+        char if char.isprintable() or "\udc80" <= char <= "\udcff" else char.encode("unicode_escape").decode()
+        for char in text
+    )

@@ -1,0 +1,36 @@
+"""Signals while a command waits: the first one is an exception where the command waits, the rest are counted.
+
+Only the main thread's wait is interrupted, and only between `listen` and its end; the
+dispositions that were there before come back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+
+class SignalReceived(Exception):
+    """Somebody sent this process a signal while it waited."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextlib.contextmanager
+def listen(*numbers: int) -> Iterator[None]:
+    """Raise SignalReceived when one of these comes. One that was ignored before (nohup) stays ignored."""
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _raise) for number in heard}
+    try:
+        yield
+    finally:
+        for number, disposition in before.items():
+            signal.signal(number, disposition)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise SignalReceived(number)
