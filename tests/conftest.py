@@ -6,7 +6,6 @@ import fcntl
 import importlib.util
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -79,7 +78,7 @@ def aver_home(monkeypatch: pytest.MonkeyPatch, witness_binary: Path) -> Iterator
 
 def stop_coordinator(home: Path, deadline: float = 10.0) -> None:
     """Ask the home's coordinator to leave; kill it, and only it, if it does not."""
-    if not _is_locked(home):
+    if coordinator_pid(home) is None:
         return
     try:
         with socket.socket(socket.AF_UNIX) as client:
@@ -90,19 +89,24 @@ def stop_coordinator(home: Path, deadline: float = 10.0) -> None:
     except OSError:
         pass
     end = time.monotonic() + deadline
-    while _is_locked(home):
+    while coordinator_pid(home) is not None:
         if time.monotonic() > end:
             kill_coordinator(home)
-            wait_until(lambda: not _is_locked(home), 10.0)
+            wait_until(lambda: coordinator_pid(home) is None, 10.0)
         time.sleep(0.005)
 
 
 def coordinator_pid(home: Path) -> int | None:
-    """The pid in the lock, if a coordinator holds it."""
-    if not _is_locked(home):
+    """The pid in the lock's text, if that process lives and is this home's coordinator.
+
+    The lock itself is not touched: a coordinator that starts meanwhile would find it taken.
+    """
+    try:
+        pid = json.loads((home / "lock").read_bytes())["pid"]
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    found = re.search(r"\bpid\W+(\d+)", (home / "lock").read_text())
-    return int(found[1]) if found else None
+    return pid if isinstance(pid, int) and os.fsencode(home) in command else None
 
 
 def kill_coordinator(home: Path) -> None:
@@ -138,14 +142,3 @@ def _running_job(path: Path) -> int | None:
     except (OSError, ValueError, KeyError):
         return None
     return pid if isinstance(pid, int) else None
-
-
-def _is_locked(home: Path) -> bool:
-    try:
-        with (home / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
