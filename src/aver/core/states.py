@@ -44,3 +44,31 @@ UNSETTLED = frozenset(
 ACTIVE = UNSETTLED - {State.PENDING}
 SETTLED = frozenset(State) - UNSETTLED
 ENDED_BY_ENGINE = SETTLED - {State.SKIPPED}
+
+_JOB_AND_ATTEMPT: dict[State, frozenset[State]] = {
+    State.PENDING: ACTIVE | ENDED_BY_ENGINE,
+    State.SUBMITTED: (ACTIVE | ENDED_BY_ENGINE | {State.PENDING}) - {State.SUBMITTED},
+    State.RUNNING: frozenset({State.SUSPENDED, State.COMPLETING, State.SETTLING}) | ENDED_BY_ENGINE,
+    State.SUSPENDED: frozenset({State.RUNNING, State.COMPLETING, State.SETTLING}) | ENDED_BY_ENGINE,
+    State.COMPLETING: frozenset({State.SETTLING}) | ENDED_BY_ENGINE,
+    State.SETTLING: frozenset({State.RUNNING, State.SUSPENDED, State.COMPLETING}) | ENDED_BY_ENGINE,
+    State.SKIPPED: frozenset(),
+} | {state: ENDED_BY_ENGINE - {state} for state in ENDED_BY_ENGINE}
+
+_JOB_ALONE: dict[State, frozenset[State]] = {state: frozenset({State.PENDING}) for state in State} | {
+    State.PENDING: frozenset({State.SKIPPED}),
+    State.SUBMITTED: frozenset(),
+}
+
+MOVES: dict[State, frozenset[State]] = {state: _JOB_AND_ATTEMPT[state] | _JOB_ALONE[state] for state in State}
+ATTEMPT_MOVES: dict[State, frozenset[State]] = _JOB_AND_ATTEMPT
+
+
+def may_move(before: State, after: State) -> bool:
+    """Whether a job may be in `after` next. Staying is allowed: the reason or the usage may have changed."""
+    return before is after or after in MOVES[before]
+
+
+def attempt_may_move(before: State, after: State) -> bool:
+    """The same for one attempt, which never starts again and is never SKIPPED."""
+    return (before is after and before is not State.SKIPPED) or after in ATTEMPT_MOVES[before]
