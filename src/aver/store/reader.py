@@ -1,0 +1,315 @@
+"""Reads for everybody: with or without a coordinator, never in its way.
+
+A Reader opens `mode=ro`, never checkpoints, and reads everything that it returns at once or page by page, so
+that it holds no lock between two calls. What is shown was committed. Each call sees one consistent state.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aver.core.codec import decode
+from aver.core.events import JobsGenerated, RunSubmitted
+from aver.core.exit import ExitStatus
+from aver.core.model import Request, Submission
+from aver.core.states import UNSETTLED, State
+from aver.errors import AverError
+from aver.store.encoding import decode_event
+from aver.store.open import connect, read_version, reading_failed, show_path
+from aver.store.rows import AttemptRow, JobRow, RunRow, StoredEvent
+
+Row = TypeVar("Row")
+
+EVENTS_PER_PAGE = 1000
+
+_RUN = "id, name, state, round, submitted_at, ended_at, first_job, jobs, is_single, user, folder"
+_JOB = (
+    "id, run, name, first_job, spec, member, state, reason, exit, verified, source, warnings, detail, attempt, "
+    "submitted_at, started_at, ended_at, elapsed_s, background"
+)
+_ATTEMPT = (
+    "a.job, a.attempt, a.key, a.engine, a.state, a.reason, a.exit, a.verified, a.source, a.warnings, a.detail, "
+    "a.planned_at, a.started_at, a.ended_at, a.elapsed_s, a.user_s, a.sys_s, a.peak_bytes, a.node, a.request"
+)
+_STATES = {state.value: state for state in State}
+_VERIFIED = {None: None, 0: False, 1: True}
+_UNSETTLED_SQL = ", ".join(f"'{state}'" for state in sorted(UNSETTLED))
+
+
+class Reader:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._exits: dict[int | None, ExitStatus | None] = {None: None}
+        self._requests: dict[str, Request] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> Reader | None:
+        """Return None when there is no database yet; raise UsageError for a newer one, AverError for a damaged one."""
+        try:
+            if path.stat().st_size == 0:
+                return None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None
+        connection = None
+        try:
+            connection = connect(path, "ro")
+            try:
+                version = read_version(connection, path)
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
+                    raise
+                _finish_rollback(path)
+                version = read_version(connection, path)
+        except (sqlite3.Error, AverError) as error:
+            if connection is not None:
+                connection.close()
+            raise (reading_failed(path, error) if isinstance(error, sqlite3.Error) else error) from None
+        if version == 0:
+            connection.close()
+            return None
+        return cls(path, connection)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, run: int) -> RunRow | None:
+        return self._one(self._run_row, f"SELECT {_RUN} FROM runs WHERE id = ?", (run,))
+
+    def runs(self, limit: int | None = None, states: Iterable[State] | None = None) -> list[RunRow]:
+        """Newest first."""
+        chosen, parameters = _in_states("state", states)
+        text = f"SELECT {_RUN} FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
+        return self._all(self._run_row, text, (*parameters, _limit(limit)))
+
+    def unsettled_runs(self) -> list[int]:
+        return [row[0] for row in self._fetch(f"SELECT id FROM runs WHERE state IN ({_UNSETTLED_SQL}) ORDER BY id")]
+
+    def job(self, job: int) -> JobRow | None:
+        return self._one(self._job_row, f"SELECT {_JOB} FROM jobs WHERE id = ?", (job,))
+
+    def jobs(
+        self,
+        run: int | None = None,
+        states: Iterable[State] | None = None,
+        limit: int | None = None,
+        after: int | None = None,
+    ) -> list[JobRow]:
+        """By number; `after` leaves out that job and all before it."""
+        chosen, parameters = _in_states("state", states)
+        if run is not None:
+            chosen, parameters = f"run = ? AND {chosen}", (run, *parameters)
+        if after is not None:
+            chosen, parameters = f"{chosen} AND id > ?", (*parameters, after)
+        text = f"SELECT {_JOB} FROM jobs WHERE {chosen} ORDER BY id LIMIT ?"
+        return self._all(self._job_row, text, (*parameters, _limit(limit)))
+
+    def newest_jobs(self, limit: int, states: Iterable[State] | None = None) -> list[JobRow]:
+        """Newest first, over all runs."""
+        chosen, parameters = _in_states("state", states)
+        text = f"SELECT {_JOB} FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
+        return self._all(self._job_row, text, (*parameters, limit))
+
+    def jobs_by_id(self, ids: Iterable[int]) -> dict[int, JobRow]:
+        """The jobs that there are, by number."""
+        text = f"SELECT {_JOB} FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
+        return {row.id: row for row in self._all(self._job_row, text, (json.dumps(list(ids)),))}
+
+    def find(self, name: str, run: int | None = None) -> list[JobRow]:
+        """All jobs of exactly that name, newest first."""
+        if run is None:
+            return self._all(self._job_row, f"SELECT {_JOB} FROM jobs WHERE name = ? ORDER BY id DESC", (name,))
+        text = f"SELECT {_JOB} FROM jobs WHERE run = ? AND name = ? ORDER BY id DESC"
+        return self._all(self._job_row, text, (run, name))
+
+    def counts(self, run: int) -> dict[State, int]:
+        """How many jobs of the run are in each state."""
+        rows = self._fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
+        return {self._state(word, f"a job of run {run}"): count for word, count in rows}
+
+    def attempts(self, job: int) -> list[AttemptRow]:
+        text = f"SELECT {_ATTEMPT} FROM attempts AS a WHERE a.job = ? ORDER BY a.attempt"
+        return self._all(self._attempt_row, text, (job,))
+
+    def attempts_of_run(self, run: int) -> list[AttemptRow]:
+        """By job and attempt."""
+        text = (
+            f"SELECT {_ATTEMPT} FROM jobs JOIN attempts AS a ON a.job = jobs.id "
+            "WHERE jobs.run = ? ORDER BY a.job, a.attempt"
+        )
+        return self._all(self._attempt_row, text, (run,))
+
+    def submission(self, run: int) -> Submission | None:
+        """What was submitted; None when there is no such run."""
+        for stored in self._flow_events(run, "RunSubmitted"):
+            if isinstance(stored.event, RunSubmitted):
+                return stored.event.submission
+        return None
+
+    def generated(self, run: int) -> list[JobsGenerated]:
+        """The jobs that were added to the run later, in order."""
+        found = [stored.event for stored in self._flow_events(run, "JobsGenerated")]
+        return [event for event in found if isinstance(event, JobsGenerated)]
+
+    def last_seq(self) -> int:
+        return int(self._fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])
+
+    def events(
+        self, run: int | None = None, job: int | None = None, after: int = 0, limit: int | None = None
+    ) -> Iterator[StoredEvent]:
+        """In order, those numbered above `after`; read page by page."""
+        chosen = "".join([" AND run = ?" if run is not None else "", " AND job = ?" if job is not None else ""])
+        parameters = tuple(value for value in (run, job) if value is not None)
+        text = f"SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
+        left = limit
+        while left is None or left > 0:
+            page = EVENTS_PER_PAGE if left is None else min(left, EVENTS_PER_PAGE)
+            rows = self._fetch(text, (after, *parameters, page))
+            for row in rows:
+                yield self._stored_event(row)
+            if len(rows) < page:
+                return
+            after = rows[-1][0]
+            left = None if left is None else left - page
+
+    def _flow_events(self, run: int, kind: str) -> list[StoredEvent]:
+        text = (
+            "SELECT seq, at, run, job, attempt, kind, data FROM events INDEXED BY events_flow "
+            "WHERE run = ? AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = ? ORDER BY seq"
+        )
+        return self._all(self._stored_event, text, (run, kind))
+
+    def _fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._connection.execute(text, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
+                raise reading_failed(self.path, error) from None
+        except sqlite3.Error as error:
+            raise reading_failed(self.path, error) from None
+        try:
+            _finish_rollback(self.path)
+            return self._connection.execute(text, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise reading_failed(self.path, error) from None
+
+    def _all(self, make: Callable[[Any], Row], text: str, parameters: Sequence[Any]) -> list[Row]:
+        return [make(row) for row in self._fetch(text, parameters)]
+
+    def _one(self, make: Callable[[Any], Row], text: str, parameters: Sequence[Any]) -> Row | None:
+        rows = self._fetch(text, parameters)
+        return make(rows[0]) if rows else None
+
+    def _state(self, word: object, what: str) -> State:
+        state = _STATES.get(word) if isinstance(word, str) else None
+        if state is None:
+            raise AverError(
+                f"{show_path(self.path)}: {what} has state {word!r}, which this version of Aver does not know"
+            )
+        return state
+
+    def _exit(self, raw: Any) -> ExitStatus | None:
+        """None for what is no wait status: not known, never guessed."""
+        if raw in self._exits:
+            return self._exits[raw]
+        try:
+            found = ExitStatus.from_wait(raw)
+        except (ValueError, TypeError):
+            return None
+        self._exits[raw] = found
+        return found
+
+    def _warnings(self, text: str | None, what: str) -> tuple[str, ...]:
+        if text is None:
+            return ()
+        try:
+            return decode_warnings(text)
+        except ValueError as error:
+            raise AverError(f"{show_path(self.path)}: the warnings of {what} can't be read: {error}") from None
+
+    def _run_row(self, row: Any) -> RunRow:
+        run, name, state, round_, submitted_at, ended_at, first_job, jobs, is_single, user, folder = row
+        known = self._state(state, f"run {run}")
+        return RunRow(
+            run, name, known, round_, submitted_at, ended_at, first_job, jobs, bool(is_single), user, folder
+        )  # fmt: skip
+
+    def _job_row(self, row: Any) -> JobRow:
+        (
+            job, run, name, first_job, spec, member, state, reason, ended, verified, source, warnings, detail,
+            attempt, submitted_at, started_at, ended_at, elapsed_s, background,
+        ) = row  # fmt: skip
+        return JobRow(
+            job, run, name, first_job, spec, member,
+            _STATES.get(state) or self._state(state, f"job {job}"), reason,
+            self._exit(ended), _VERIFIED.get(verified), source,
+            () if warnings is None else self._warnings(warnings, f"job {job}"), detail or "",
+            attempt, submitted_at, started_at, ended_at, elapsed_s, bool(background),
+        )  # fmt: skip
+
+    def _attempt_row(self, row: Any) -> AttemptRow:
+        (
+            job, attempt, key, engine, state, reason, ended, verified, source, warnings, detail,
+            planned_at, started_at, ended_at, elapsed_s, user_s, sys_s, peak_bytes, node, request,
+        ) = row  # fmt: skip
+        what = f"attempt {attempt} of job {job}"
+        return AttemptRow(
+            job, attempt, key, engine, self._state(state, what), reason,
+            self._exit(ended), _VERIFIED.get(verified), source, self._warnings(warnings, what), detail or "",
+            planned_at, started_at, ended_at, elapsed_s, user_s, sys_s, peak_bytes, node, self._request(request, what),
+        )  # fmt: skip
+
+    def _request(self, text: str, what: str) -> Request:
+        found = self._requests.get(text)
+        if found is None:
+            try:
+                found = self._requests[text] = decode(Request, json.loads(text))
+            except ValueError as error:
+                raise AverError(f"{show_path(self.path)}: the request of {what} can't be read: {error}") from None
+        return found
+
+    def _stored_event(self, row: Any) -> StoredEvent:
+        seq, *rest = row
+        try:
+            return StoredEvent(seq, decode_event(*rest))
+        except ValueError as error:
+            raise AverError(f"{show_path(self.path)}: event {seq} can't be read: {error}") from None
+
+
+def decode_warnings(text: str) -> tuple[str, ...]:
+    found = json.loads(text)
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ValueError("they are no list of texts")
+    return tuple(found)
+
+
+def _limit(limit: int | None) -> int:
+    return -1 if limit is None else limit
+
+
+def _in_states(column: str, states: Iterable[State] | None) -> tuple[str, tuple[Any, ...]]:
+    if states is None:
+        return "1", ()
+    words = tuple(state.value for state in states)
+    return f"{column} IN ({', '.join('?' * len(words))})", words
+
+
+def _finish_rollback(path: Path) -> None:
+    """A writer with a rollback journal was killed in a commit: undo its half, which needs a writable connection."""
+    connection = connect(path, "rw")
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    finally:
+        connection.close()

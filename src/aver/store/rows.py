@@ -1,0 +1,96 @@
+"""The rows that readers get: typed, and honest about what is not known.
+
+A `verdict` is there only when the row is settled and says who attests it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aver.core.events import Event
+from aver.core.evidence import Verdict
+from aver.core.exit import ExitStatus
+from aver.core.model import Request
+from aver.core.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    id: int
+    name: str
+    state: State
+    round: int
+    submitted_at: float
+    ended_at: float | None
+    first_job: int
+    jobs: int
+    is_single: bool
+    user: str
+    folder: str  # to show; the true one is the submission's
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    id: int
+    run: int
+    name: str
+    first_job: int  # of the submission or generation that made it: id - first_job is its number in that flow
+    spec: int
+    member: int
+    state: State
+    reason: str
+    exit: ExitStatus | None
+    verified: bool | None
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    attempt: int  # the newest; 0 before the first
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+    background: bool
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return _verdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    job: int
+    attempt: int
+    key: str
+    engine: str
+    state: State
+    reason: str
+    exit: ExitStatus | None
+    verified: bool | None
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    planned_at: float
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+    user_s: float | None
+    sys_s: float | None
+    peak_bytes: int | None
+    node: str | None
+    request: Request
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return _verdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    seq: int
+    event: Event
+
+
+def _verdict(row: JobRow | AttemptRow) -> Verdict | None:
+    if not row.state.is_settled or row.source is None or row.verified is None:
+        return None
+    return Verdict(row.state, row.exit, row.reason, row.verified, row.source, row.warnings, row.detail)

@@ -1,0 +1,45 @@
+"""The tables, and how a database gets from one version to the next.
+
+`MIGRATIONS[n]` takes a database from version n to n + 1; a new database goes through all of them. The version
+is SQLite's own `user_version`, so that it can be read before anything else. `docs/design/store.md` says
+what each column means.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x61766572  # "aver"
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
+        """CREATE TABLE events (
+            seq INTEGER PRIMARY KEY, at REAL NOT NULL, run INTEGER NOT NULL, job INTEGER, attempt INTEGER,
+            kind TEXT NOT NULL, data TEXT NOT NULL)""",
+        "CREATE INDEX events_run ON events (run)",
+        "CREATE INDEX events_job ON events (job) WHERE job IS NOT NULL",
+        "CREATE INDEX events_flow ON events (run) WHERE kind IN ('RunSubmitted', 'JobsGenerated')",
+        """CREATE TABLE runs (
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, round INTEGER NOT NULL,
+            submitted_at REAL NOT NULL, ended_at REAL, first_job INTEGER NOT NULL, jobs INTEGER NOT NULL,
+            is_single INTEGER NOT NULL, user TEXT NOT NULL, folder TEXT NOT NULL)""",
+        """CREATE INDEX runs_unsettled ON runs (id)
+            WHERE state IN ('PENDING', 'SUBMITTED', 'RUNNING', 'SUSPENDED', 'COMPLETING', 'SETTLING')""",
+        """CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, first_job INTEGER NOT NULL,
+            spec INTEGER NOT NULL, member INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
+            exit INTEGER, verified INTEGER, source TEXT, warnings TEXT, detail TEXT, attempt INTEGER NOT NULL,
+            submitted_at REAL NOT NULL, started_at REAL, ended_at REAL, elapsed_s REAL, background INTEGER NOT NULL)""",
+        "CREATE INDEX jobs_run ON jobs (run)",
+        """CREATE TABLE attempts (
+            job INTEGER NOT NULL, attempt INTEGER NOT NULL, key TEXT NOT NULL, engine TEXT NOT NULL,
+            state TEXT NOT NULL, reason TEXT NOT NULL, exit INTEGER, verified INTEGER, source TEXT, warnings TEXT,
+            detail TEXT, planned_at REAL NOT NULL, started_at REAL, ended_at REAL, elapsed_s REAL, user_s REAL,
+            sys_s REAL, peak_bytes INTEGER, node TEXT, request TEXT NOT NULL,
+            PRIMARY KEY (job, attempt)) WITHOUT ROWID""",
+        "INSERT INTO meta VALUES ('home', lower(hex(randomblob(4)))), ('next_id', 1)",
+    ),
+)
+
+VERSION = len(MIGRATIONS)
+
+DERIVED_TABLES = ("runs", "jobs", "attempts")

@@ -1,0 +1,70 @@
+"""The SQL of the writer. Each statement takes one parameter: a JSON document of rows, or a number.
+
+The rows' columns are in the order in which `derive` and `encoding` write them.
+"""
+
+from __future__ import annotations
+
+
+def _value(at: int) -> str:
+    return f"json_extract(value, '$[{at}]')"  # not ->>, which SQLite has only since 3.38
+
+
+def _values(first: int, count: int) -> str:
+    return ", ".join(_value(at) for at in range(first, first + count))
+
+
+def _columns(count: int) -> str:
+    return ", ".join(f"{_value(at)} AS c{at}" for at in range(count))
+
+
+INSERT_EVENTS = f"""
+INSERT INTO events (seq, at, run, job, attempt, kind, data)
+SELECT {_values(0, 7)} FROM json_each(?)"""
+
+INSERT_RUNS = f"""
+INSERT INTO runs (state, round, id, name, submitted_at, first_job, jobs, is_single, user, folder)
+SELECT 'PENDING', 1, {_values(0, 8)} FROM json_each(?)"""
+
+INSERT_JOBS = f"""
+INSERT INTO jobs (state, attempt, id, run, name, first_job, spec, member, reason, submitted_at, background)
+SELECT 'PENDING', 0, {_values(0, 9)} FROM json_each(?)"""
+
+RAISE_NEXT_ID = "UPDATE meta SET value = max(value, ?) WHERE key = 'next_id'"
+
+GROW_RUNS = f"""
+UPDATE runs SET jobs = jobs + n.more
+FROM (SELECT {_value(0)} AS run, sum({_value(1)}) AS more FROM json_each(?) GROUP BY 1) AS n WHERE runs.id = n.run"""
+
+UPDATE_JOBS = f"""
+UPDATE jobs SET
+    attempt = coalesce(c1, attempt), state = c2, reason = c3,
+    exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
+    ended_at = CASE c9 WHEN 0 THEN NULL WHEN 1 THEN c10 ELSE coalesce(ended_at, c10) END,
+    started_at = coalesce(c12, iif(c11, NULL, started_at)),
+    elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s))
+FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND (c1 IS NULL OR attempt <= c1)"""
+
+PUT_ATTEMPTS = f"""
+REPLACE INTO attempts (job, attempt, state, reason, exit, verified, source, warnings, detail, ended_at, started_at,
+    elapsed_s, user_s, sys_s, peak_bytes, node, key, engine, request, planned_at)
+SELECT {_values(0, 9)}, {_values(10, 11)} FROM json_each(?)"""
+
+UPDATE_ATTEMPTS = f"""
+UPDATE attempts SET
+    state = c2, reason = c3, exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
+    ended_at = CASE c9 WHEN 0 THEN NULL WHEN 1 THEN c10 ELSE coalesce(ended_at, c10) END,
+    started_at = coalesce(c11, started_at), elapsed_s = coalesce(c12, elapsed_s), user_s = coalesce(c13, user_s),
+    sys_s = coalesce(c14, sys_s), peak_bytes = coalesce(c15, peak_bytes), node = coalesce(c16, node)
+FROM (SELECT {_columns(17)} FROM json_each(?)) WHERE job = c0 AND attempt = c1"""
+
+UPDATE_RUNS = f"""
+UPDATE runs SET state = c1, round = c2, ended_at = c3
+FROM (SELECT {_columns(4)} FROM json_each(?)) WHERE id = c0"""
+
+PRUNE = (
+    "DELETE FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
+    "DELETE FROM jobs WHERE run = ?",
+    "DELETE FROM runs WHERE id = ?",
+    "DELETE FROM events WHERE run = ? AND kind <> 'RunPruned'",
+)
