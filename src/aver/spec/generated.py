@@ -1,0 +1,39 @@
+"""A batch of jobs that a job with `generates:` wrote: JSON or YAML, in the format of a flow's `jobs`.
+
+The batch is the map or list of jobs itself, or a map with `jobs` (and `defaults`). All or
+nothing: a batch with any mistake is refused with all of them. Its jobs may need any job of
+the run and must not take a name that the run has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aver.core.model import FlowSpec, JobSpec
+from aver.spec.document import Entry, Mapping, Scalar, read_document
+from aver.spec.flow import collector_paused, read_jobs
+from aver.spec.job import Draft, read_defaults
+from aver.spec.mistakes import Mistakes
+from aver.spec.values import Reader
+
+_WRAPPER = {"jobs", "defaults"}
+
+
+def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], now: float) -> FlowSpec:
+    """The generated jobs as a FlowSpec named after the file; raise SpecError with all mistakes."""
+    mistakes = Mistakes(file)
+    jobs: tuple[JobSpec, ...] = ()
+    with collector_paused():
+        root = read_document(data, mistakes, is_json=file.endswith(".json"))
+        if root is not None:
+            entry = Entry(Scalar(root.line, root.column, "jobs", "jobs"), root)
+            defaults = Draft()
+            if isinstance(root, Mapping) and "jobs" in root.entries and _WRAPPER.issuperset(root.entries):
+                entry = root.entries["jobs"]
+                if "defaults" in root.entries:
+                    reader = Reader(mistakes, "defaults", now)
+                    mapping = reader.mapping(root.entries["defaults"])
+                    defaults = read_defaults(mapping, reader) if mapping else defaults
+            jobs = read_jobs(entry, defaults, known, mistakes, now)
+    mistakes.refuse_if_any()
+    return FlowSpec(mistakes.file, jobs)

@@ -1,0 +1,120 @@
+"""The keys of a flow and of a job, each with what it takes, in words and as JSON Schema.
+
+The one list that the reader, the schema and the page `docs/flows.md` follow; tests compare them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Schema = dict[str, Any]
+
+
+class Key(NamedTuple):
+    schema: Schema
+    words: str
+    in_defaults: bool = True
+
+
+TEXT: Schema = {"type": "string"}
+NAME: Schema = {"type": ["string", "number", "boolean"]}
+FLAG: Schema = {"type": "boolean"}
+TEXTS: Schema = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
+AMOUNT: Schema = {"type": ["string", "number"]}
+COUNT: Schema = {"type": "integer", "minimum": 1}
+ANYTHING: Schema = {}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+JOB_KEYS: dict[str, Key] = {
+    "run": Key({"anyOf": [TEXT, {"type": "array", "items": NAME}]}, "what to run", False),
+    "needs": Key(_ref("needs"), "jobs that must end first, and how", False),
+    "if": Key({"enum": ["success", "always", "failure"]}, "when to run, once the needs are settled", False),
+    "matrix": Key(_ref("matrix"), "one member for each combination of values", False),
+    "cpus": Key(COUNT, "cpus of each attempt"),
+    "gpus": Key({"type": "integer", "minimum": 0}, "gpus of each attempt"),
+    "mem": Key(AMOUNT, "memory limit; a bare number is MiB"),
+    "time": Key(AMOUNT, "time limit; a bare number is minutes"),
+    "signal": Key(TEXT, "warning signal before the limit, [B:]SIG[@lead]"),
+    "kill_wait": Key(AMOUNT, "time between TERM and KILL; a bare number is seconds"),
+    "checkpoint": Key(_ref("checkpoint"), "ending well after the warning means: to be continued"),
+    "retry": Key(_ref("retry"), "further attempts after a failure"),
+    "oom": Key({"enum": ["fail", "warn"]}, "what an out-of-memory kill under a script that exits 0 means"),
+    "background": Key(FLAG, "the foreground does not wait for it", False),
+    "generates": Key(TEXT, "a file of further jobs that the job writes", False),
+    "inputs": Key(TEXTS, "files or globs that the job reads", False),
+    "outputs": Key(TEXTS, "files or globs that the job writes", False),
+    "env": Key({"type": "object", "additionalProperties": NAME}, "environment variables"),
+    "shell": Key(TEXTS, "the shell for the text of run"),
+    "folder": Key(TEXT, "working folder, relative to the run's"),
+    "stdin": Key(TEXT, "file for standard input"),
+    "output": Key(TEXT, "file for standard output, with patterns"),
+    "error": Key(TEXT, "file for standard error, with patterns"),
+    "append": Key(FLAG, "append to the output files instead of truncating them"),
+    "hold": Key(FLAG, "wait for aver release"),
+    "begin": Key(TEXT, "not before this time"),
+    "deadline": Key(TEXT, "not after this time"),
+    "priority": Key({"type": "integer"}, "higher goes first"),
+    "comment": Key(TEXT, "free text"),
+    "engine": Key({"enum": ["local"]}, "where to run; local is the only one yet"),
+    "host": Key(ANYTHING, "means nothing on this machine"),
+    "partition": Key(ANYTHING, "means nothing on this machine"),
+    "account": Key(ANYTHING, "means nothing on this machine"),
+    "qos": Key(ANYTHING, "means nothing on this machine"),
+    "nodes": Key(ANYTHING, "means nothing on this machine"),
+    "tasks": Key(ANYTHING, "means nothing on this machine"),
+    "gres": Key(ANYTHING, "means nothing on this machine; use gpus"),
+    "constraint": Key(ANYTHING, "means nothing on this machine"),
+    "slurm_options": Key(ANYTHING, "means nothing on this machine"),
+}
+
+RESERVED = ("host", "partition", "account", "qos", "nodes", "tasks", "gres", "constraint", "slurm_options")
+
+DEFAULTS_KEYS = {name: key for name, key in JOB_KEYS.items() if key.in_defaults}
+
+FLOW_KEYS: dict[str, Key] = {
+    "name": Key(NAME, "the flow's name; the file's name without it"),
+    "defaults": Key(_ref("defaults"), "values for every job that does not say otherwise"),
+    "jobs": Key(_ref("jobs"), "the jobs by their names"),
+    "max_parallel": Key(COUNT, "how many jobs of the run may be active at once"),
+    "retry_budget": Key({"type": "integer", "minimum": 0}, "how many retries the whole run may use"),
+    "engine": Key({"enum": ["local"]}, "where to run; local is the only one yet"),
+}
+
+FOREIGN_JOB_KEYS = {
+    "command": "run",
+    "cmd": "run",
+    "script": "run",
+    "steps": "run",
+    "exec": "run",
+    "depends-on": "needs",
+    "depends": "needs",
+    "dependencies": "needs",
+    "after": "needs",
+    "when": "if",
+    "strategy": "matrix",
+    "array": "matrix",
+    "cpus-per-task": "cpus",
+    "cores": "cpus",
+    "threads": "cpus",
+    "memory": "mem",
+    "ram": "mem",
+    "timeout": "time",
+    "timeout-minutes": "time",
+    "time-limit": "time",
+    "walltime": "time",
+    "retries": "retry",
+    "environment": "env",
+    "cwd": "folder",
+    "chdir": "folder",
+    "workdir": "folder",
+    "working-directory": "folder",
+    "stdout": "output",
+    "stderr": "error",
+    "input": "stdin",
+    "open-mode": "append",
+}
+FOREIGN_FLOW_KEYS = {"concurrency": "max_parallel", "max-jobs": "max_parallel", "env": "defaults", "tasks": "jobs"}
