@@ -110,3 +110,7 @@ def _code(error: sqlite3.Error) -> str:
     """The primary code: `SQLITE_READONLY` also for SQLITE_READONLY_ROLLBACK."""
     name = getattr(error, "sqlite_errorname", None) or ""
     return "_".join(name.split("_")[:2])
+
+
+def sqlite_version() -> str:
+    return sqlite3.sqlite_version

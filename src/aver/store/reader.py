@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aver.core.codec import decode
-from aver.core.events import JobsGenerated, RunSubmitted
+from aver.core.events import JobsGenerated, PersonAsked, RunSubmitted
 from aver.core.exit import ExitStatus
 from aver.core.model import Request, Submission
 from aver.core.states import UNSETTLED, State
@@ -162,6 +162,15 @@ class Reader:
         """The jobs that were added to the run later, in order."""
         found = [stored.event for stored in self._flow_events(run, "JobsGenerated")]
         return [event for event in found if isinstance(event, JobsGenerated)]
+
+    def asked(self, run: int) -> list[PersonAsked]:
+        """What people asked for of the run and its jobs, in order."""
+        text = (
+            "SELECT seq, at, run, job, attempt, kind, data FROM events "
+            "WHERE run = ? AND kind = 'PersonAsked' ORDER BY seq"
+        )
+        found = [stored.event for stored in self._all(self._stored_event, text, (run,))]
+        return [event for event in found if isinstance(event, PersonAsked)]
 
     def last_seq(self) -> int:
         return int(self._fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])

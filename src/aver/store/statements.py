@@ -48,7 +48,8 @@ FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND (c1 IS NULL OR 
 PUT_ATTEMPTS = f"""
 REPLACE INTO attempts (job, attempt, state, reason, exit, verified, source, warnings, detail, ended_at, started_at,
     elapsed_s, user_s, sys_s, peak_bytes, node, key, engine, request, planned_at)
-SELECT {_values(0, 9)}, {_values(10, 11)} FROM json_each(?)"""
+SELECT {_values(0, 9)}, {_values(10, 11)} FROM json_each(?)
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
 UPDATE_ATTEMPTS = f"""
 UPDATE attempts SET
@@ -66,5 +67,6 @@ PRUNE = (
     "DELETE FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
     "DELETE FROM jobs WHERE run = ?",
     "DELETE FROM runs WHERE id = ?",
-    "DELETE FROM events WHERE run = ? AND kind <> 'RunPruned'",
+    """DELETE FROM events WHERE run = ?1 AND kind <> 'RunPruned'
+        AND seq < (SELECT max(seq) FROM events WHERE run = ?1 AND kind = 'RunPruned')""",
 )
