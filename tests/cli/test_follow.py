@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from aver.cli.follow import Follower
+from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking
 from aver.cli.streaming import OutputStream
 
@@ -70,8 +71,8 @@ def test_the_end_is_never_lost(tmp_path: Path) -> None:
     """Everything written before `finish` is passed on, whatever its size, with secrets masked."""
     path = tmp_path / "out"
     seen: list[bytes] = []
-    stream = OutputStream(lambda: (str(path), None), Masking([b"hunter2"]), seen.append, seen.append)
-    stream.start()
+    stream = OutputStream(Masking([b"hunter2"]))
+    stream.begin(str(path), 0, seen.append)
     text = b"".join(b"line %d hunter2\n" % number for number in range(100_000))
 
     def write() -> None:
@@ -92,8 +93,9 @@ def test_stdout_and_stderr_are_kept_apart(tmp_path: Path) -> None:
     (tmp_path / "e").write_bytes(b"err")
     out: list[bytes] = []
     err: list[bytes] = []
-    stream = OutputStream(lambda: (str(tmp_path / "o"), str(tmp_path / "e")), Masking(), out.append, err.append)
-    stream.start()
+    stream = OutputStream(Masking())
+    stream.begin(str(tmp_path / "o"), 0, out.append)
+    stream.begin(str(tmp_path / "e"), 0, err.append)
     stream.finish()
     assert (b"".join(out), b"".join(err)) == (b"out", b"err")
 
@@ -103,8 +105,8 @@ def test_a_reader_that_left_does_not_stop_the_wait(tmp_path: Path) -> None:
     (tmp_path / "o").write_bytes(b"out")
 
     def closed(data: bytes) -> None:
-        raise BrokenPipeError
+        raise ReaderLeft
 
-    stream = OutputStream(lambda: (str(tmp_path / "o"), None), Masking(), closed, closed)
-    stream.start()
+    stream = OutputStream(Masking())
+    stream.begin(str(tmp_path / "o"), 0, closed)
     stream.finish()

@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
             import difflib
 
             near = difflib.get_close_matches(name, self.short_helps, n=1)
-            hint = f"did you mean `aver {near[0]}`?" if near else f"a command is run with `aver run -- {name} …`"
+            hint = f"the nearest is `aver {near[0]}`" if near else f"a command is run with `aver run -- {name} …`"
             raise click.UsageError(f"no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -34,6 +34,7 @@ COMMANDS = {
 }
 TAKES_A_COMMAND = frozenset({"run", "submit"})
 BUG_STATUS = 70
+PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -50,9 +51,6 @@ def invoke(argv: list[str]) -> int:
     except AverError as error:
         _complain(str(error))
         return error.exit_status
-    except BrokenPipeError:
-        _forget_stdout()
-        return 141
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -63,6 +61,7 @@ def _invoke(argv: list[str]) -> int:
     import click
 
     from aver.cli.group import Invocation, make_group
+    from aver.cli.output import ReaderLeft
 
     head, tail = split_command(argv)
     invocation = Invocation(typed=("aver", *argv), command=tail)
@@ -78,6 +77,9 @@ def _invoke(argv: list[str]) -> int:
         return error.exit_code
     except click.Abort:
         return 130
+    except ReaderLeft:
+        _forget_stdout()
+        return PIPE_STATUS
     sys.stdout.flush()
     return result if isinstance(result, int) else 0
 

@@ -1,7 +1,7 @@
 """Copy what a job writes to our own stdout and stderr while somebody waits for it.
 
-A thread of its own, so that a slow reader of our output never delays the verdict. After the job
-is settled, `finish` returns only when the last byte was passed on, or nobody reads any more.
+Threads of their own, so that a slow reader of our output never delays the verdict. After the job is
+settled, `finish` returns only when the last byte was passed on, or nobody reads any more.
 """
 
 from __future__ import annotations
@@ -12,62 +12,48 @@ import threading
 from collections.abc import Callable
 
 from aver.cli.follow import Follower
+from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking
 
-Paths = Callable[[], tuple[str | None, str | None]]
-FIND_S = 0.05
+Write = Callable[[bytes], None]
 
 
 class OutputStream:
-    """Follows the files of one job, once they are known."""
+    """Follows the files of one job from its start to its end."""
 
-    def __init__(
-        self, paths: Paths, masking: Masking, out: Callable[[bytes], None], err: Callable[[bytes], None]
-    ) -> None:
-        self._paths = paths
+    def __init__(self, masking: Masking) -> None:
         self._masking = masking
-        self._writers = (out, err)
         self._wake_read, self._wake_write = os.pipe()
         self._is_settled = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._finder = threading.Thread(target=self._find, name="find-output", daemon=True)
 
-    def start(self) -> None:
-        """Begin to follow. Signals stay with the main thread."""
+    def begin(self, path: str, offset: int, write: Write) -> None:
+        """Follow one file. Signals stay with the main thread."""
+        thread = threading.Thread(target=self._copy, args=(path, offset, write), name="copy-output", daemon=True)
+        self._threads.append(thread)
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
         try:
-            self._finder.start()
+            thread.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._threads)
 
     def finish(self) -> None:
         """The job is settled: pass on the rest, then return."""
         self._is_settled.set()
         os.write(self._wake_write, b"x")
-        self._finder.join()
         for thread in self._threads:
             thread.join()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
 
-    def _find(self) -> None:
-        while True:
-            is_last = self._is_settled.is_set()
-            stdout, stderr = self._paths()
-            if stdout is not None or stderr is not None or is_last:
-                break
-            self._is_settled.wait(FIND_S)
-        named = [(stdout, self._writers[0])]
-        if stderr is not None and stderr != stdout:
-            named.append((stderr, self._writers[1]))
-        for path, write in named:
-            if path is not None:
-                thread = threading.Thread(target=self._copy, args=(path, write), name="copy-output", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-
-    def _copy(self, path: str, write: Callable[[bytes], None]) -> None:
+    def _copy(self, path: str, offset: int, write: Write) -> None:
         masked = self._masking.stream()
         try:
-            with Follower(path) as follower:
+            with Follower(path, offset) as follower:
                 while True:
                     is_last = self._is_settled.is_set()
                     while data := follower.read():
@@ -76,5 +62,5 @@ class OutputStream:
                         break
                     follower.wait(self._wake_read)
             write(masked.finish())
-        except BrokenPipeError:
-            return  # nobody reads our output; the verdict is still waited for
+        except ReaderLeft:
+            return  # the verdict is still waited for

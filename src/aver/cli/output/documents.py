@@ -31,8 +31,7 @@ class JobFacts:
     reason: str
     exit: ExitFacts | None
     return_code: int | None
-    derived: str | None
-    verified: bool
+    verified: bool | None  # None while nobody has said anything
     source: str | None
     warnings: tuple[str, ...]
     detail: str
@@ -52,7 +51,7 @@ class AttemptFacts:
     state: str
     reason: str
     exit: ExitFacts | None
-    verified: bool
+    verified: bool | None  # None while nobody has said anything
     source: str | None
     warnings: tuple[str, ...]
     detail: str
@@ -183,6 +182,7 @@ class LogText:
     stream: str
     path: str
     size_bytes: int
+    is_cut: bool  # the beginning is left out
     text: str
 
 

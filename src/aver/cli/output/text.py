@@ -11,6 +11,7 @@ import shutil
 import sys
 from typing import BinaryIO
 
+from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking, to_bytes
 from aver.core.states import State
 
@@ -64,18 +65,23 @@ class Output:
 
     def raw(self, data: bytes) -> None:
         """Write bytes of the answer as they are; the caller has masked them."""
-        self._out.write(data)
-        self._out.flush()
+        _write(self._out, data)
 
     def note(self, text: str) -> None:
         """Write one line about the answer, to stderr."""
-        self._err.write(to_bytes(f"aver: {self.masking.whole(text)}\n"))
-        self._err.flush()
+        _write(self._err, to_bytes(f"aver: {self.masking.whole(text)}\n"))
 
     def error_raw(self, data: bytes) -> None:
         """Write bytes to stderr as they are; the caller has masked them."""
-        self._err.write(data)
-        self._err.flush()
+        _write(self._err, data)
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    try:
+        file.write(data)
+        file.flush()
+    except BrokenPipeError:
+        raise ReaderLeft from None
 
 
 def coloured(state: State) -> str:

@@ -1,0 +1,125 @@
+"""From rows of the store to the documents that commands answer with."""
+
+from __future__ import annotations
+
+from aver.cli.output import documents as doc
+from aver.cli.session import Session
+from aver.coordinator.files import JobFiles, Which, job_files
+from aver.core.exit import ExitStatus
+from aver.core.expand import member_at
+from aver.core.fold import return_code
+from aver.core.model import Argv, Command, Script, Shell
+from aver.core.template import fill, fill_shell
+from aver.store.reader import Reader
+from aver.store.rows import AttemptRow, JobRow, RunRow
+
+
+def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
+    if status is None:
+        return None
+    return doc.ExitFacts(str(status), status.code, status.signal, status.core, status.shell_code)
+
+
+def job_facts(job: JobRow, is_single: bool) -> doc.JobFacts:
+    verdict = job.verdict
+    return doc.JobFacts(
+        id=job.id,
+        run=job.run,
+        name=job.name,
+        address=str(job.id) if is_single else f"{job.run}/{job.name}",
+        state=job.state.value,
+        is_settled=job.state.is_settled,
+        reason=job.reason,
+        exit=exit_facts(job.exit),
+        return_code=None if verdict is None else return_code(verdict),
+        verified=job.verified,
+        source=job.source,
+        warnings=job.warnings,
+        detail=job.detail,
+        attempt=job.attempt,
+        is_background=job.background,
+        submitted_at=job.submitted_at,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+        elapsed_s=job.elapsed_s,
+    )
+
+
+def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]:
+    """The facts of many jobs; secrets of their runs are masked from now on."""
+    runs = {job.run for job in jobs}
+    session.mask(runs)
+    single = {run for run in runs if session.run_row(run).is_single}
+    return tuple(job_facts(job, job.run in single) for job in jobs)
+
+
+def run_facts(reader: Reader, run: RunRow) -> doc.RunFacts:
+    return doc.RunFacts(
+        id=run.id,
+        name=run.name,
+        state=run.state.value,
+        is_settled=run.state.is_settled,
+        round=run.round,
+        is_single=run.is_single,
+        user=run.user,
+        folder=run.folder,
+        submitted_at=run.submitted_at,
+        ended_at=run.ended_at,
+        first_job=run.first_job,
+        jobs=run.jobs,
+        counts={state.value: count for state, count in reader.counts(run.id).items()},
+    )
+
+
+def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow) -> doc.AttemptFacts:
+    files = files_of(session, job, attempt.attempt)
+    return doc.AttemptFacts(
+        attempt=attempt.attempt,
+        key=attempt.key,
+        engine=attempt.engine,
+        state=attempt.state.value,
+        reason=attempt.reason,
+        exit=exit_facts(attempt.exit),
+        verified=attempt.verified,
+        source=attempt.source,
+        warnings=attempt.warnings,
+        detail=attempt.detail,
+        planned_at=attempt.planned_at,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        elapsed_s=attempt.elapsed_s,
+        user_s=attempt.user_s,
+        sys_s=attempt.sys_s,
+        peak_bytes=attempt.peak_bytes,
+        node=attempt.node,
+        cpus=attempt.request.cpus,
+        gpus=attempt.request.gpus,
+        mem_bytes=attempt.request.mem_bytes,
+        time_s=attempt.request.time_s,
+        stdout=files.stdout,
+        stderr=files.stderr or files.stdout,
+    )
+
+
+def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:
+    """Where this attempt reads and writes, as the coordinator opens it."""
+    submission = session.submission(job.run)
+    spec = session.spec(job)
+    values = member_at(spec, job.member).values
+    which = Which(run=job.run, job=job.id, name=job.name, attempt=attempt, values=values)
+    return job_files(submission, spec, which, submission.flow.is_single)
+
+
+def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
+    """The command with the member's values in it; a script or a shell's text as one word."""
+    spec = session.spec(job)
+    values = dict(member_at(spec, job.member).values)
+    command: Command = spec.command
+    match command:
+        case Argv(args=args):
+            return tuple(fill(arg, values) for arg in args)
+        case Shell(text=text, shell=shell):
+            return (*shell, "-c", fill_shell(text, values))
+        case Script(text=text, args=args):
+            first = text.splitlines()[0] if text else ""
+            return (f"(batch script, {len(text.splitlines())} lines, {first})", *args)

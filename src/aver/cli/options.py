@@ -1,0 +1,66 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from aver.core.states import State
+from aver.core.units import parse_time
+from aver.errors import UsageError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LISTED = 50  # how many rows a listing has without --all
+
+
+def json_option(function: Function) -> Function:
+    return click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")(function)
+
+
+def addresses(function: Function) -> Function:
+    return click.argument("ids", metavar="ID...", nargs=-1, required=True)(function)
+
+
+def listing_options(function: Function) -> Function:
+    limit = click.option(
+        "-n", "limit", type=click.IntRange(min=1), metavar="N", help=f"At most N rows ({LISTED} without this)."
+    )
+    every = click.option("--all", "-a", "show_all", is_flag=True, help="All rows.")
+    return limit(every(function))
+
+
+def row_limit(limit: int | None, show_all: bool) -> int | None:
+    """How many rows to show; None is all."""
+    return None if show_all else limit or LISTED
+
+
+class StateType(click.ParamType[State]):
+    """A state by its name, in any case; several with commas."""
+
+    name = "state"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> State:
+        if isinstance(value, State):
+            return value
+        try:
+            return State(str(value).upper().replace("-", "_"))
+        except ValueError:
+            known = ", ".join(state.value for state in State)
+            raise UsageError(f"{value!r} is no state; there are {known}") from None
+
+
+class DurationType(click.ParamType[float]):
+    """A duration as people write it; a bare number is minutes, as everywhere."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return float(parse_time(str(value)) or 0)
+        except ValueError as error:
+            raise UsageError(str(error)) from None

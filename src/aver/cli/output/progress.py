@@ -1,0 +1,86 @@
+"""What is seen while something is waited for: a live line on a terminal, plain lines elsewhere.
+
+The live line is on stderr and is cleared before anything else is written, so that it never mixes with
+an answer. It is drawn at most ten times a second.
+"""
+
+from __future__ import annotations
+
+import time
+
+from aver.cli.output.documents import JobFacts, RunFacts
+from aver.cli.output.text import Output, one_line
+from aver.cli.output.views import counts_text, duration, state_text
+from aver.core.states import State
+
+REDRAW_S = 0.1
+BAR = 20
+
+
+def change_line(output: Output, job: JobFacts) -> str:
+    """`12:00:01 job 7 train RUNNING`, with the exit and the reason once it is settled."""
+    at = job.ended_at if job.is_settled else job.started_at if job.state == State.RUNNING else None
+    clock = time.strftime("%H:%M:%S", time.localtime(at))
+    words = [clock, f"job {job.id}", one_line(job.name), state_text(output, job.state)]
+    if job.exit is not None and job.state != State.COMPLETED:
+        words.append(job.exit.text)
+    if job.reason and job.reason != "None":
+        words.append(one_line(job.reason))
+    return " ".join(words)
+
+
+def job_summary(job: JobFacts) -> str:
+    """`job 7 FAILED 3:0 NonZeroExitCode in 41 s; aver why 7`."""
+    words = [f"job {job.id} {job.state}"]
+    if job.state != State.COMPLETED:
+        words += [job.exit.text] if job.exit is not None else ["?"] if job.state == State.UNVERIFIED else []
+        words += [one_line(job.reason)] if job.reason and job.reason != "None" else []
+    if job.elapsed_s is not None:
+        words.append(f"in {duration(job.elapsed_s)}")
+    text = " ".join(words)
+    if job.warnings:
+        text += f"; warning: {'; '.join(job.warnings)}"
+    return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
+
+
+def run_summary(run: RunFacts, state: State) -> str:
+    """`run 3 FAILED: 2 COMPLETED, 1 FAILED in 12 s; aver why 3`."""
+    took = f" in {duration(run.ended_at - run.submitted_at)}" if run.ended_at is not None else ""
+    text = f"run {run.id} {state}: {counts_text(run.counts)}{took}"
+    return text if state is State.COMPLETED else f"{text}; aver why {run.id}"
+
+
+def bar(run: RunFacts) -> str:
+    """`run 3 [#####...............] 5/20 settled, 2 RUNNING, 1 FAILED`."""
+    settled = sum(count for state, count in run.counts.items() if State(state).is_settled)
+    total = max(1, sum(run.counts.values()))
+    filled = BAR * settled // total
+    others = {state: count for state, count in run.counts.items() if state not in (State.COMPLETED, State.PENDING)}
+    text = f"run {run.id} [{'#' * filled}{'.' * (BAR - filled)}] {settled}/{total} settled"
+    return f"{text}, {counts_text(others)}" if others else text
+
+
+class LiveLine:
+    """One line on the terminal that is drawn over and over; nothing where there is no terminal."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._is_live = output.err_is_terminal
+        self._is_drawn = False
+        self._drawn_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return self._is_live and time.monotonic() - self._drawn_at >= REDRAW_S
+
+    def draw(self, text: str) -> None:
+        if self._is_live:
+            cut = self._output.masking.whole(one_line(text))[: max(10, self._output.width - 1)]
+            self._output.error_raw(f"\r\x1b[K{cut}".encode("utf-8", "surrogateescape"))
+            self._is_drawn = True
+            self._drawn_at = time.monotonic()
+
+    def clear(self) -> None:
+        if self._is_drawn:
+            self._output.error_raw(b"\r\x1b[K")
+            self._is_drawn = False

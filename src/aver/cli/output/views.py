@@ -1,0 +1,252 @@
+"""How each document looks to a person. The words for outcomes come from `core.render` alone."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from aver.cli.output import documents as doc
+from aver.cli.output.json import encode
+from aver.cli.output.table import Table, show_table
+from aver.cli.output.text import Output, coloured, one_line
+from aver.core import render
+from aver.core.states import State
+
+UNKNOWN = "?"
+NOTHING = "-"
+
+
+def answer(output: Output, document: doc.Document, as_json: bool) -> None:
+    """Write a command's answer: one JSON document, or what a person reads."""
+    if as_json:
+        output.line(encode(document, output.masking))
+    else:
+        show(output, document)
+
+
+def show(output: Output, document: doc.Document) -> None:
+    """Write the document for a person."""
+    match document:
+        case doc.JobList():
+            _show_jobs(output, document.jobs, document.left_out)
+        case doc.RunList():
+            _show_runs(output, document)
+        case doc.JobShown():
+            _show_job(output, document)
+        case doc.RunShown():
+            _show_run(output, document)
+        case doc.Explained():
+            _show_why(output, document)
+        case doc.SubmittedFacts():
+            output.line(str(document.run))
+        case doc.Ended():
+            pass  # said while it happened
+        case doc.Acted():
+            for result in document.results:
+                output.line(f"{result.id}: {result.did}")
+        case doc.LogText():
+            output.line(document.text)
+        case doc.CoordinatorFacts():
+            output.line(document.detail)
+        case doc.Diagnosis():
+            _show_checks(output, document)
+        case _:
+            assert_never(document)
+
+
+def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
+    """The columns of `aver jobs`, which are stable."""
+    rows = tuple(
+        (
+            str(job.id),
+            str(job.run),
+            job.name,
+            job.state,
+            job.exit.text if job.exit is not None else UNKNOWN if job.state == "UNVERIFIED" else NOTHING,
+            duration(job.elapsed_s),
+            job.reason if job.reason not in ("", "None") else NOTHING,
+            "; ".join(job.warnings) or NOTHING,
+        )
+        for job in jobs
+    )
+    heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "TIME", "REASON", "WARNING")
+    return Table(heads, rows, right=frozenset({0, 1, 5}))
+
+
+def duration(seconds: float | None) -> str:
+    return NOTHING if seconds is None else render.duration_words(seconds)
+
+
+def size(size_bytes: int | None) -> str:
+    return NOTHING if size_bytes is None else render.bytes_words(size_bytes)
+
+
+def moment(at: float | None) -> str:
+    return NOTHING if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def clock(at: float) -> str:
+    """The time of day to the millisecond, for a timeline."""
+    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
+
+
+def state_text(output: Output, state: str) -> str:
+    return coloured(State(state)) if output.has_colours else state
+
+
+def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:
+    if not jobs:
+        output.note("no such jobs")
+        return
+    show_table(output, job_table(jobs))
+    if left_out:
+        output.note(f"{left_out} more; --all shows them")
+
+
+def _show_runs(output: Output, document: doc.RunList) -> None:
+    if not document.runs:
+        output.note("no runs")
+        return
+    rows = tuple(
+        (
+            str(run.id),
+            run.name,
+            run.state,
+            counts_text(run.counts),
+            moment(run.submitted_at),
+            moment(run.ended_at),
+        )
+        for run in document.runs
+    )
+    show_table(output, Table(("RUN", "NAME", "STATE", "JOBS", "SUBMITTED", "ENDED"), rows, right=frozenset({0}), wide=3))
+    if document.left_out:
+        output.note(f"{document.left_out} more; --all shows them")
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """`3 COMPLETED, 1 FAILED`, in the order of the states."""
+    return ", ".join(f"{counts[state]} {state}" for state in State if counts.get(state)) or NOTHING
+
+
+def _facts(output: Output, pairs: Iterable[tuple[str, str]]) -> None:
+    for key, value in pairs:
+        output.line(f"{key:<12}{one_line(value)}")
+
+
+def _show_job(output: Output, document: doc.JobShown) -> None:
+    job = document.job
+    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state)}")
+    output.line(document.sentence)
+    output.line("")
+    pairs = [
+        ("run", str(job.run)),
+        ("address", job.address),
+        ("reason", job.reason),
+        ("exit", exit_text(job.exit)),
+        ("verified", f"yes, by {job.source}" if job.verified else "no" if job.is_settled else "not yet settled"),
+        ("detail", job.detail),
+        ("command", command_text(document.command)),
+        ("folder", document.folder),
+        ("user", f"{document.user} on {document.host}"),
+        ("typed", shlex.join(document.typed)),
+        ("secrets", ", ".join(document.secrets)),
+        ("submitted", moment(job.submitted_at)),
+        ("started", moment(job.started_at)),
+        ("ended", moment(job.ended_at)),
+        ("elapsed", duration(job.elapsed_s)),
+    ]
+    _facts(output, [(key, value) for key, value in pairs if value])
+    for warning in job.warnings:
+        _facts(output, [("warning", warning)])
+    for attempt in document.attempts:
+        output.line("")
+        _show_attempt(output, attempt)
+
+
+def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
+    output.line(f"attempt {attempt.attempt} {state_text(output, attempt.state)}")
+    asked = [
+        f"{attempt.cpus} cpus" if attempt.cpus is not None else "",
+        f"{attempt.gpus} gpus" if attempt.gpus else "",
+        f"memory {size(attempt.mem_bytes)}" if attempt.mem_bytes is not None else "",
+        f"time {duration(attempt.time_s)}" if attempt.time_s is not None else "",
+    ]
+    used = [
+        f"user {duration(attempt.user_s)}" if attempt.user_s is not None else "",
+        f"system {duration(attempt.sys_s)}" if attempt.sys_s is not None else "",
+        f"peak memory {size(attempt.peak_bytes)}" if attempt.peak_bytes is not None else "",
+    ]
+    pairs = [
+        ("  key", attempt.key),
+        ("  engine", attempt.engine + (f" on {attempt.node}" if attempt.node else "")),
+        ("  reason", attempt.reason),
+        ("  exit", exit_text(attempt.exit)),
+        ("  asked", ", ".join(filter(None, asked))),
+        ("  used", ", ".join(filter(None, used))),
+        ("  planned", moment(attempt.planned_at)),
+        ("  started", moment(attempt.started_at)),
+        ("  ended", moment(attempt.ended_at)),
+        ("  elapsed", duration(attempt.elapsed_s)),
+        ("  stdout", attempt.stdout or ""),
+        ("  stderr", attempt.stderr or ""),
+    ]
+    _facts(output, [(key, value) for key, value in pairs if value])
+
+
+def exit_text(status: doc.ExitFacts | None) -> str:
+    """`3:0`, `0:9, core dumped`, or `?`."""
+    if status is None:
+        return UNKNOWN
+    return status.text + (", core dumped" if status.core_dumped else "")
+
+
+def command_text(command: tuple[str, ...]) -> str:
+    """A command as one would type it; a script or a shell's text by its first lines."""
+    return shlex.join(command)
+
+
+def _show_run(output: Output, document: doc.RunShown) -> None:
+    run = document.run
+    output.line(f"run {run.id} {one_line(run.name)} {state_text(output, run.state)}")
+    output.line("")
+    pairs = [
+        ("jobs", counts_text(run.counts)),
+        ("round", str(run.round)),
+        ("folder", run.folder),
+        ("user", f"{document.user} on {document.host}"),
+        ("typed", shlex.join(document.typed)),
+        ("submitted", moment(run.submitted_at)),
+        ("ended", moment(run.ended_at)),
+    ]
+    _facts(output, pairs)
+    output.line("")
+    _show_jobs(output, document.jobs, document.left_out)
+
+
+def _show_why(output: Output, document: doc.Explained) -> None:
+    job = document.job
+    output.line(document.sentence)
+    for warning in job.warnings:
+        output.line(f"Warning: {warning}")
+    output.line("")
+    width = max((len(item.source) for item in document.timeline), default=0)
+    for item in document.timeline:
+        output.line(f"{clock(item.at)}  {item.source.ljust(width)}  {one_line(item.what)}")
+    if document.next:
+        output.line("")
+        output.line("Next:")
+        for command in document.next:
+            output.line(f"  {command}")
+
+
+_MARKS: Callable[[str], str] = {"ok": "ok", "limited": "limited", "missing": "MISSING"}.__getitem__
+
+
+def _show_checks(output: Output, document: doc.Diagnosis) -> None:
+    width = max(len(check.name) for check in document.checks)
+    for check in document.checks:
+        output.line(f"{_MARKS(check.status):<8}{check.name.ljust(width)}  {one_line(check.fact)}")
+        if check.advice:
+            output.line(f"{'':<8}{'':<{width}}  {one_line(check.advice)}")

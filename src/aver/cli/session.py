@@ -1,0 +1,160 @@
+"""What every command needs: the home, the store to read, the coordinator to ask, the output to write to.
+
+Reading works without a coordinator. If runs are unsettled and none answers, one is started first, so
+that what is read is fresh; if that fails, the command says so and answers all the same.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterable, Sequence
+
+from aver.cli.address import Named, Number, parse_address
+from aver.cli.output.masking import Masking
+from aver.cli.output.text import Output
+from aver.coordinator.client import Client
+from aver.core.model import FlowSpec, JobSpec, Submission
+from aver.errors import AverError, InternalError, UsageError
+from aver.home import Home
+from aver.store.reader import Reader
+from aver.store.rows import JobRow, RunRow
+
+
+class Session:
+    """One command's view of one home. The store is opened when it is first asked for."""
+
+    def __init__(self, home: Home | None = None, output: Output | None = None) -> None:
+        self.home = home or Home.find()
+        self.output = output or Output.standard()
+        self._reader: Reader | None = None
+        self._submissions: dict[int, Submission] = {}
+
+    def connect(self) -> Client:
+        """A connection to the coordinator, which is started if none is there."""
+        return Client.connect(self.home)
+
+    def call(self, op: str, **arguments: object) -> dict[str, object]:
+        """Ask the coordinator one thing."""
+        client = self.connect()
+        try:
+            return client.call(op, **arguments)
+        finally:
+            client.close()
+
+    @property
+    def reader(self) -> Reader | None:
+        """The store; None before the first submission."""
+        if self._reader is None:
+            self._reader = Reader.open(self.home.database)
+        return self._reader
+
+    def refresh(self) -> None:
+        """See to it that somebody looks after unsettled runs; never fails."""
+        try:
+            if self.reader is not None and self.reader.unsettled_runs():
+                self.connect().close()
+        except AverError as error:
+            self.output.note(f"{error}; what follows is as it was when a coordinator last ran")
+
+    def found_reader(self, wanted: str) -> Reader:
+        """The store, for a command that names something in it."""
+        if self.reader is None:
+            raise not_found(wanted)
+        return self.reader
+
+    def run_row(self, run: int) -> RunRow:
+        row = self.found_reader(str(run)).run(run)
+        if row is None:
+            raise not_found(str(run))
+        return row
+
+    def find(self, text: str) -> RunRow | list[JobRow]:
+        """Return the run of several jobs, or the jobs, that an address names; raise UsageError if there are none."""
+        reader = self.found_reader(text)
+        address = parse_address(text)
+        if isinstance(address, Number):
+            run = reader.run(address.id)
+            if run is not None and not run.is_single:
+                return run
+            job = reader.job(address.id)
+            if job is None:
+                raise not_found(text)
+            return [job]
+        if reader.run(address.run) is None:
+            raise not_found(str(address.run))
+        jobs = reader.find(address.pattern, address.run) or self._matching(reader, address)
+        if not jobs:
+            raise UsageError(f"no job of run {address.run} is called {address.pattern!r}; `aver jobs {address.run}` lists them")
+        return jobs
+
+    def find_job(self, text: str) -> JobRow:
+        """Return the one job that an address names."""
+        found = self.find(text)
+        if isinstance(found, RunRow):
+            raise UsageError(f"{text} is a run of {found.jobs} jobs; name one of them: `aver jobs {found.id}` lists them")
+        if len(found) > 1:
+            raise UsageError(f"{text} names {len(found)} jobs, {found[0].id} to {found[-1].id}; name one of them")
+        return found[0]
+
+    def ids(self, texts: Sequence[str]) -> list[int]:
+        """The numbers of all that the addresses name, each once."""
+        numbers: list[int] = []
+        for text in texts:
+            found = self.find(text)
+            numbers += [found.id] if isinstance(found, RunRow) else [job.id for job in found]
+        return list(dict.fromkeys(numbers))
+
+    def submission(self, run: int) -> Submission:
+        if run not in self._submissions:
+            found = self.found_reader(str(run)).submission(run)
+            if found is None:
+                raise InternalError(f"run {run} has no submission in the store")
+            self._submissions[run] = found
+        return self._submissions[run]
+
+    def spec(self, job: JobRow) -> JobSpec:
+        """What was asked for this job."""
+        return self._flow(job).jobs[job.spec]
+
+    def mask(self, runs: Iterable[int]) -> Masking:
+        """Hide the secrets of these runs in all that is written from now on."""
+        masking = self.output.masking
+        for run in dict.fromkeys(runs):
+            secrets = self.submission(run).origin.secrets
+            if secrets:
+                masking |= Masking.of_environment(self._environment(run), secrets)
+        self.output.masking = masking
+        return masking
+
+    def _environment(self, run: int) -> list[bytes]:
+        try:
+            return self.home.env(run).read_bytes().split(b"\0")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise AverError(
+                f"can't read {self.home.env(run)}, where the secrets of run {run} are, to mask them: {error.strerror}"
+            ) from None
+
+    def _flow(self, job: JobRow) -> FlowSpec:
+        reader = self.found_reader(str(job.id))
+        for batch in reader.generated(job.run):
+            if batch.first_job == job.first_job:
+                return batch.flow
+        return self.submission(job.run).flow
+
+    def _matching(self, reader: Reader, address: Named) -> list[JobRow]:
+        return [job for job in reader.jobs(address.run) if address.matches(job.name)]
+
+
+def not_found(text: str) -> UsageError:
+    return UsageError(f"no job or run {text}; `aver jobs` lists them")
+
+
+def user_name() -> str:
+    """Who asks."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"

@@ -1,0 +1,136 @@
+"""Wait, by push, until things are settled, and say on the way what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from aver.cli.facts import job_facts, jobs_facts, run_facts
+from aver.cli.output.documents import Ended, JobFacts, RunFacts
+from aver.cli.output.progress import LiveLine, bar, change_line, job_summary, run_summary
+from aver.cli.session import Session, not_found
+from aver.coordinator.client import Client
+from aver.core.fold import exit_status_of, fold_run
+from aver.core.states import State
+from aver.errors import InternalError
+from aver.store.rows import JobRow, RunRow
+
+MOST_RETURNS = 100
+
+
+class Watched:
+    """The runs and jobs that a command waits for."""
+
+    def __init__(self, session: Session, ids: Sequence[int], foreground_only: bool = False) -> None:
+        self.session = session
+        self.ids = list(ids)
+        self._foreground_only = foreground_only
+        reader = session.found_reader(str(self.ids[0]))
+        self._runs = [number for number in self.ids if (row := reader.run(number)) is not None and not row.is_single]
+        self._jobs = [number for number in self.ids if number not in self._runs]
+        session.mask([*self._runs, *(row.run for row in self.jobs())])
+
+    def runs(self) -> list[RunRow]:
+        return [self.session.run_row(number) for number in self._runs]
+
+    def jobs(self) -> list[JobRow]:
+        """The jobs that are waited for by themselves."""
+        rows = self.session.found_reader("").jobs_by_id(self._jobs)
+        missing = [number for number in self._jobs if number not in rows]
+        if missing:
+            raise not_found(str(missing[0]))
+        return [rows[number] for number in self._jobs]
+
+    def state(self) -> State:
+        """The state of all together; of one alone, its own."""
+        pairs = [(job.state, job.reason) for job in self.jobs()]
+        reader = self.session.found_reader("")
+        for run in self.runs():
+            if self._foreground_only:
+                jobs = [(job.state, job.reason) for job in reader.jobs(run.id) if not job.background]
+                pairs.append((fold_run(jobs), "") if jobs else (run.state, ""))
+            else:
+                pairs.append((run.state, ""))
+        return pairs[0][0] if len(pairs) == 1 else fold_run(pairs)
+
+    def run_state(self, run: RunRow) -> State:
+        return self.state() if self._foreground_only else run.state
+
+    def facts(self) -> tuple[tuple[RunFacts, ...], tuple[JobFacts, ...]]:
+        reader = self.session.found_reader("")
+        runs = tuple(run_facts(reader, run) for run in self.runs())
+        return runs, jobs_facts(self.session, self.jobs())
+
+    def ended(self, exit_status: int | None = None) -> Ended:
+        """The document at the end of waiting."""
+        runs, jobs = self.facts()
+        state = self.state()
+        status = exit_status if exit_status is not None else exit_status_of(state) if state.is_settled else 0
+        return Ended(runs, jobs, state.is_settled, status)
+
+    def summaries(self) -> list[str]:
+        runs, jobs = self.facts()
+        states = [self.run_state(run) for run in self.runs()]
+        return [run_summary(run, state) for run, state in zip(runs, states, strict=True)] + [
+            job_summary(job) for job in jobs
+        ]
+
+
+def wait(
+    watched: Watched,
+    client: Client,
+    seen: Callable[[tuple[int, ...]], None],
+    timeout_s: float | None = None,
+    foreground_only: bool = False,
+) -> None:
+    """Return when all are settled; `seen` is told the numbers of jobs that changed. Raise TimeoutError."""
+    for _ in range(MOST_RETURNS):
+        for change in client.watch(watched.ids, timeout_s, foreground=foreground_only):
+            seen(change.changed)
+        if watched.state().is_settled:
+            return
+        # Somebody retried or accepted between the push and our reading: it is waited for again.
+    raise InternalError("the coordinator calls something settled that the store does not")
+
+
+class ChangeLines:
+    """Writes one line for each change of a job's state, and keeps the live line below them."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._session = watched.session
+        self._shown: dict[int, str] = {}
+        self._live = LiveLine(watched.session.output)
+        self._single = {run.id for run in watched.runs() if run.is_single}
+
+    def begin(self) -> None:
+        """Say how things stand."""
+        for job in self._watched.jobs():
+            self._show(job)
+        self._draw()
+
+    def __call__(self, changed: tuple[int, ...]) -> None:
+        if changed:
+            rows = self._session.found_reader("").jobs_by_id(changed)
+            for number in changed:
+                if number in rows:
+                    self._show(rows[number])
+        if self._live.is_due:
+            self._draw()
+
+    def end(self) -> None:
+        self._live.clear()
+
+    def _show(self, job: JobRow) -> None:
+        line_key = f"{job.state} {job.attempt}"
+        if self._shown.get(job.id) == line_key:
+            return
+        self._shown[job.id] = line_key
+        self._live.clear()
+        output = self._session.output
+        output.line(change_line(output, job_facts(job, job.run in self._single)))
+
+    def _draw(self) -> None:
+        runs, jobs = self._watched.facts()
+        parts = [bar(run) for run in runs] + [f"job {job.id} {job.state}" for job in jobs if not job.is_settled]
+        if parts:
+            self._live.draw("   ".join(parts))

@@ -1,0 +1,58 @@
+"""`aver watch`: wait for the settled verdict, by push, not by polling."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.options import DurationType, addresses, json_option
+from aver.cli.output.views import answer
+from aver.cli.session import Session
+from aver.cli.waiting import ChangeLines, Watched, wait
+from aver.core import render
+from aver.core.fold import exit_status_of
+
+TIMEOUT_STATUS = 124
+
+
+@click.command("watch", short_help="Wait until jobs or runs are settled.")
+@addresses
+@click.option("--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/exit-statuses.md).")
+@click.option("--timeout", type=DurationType(), metavar="TIME", help="Stop waiting after this and exit 124; nothing is cancelled.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing.")
+@json_option
+def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quiet: bool, as_json: bool) -> int:
+    """Wait until jobs or runs are settled.
+
+    One line for each change. Exits 0 once all are settled, or as they ended with --exit-status.
+
+    \b
+    Examples:
+      aver watch 7
+      aver watch 3 4 --exit-status --timeout 1h
+    """
+    session = Session()
+    watched = Watched(session, session.ids(ids))
+    client = session.connect()
+    lines = ChangeLines(watched)
+    is_silent = quiet or as_json
+    if not is_silent:
+        lines.begin()
+    try:
+        wait(watched, client, (lambda changed: None) if is_silent else lines, timeout)
+    except TimeoutError:
+        lines.end()
+        if as_json:
+            answer(session.output, watched.ended(TIMEOUT_STATUS), as_json)
+        if not quiet:
+            waited = render.duration_words(timeout or 0.0)
+            session.output.note(f"not settled after {waited}; nothing was cancelled")
+        return TIMEOUT_STATUS
+    finally:
+        lines.end()
+        client.close()
+    if as_json:
+        answer(session.output, watched.ended(), as_json)
+    elif not quiet:
+        for text in watched.summaries():
+            session.output.note(text)
+    return exit_status_of(watched.state()) if exit_status else 0

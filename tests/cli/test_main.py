@@ -1,0 +1,184 @@
+"""The edge: arguments in, one line and an exit status out."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from aver.cli import main
+from aver.cli.group import make_group
+from aver.errors import CantWriteError, UnreachableError, UsageError
+
+
+def aver(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "aver", *args],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_groups_help_lists_every_command() -> None:
+    """`aver --help` names each command with its short help."""
+    done = aver("--help")
+    assert done.returncode == 0
+    for name in main.COMMANDS:
+        assert re.search(rf"^  {name}\b", done.stdout, re.MULTILINE), name
+
+
+def test_the_groups_help_imports_no_command() -> None:
+    """`aver --help` costs no import of a command, of rich, yaml or sqlite3."""
+    code = (
+        "import sys\nfrom aver.cli.main import invoke\ninvoke(['--help'])\n"
+        "names = [n for n in sys.modules if n in ('rich', 'yaml', 'sqlite3', 'asyncio')]\n"
+        "own = ('aver.cli.main', 'aver.cli.group', 'aver.cli.output')\n"
+        "names += [n for n in sys.modules if n.startswith('aver.cli.') and n not in own]\n"
+        "print(names, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_each_short_help_is_the_commands_own(name: str) -> None:
+    """The table of short helps says what the command itself says, and each command has an example."""
+    command = importlib.import_module(f"aver.cli.{name}").command
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert command.help is not None
+    assert command.help.split("\n\n")[0].replace("\n", " ") == main.COMMANDS[name]
+    assert "Example" in command.help
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_each_command_has_a_help(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """`aver COMMAND --help` works and exits 0."""
+    assert main.invoke([name, "--help"]) == 0
+    assert f"Usage: aver {name}" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["jbos"], "aver jobs"),
+        (["pythonx"], "aver run -- pythonx"),
+        (["--no-such"], "--no-such"),
+        (["watch"], "aver watch --help"),
+        (["jobs", "--no-such"], "--no-such"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_a_hint_and_exit_2(
+    args: list[str], hint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong usage never shows a traceback or a page of help."""
+    assert main.invoke(args) == 2
+    err = capfd.readouterr().err
+    assert err.startswith("aver: ")
+    assert err.count("\n") == 1
+    assert hint in err
+
+
+def test_no_command_shows_the_help_and_exits_2() -> None:
+    """`aver` alone explains itself."""
+    done = aver()
+    assert done.returncode == 2
+    assert "Commands:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(UsageError("x"), 2), (UnreachableError("x"), 69), (CantWriteError("x"), 73)]
+)
+def test_an_error_of_the_tree_is_one_line_and_its_status(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Errors that a user can cause have no traceback."""
+
+    def fail(argv: list[str]) -> int:
+        raise error
+
+    monkeypatch.delenv("AVER_DEBUG", raising=False)
+    monkeypatch.setattr(main, "_invoke", fail)
+    assert main.invoke([]) == status
+    assert capfd.readouterr().err == "aver: x\n"
+
+
+def test_a_bug_is_said_and_its_traceback_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An unexpected exception exits 70, with the traceback in a file of the home that only its owner reads."""
+
+    def fail(argv: list[str]) -> int:
+        raise RuntimeError("boom")
+
+    monkeypatch.setenv("AVER_HOME", str(tmp_path))
+    monkeypatch.delenv("AVER_DEBUG", raising=False)
+    monkeypatch.setattr(main, "_invoke", fail)
+    assert main.invoke([]) == 70
+    err = capfd.readouterr().err
+    assert err.startswith("aver: a bug in Aver: RuntimeError: boom; the traceback is in ")
+    path = Path(err.rsplit(" ", 1)[1].strip())
+    assert path.parent == tmp_path
+    assert "raise RuntimeError" in path.read_text()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_closed_pipe_is_no_bug() -> None:
+    """`aver --help | true` ends quietly."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "aver", "completion", "bash"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("argv", "head", "tail"),
+    [
+        (["run", "--", "a", "--", "-b"], ["run"], ("a", "--", "-b")),
+        (["run", "-c", "2", "--", "--help"], ["run", "-c", "2"], ("--help",)),
+        (["run", "x.sh"], ["run", "x.sh"], None),
+        (["submit", "--"], ["submit"], ()),
+        (["jobs", "--", "3"], ["jobs", "--", "3"], None),
+    ],
+)
+def test_what_follows_two_dashes_is_the_command_untouched(
+    argv: list[str], head: list[str], tail: tuple[str, ...] | None
+) -> None:
+    """Only `run` and `submit` cut, at the first `--`."""
+    assert main.split_command(argv) == (head, tail)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell: str) -> None:
+    """Each shell gets its script."""
+    done = aver("completion", shell)
+    assert done.returncode == 0
+    assert "_AVER_COMPLETE" in done.stdout
+
+
+def test_completion_knows_the_commands() -> None:
+    """The shell asks, and Aver answers with commands."""
+    done = aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver ca", COMP_CWORD="1")
+    assert "cancel" in done.stdout
+
+
+def test_a_group_without_commands_is_possible() -> None:
+    """The table is an argument, not a global."""
+    assert make_group({}).list_commands(click.Context(click.Command("x"))) == []
