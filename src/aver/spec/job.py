@@ -204,7 +204,8 @@ def _check_whole(mapping: Mapping, draft: Draft, reader: Reader) -> None:
 
 
 def _check_axes_used(entry: Entry, draft: Draft, reader: Reader) -> None:
-    assert draft.matrix is not None and isinstance(entry.value, Mapping)
+    assert draft.matrix is not None
+    assert isinstance(entry.value, Mapping)
     used: set[str] = set()
     for text in _texts_with_places(draft):
         used |= names_in(text)

@@ -1,0 +1,83 @@
+"""A file of the command line as a flow: a flow file or a batch script, by extension and content.
+
+The only module of `spec` that touches the file system.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aver.core.model import FlowSpec
+from aver.errors import UsageError
+from aver.spec import document, script
+from aver.spec.flow import looks_like_flow, parse_flow
+from aver.spec.mistakes import printable, shown
+from aver.spec.options import Overrides, flag_of
+
+FLOW_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def load(
+    path: str, overrides: Overrides = Overrides(), *, args: Sequence[str] = (), now: float | None = None
+) -> FlowSpec:
+    """The flow or script at `path`, with flags and arguments; raise UsageError or SpecError."""
+    moment = time.time() if now is None else now
+    data = read_bytes(path, args)
+    suffix = Path(path).suffix.lower()
+    if suffix not in FLOW_SUFFIXES and not looks_like_flow(data):
+        return script.parse_script(data, path, overrides, args=args, now=moment)
+    if suffix in FLOW_SUFFIXES and data.startswith(b"#!") and b"\njobs" not in data:
+        return script.parse_script(data, path, overrides, args=args, now=moment)
+    _refuse_flags(path, overrides, args)
+    is_json = suffix == ".json"
+    flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json)
+    return replace(flow, name=overrides.name) if overrides.name else flow
+
+
+def read_bytes(path: str, args: Sequence[str] = ()) -> bytes:
+    """The file's bytes, up to more than any format allows; raise UsageError if it can't be read."""
+    said = shown(printable(path))
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{said} is not a file: give a flow (.yaml, .json) or a batch script")
+            return file.read(max(document.MAX_BYTES, script.MAX_BYTES) + 1)
+    except FileNotFoundError:
+        raise UsageError(_missing(path, args)) from None
+    except IsADirectoryError:
+        raise UsageError(f"{said} is a folder: give a flow (.yaml, .json) or a batch script in it") from None
+    except PermissionError:
+        raise UsageError(f"{said} can't be read: permission denied; look at its mode with  ls -l") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"{said} can't be read: {why}") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hang us
+
+
+def _missing(path: str, args: Sequence[str]) -> str:
+    name = printable(path)
+    if "/" not in path and shutil.which(path):
+        command = " ".join([name, *map(printable, args)])
+        return f"`{name}` is a program, not a flow or a script: put the command after --:  aver run -- {command}"
+    if " " in path and shutil.which(path.split()[0]):
+        return f"{shown(name)} is no file: a command comes after -- and without quotes:  aver run -- {name}"
+    return f"{shown(name)} does not exist: give a flow (.yaml, .json) or a batch script, or a command after --"
+
+
+def _refuse_flags(path: str, overrides: Overrides, args: Sequence[str]) -> None:
+    if args:
+        raise UsageError(f"a flow takes no arguments: {printable(path)} was given {shown(printable(args[0]))}")
+    given = [flag_of(field) for field in overrides.given() if field != "name"]
+    if given:
+        raise UsageError(
+            f"{given[0]} is for a script or a command: in a flow write it in a job or in defaults ({printable(path)})"
+        )
