@@ -94,12 +94,7 @@ class Client:
         try:
             self._connection.sendall(json.dumps(request).encode("ascii") + b"\n")
         except OSError:
-            # It may have answered before it hung up: the refusal is the better sentence.
-            with contextlib.suppress(AverError, TimeoutError):
-                reply = self._line(1.0)
-                if reply.get("ok") is False:
-                    raise _error(reply) from None
-            raise self._lost() from None
+            raise (self._refusal() or self._lost()) from None
 
     def _line(self, timeout_s: float | None) -> dict[str, Any]:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -123,6 +118,14 @@ class Client:
         if not isinstance(value, dict):
             raise InternalError("the coordinator's answer is not a JSON object")
         return value
+
+    def _refusal(self) -> AverError | None:
+        """It may have answered before it hung up: then that is the better sentence."""
+        try:
+            reply = self._line(1.0)
+        except (AverError, TimeoutError):
+            return None
+        return _error(reply) if reply.get("ok") is False else None
 
     def _lost(self) -> UnreachableError:
         return UnreachableError(

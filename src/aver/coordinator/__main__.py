@@ -1,0 +1,134 @@
+"""`python -m aver.coordinator HOME READY_FD`: become the coordinator of a home, or say why not.
+
+Started by the client. It leaves the caller's session, folder and descriptors, and answers on
+READY_FD with one line: `ready`, `busy` (another one is there) or `error STATUS SENTENCE`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+from aver.config import load_config
+from aver.coordinator.committer import Committer
+from aver.coordinator.driver import Driver, Identity
+from aver.coordinator.lock import Lock, LockBusy
+from aver.coordinator.log import log
+from aver.coordinator.loop import Loop
+from aver.coordinator.server import Server
+from aver.core.pack import Room
+from aver.engines.api import Totals
+from aver.engines.local.capabilities import capabilities
+from aver.engines.local.engine import LocalEngine
+from aver.errors import AverError
+from aver.home import Home, read_boot_id
+from aver.store.writer import Writer
+from aver.witness import binary
+
+LARGEST_LOG_BYTES = 4 << 20
+
+
+def main() -> None:
+    home = Home(Path(sys.argv[1]))
+    ready_fd = int(sys.argv[2])
+    if os.fork():
+        os._exit(0)  # the client waits for this one; the coordinator is nobody's child
+    _leave_the_caller(home, ready_fd)
+    try:
+        home.prepare()
+        lock = Lock.acquire(home.lock)
+    except LockBusy:
+        _answer(ready_fd, "busy")
+        return
+    except AverError as error:
+        _answer(ready_fd, f"error {error.exit_status} {error}")
+        return
+    try:
+        loop = _build(home)
+        loop.recover()
+    except AverError as error:
+        log(f"could not start: {error}")
+        _answer(ready_fd, f"error {error.exit_status} {error}")
+        lock.release()
+        return
+    log(f"ready, pid {os.getpid()}")
+    _answer(ready_fd, "ready")
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    loop.run()
+    lock.release()
+
+
+def _build(home: Home) -> Loop:
+    config = load_config()
+    machine = capabilities()
+    totals = Totals(
+        cpus=config.cpus or machine.cpus,
+        gpus=len(machine.gpus) if config.gpus is None else config.gpus,
+        mem_bytes=config.mem_bytes or machine.memory_bytes,
+    )
+    writer = Writer.open(home.database)
+    identity = Identity(writer.home_id, read_boot_id(), socket.gethostname().split(".")[0])
+    driver = Driver(
+        identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running
+    )
+    engine = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
+    poller = select.epoll()
+    server = Server(home.path, poller)
+    return Loop(
+        home, server, poller, Committer(writer), engine, driver, config.kill_wait_s, config.idle_exit_s
+    )
+
+
+def _leave_the_caller(home: Home, ready_fd: int) -> None:
+    os.chdir("/")
+    os.umask(0o077)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.dup2(ready_fd, 3, inheritable=False)
+    os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(_open_log(home, null), 2)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    ctypes.CDLL(None).prctl(15, b"aver-coord", 0, 0, 0)  # PR_SET_NAME
+
+
+def _open_log(home: Home, null: int) -> int:
+    try:
+        if home.log.exists() and home.log.stat().st_size > LARGEST_LOG_BYTES:
+            home.log.replace(home.log.with_suffix(".log.old"))
+        return os.open(home.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return null
+
+
+def _answer(_: int, line: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(3, line.replace("\n", " ").encode() + b"\n")
+    os.close(3)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SystemExit:
+        raise
+    except BaseException:
+        traceback.print_exc()
+        log("a bug in Aver: see the lines above")
+        os._exit(70)

@@ -1,0 +1,681 @@
+"""The coordinator's mind: what was heard and asked comes in; events to commit and orders to give come out.
+
+No sockets, no disk, no clock: time is an argument. Law 3 is kept here: an attempt is handed
+to its engine only after `committed` saw its intent, and a person's request is acted on only after it is durable.
+Packing, planning, judging and retrying are `core`'s; this ties them together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from aver.core import reasons
+from aver.core.events import (
+    AttemptPlanned,
+    Event,
+    JobMoved,
+    JobsGenerated,
+    Observed,
+    PersonAsked,
+    RunMoved,
+    RunSubmitted,
+    Usage,
+)
+from aver.core.evidence import (
+    CancelledBefore,
+    DeadlinePassed,
+    Evidence,
+    MachineRestarted,
+    Refused,
+    Verdict,
+    WitnessRecord,
+    WitnessStart,
+)
+from aver.core.expand import FlowIndex
+from aver.core.judge import judge
+from aver.core.model import FlowSpec, Submission
+from aver.core.pack import Cap, LaneKey, Packer, Room, room_of
+from aver.core.plan import Cancel, Instruction, Skip, Start, Unskip
+from aver.core.retry import AttemptSummary, decide
+from aver.core.states import State
+from aver.engines.api import Control, Heard
+from aver.coordinator.live import LiveAttempt, LiveRun
+
+LOOK_AHEAD = 32  # intents that are made durable before there is room for them
+COORDINATOR = "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who we are: the prefix of keys, this boot, this host."""
+
+    home: str
+    boot: str
+    host: str
+
+    def key(self, job: int, attempt: int) -> str:
+        return f"{self.home}.{job}.{attempt}.{self.boot[:8]}"
+
+    def is_of_this_boot(self, key: str) -> bool:
+        return key.endswith("." + self.boot[:8])
+
+
+@dataclass(slots=True)
+class Outbox:
+    """What the loop has to carry out."""
+
+    events: list[Event] = field(default_factory=list)
+    starts: list[LiveAttempt] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+    finished_runs: list[int] = field(default_factory=list)
+
+
+class GeneratedBatch(Exception):
+    """What a job generated can't be used; the text says why."""
+
+
+class Driver:
+    def __init__(self, identity: Identity, total: Room, next_id: int, max_running: int | None = None) -> None:
+        self.identity = identity
+        self.packer = Packer(total, max_running)
+        self.out = Outbox()
+        self.runs: dict[int, LiveRun] = {}
+        self.attempts: dict[str, LiveAttempt] = {}  # by key
+        self.by_job: dict[int, LiveAttempt] = {}
+        self._firsts: list[int] = []  # first numbers of segments, growing, and beside it whose they are
+        self._owners: list[int] = []
+        self.next_id = next_id
+        self._ahead = 0  # planned and without room
+        self._timers: list[tuple[float, int, str, int]] = []
+        self._due: dict[tuple[str, int], float] = {}
+        self._sequence = 0
+        self._after_commit: list[tuple[Event, Control]] = []
+        self._free_gpus = list(range(total.gpus))
+        self._shown_reasons: dict[int, str] = {}
+        self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
+
+    # ---- runs -------------------------------------------------------------------------------
+
+    def submit(self, submission: Submission, now: float) -> LiveRun:
+        """Take a run; its numbers are final when its RunSubmitted is durable."""
+        number = self.next_id
+        first_job = number if submission.flow.is_single else number + 1
+        run = LiveRun(number, first_job, submission)
+        self.next_id = first_job + run.job_count
+        self.adopt(run)
+        self._emit(RunSubmitted(now, number, first_job, submission))
+        run.held = {index for index in range(run.job_count) if run.spec(index).hold} if run.has_holds else set()
+        self.start_clocks(run)
+        self._obey(run, run.plan.begin(), now)
+        self._check_run(run, now)
+        return run
+
+    def withdraw(self, number: int) -> None:
+        """Forget a run whose submission could not be made durable: nothing of it has been acted on."""
+        run = self.runs.pop(number)
+        self.out.events = [event for event in self.out.events if event.run != number]
+        for job in run.numbers():
+            self.packer.remove(job)
+            self.packer.finish(job)
+            attempt = self.by_job.pop(job, None)
+            if attempt is not None:
+                self.attempts.pop(attempt.key, None)
+
+    def find(self, number: int) -> tuple[LiveRun, int | None] | None:
+        """The live run with this number (index None), or the live run and index of the job with it."""
+        run = self.runs.get(number)
+        if run is not None:
+            return run, 0 if run.is_single else None
+        place = bisect_right(self._firsts, number) - 1
+        run = self.runs.get(self._owners[place]) if place >= 0 else None
+        index = run.index_of(number) if run is not None else None
+        return (run, index) if run is not None and index is not None else None
+
+    def adopt(self, run: LiveRun) -> None:
+        """Hold this run from now on."""
+        self.runs[run.number] = run
+        for segment in run.segments:
+            self._note_numbers(segment.first_job, run.number)
+
+    def forget(self, number: int) -> None:
+        """The run is settled and durable: the store has all of it."""
+        self.runs.pop(number, None)
+        if len(self._firsts) > 2 * len(self.runs) + 1000:
+            kept = [(first, owner) for first, owner in zip(self._firsts, self._owners, strict=True) if owner in self.runs]
+            self._firsts = [first for first, _ in kept]
+            self._owners = [owner for _, owner in kept]
+
+    def _note_numbers(self, first_job: int, run: int) -> None:
+        place = bisect_right(self._firsts, first_job)
+        self._firsts.insert(place, first_job)
+        self._owners.insert(place, run)
+
+    def start_clocks(self, run: LiveRun) -> None:
+        """Watch the deadlines of jobs that are not settled."""
+        if all(spec.deadline_at is None for segment in run.segments for spec in segment.flow.jobs):
+            return
+        for index in range(run.job_count):
+            deadline = run.spec(index).deadline_at
+            if deadline is not None:
+                self._at(deadline, "deadline", run.job_number(index))
+
+    def take_up(
+        self, run: LiveRun, instructions: Iterable[Instruction], due: dict[int, float], now: float
+    ) -> None:
+        """Go on with a run that was made again from the store; `due` are jobs that wait for another attempt.
+
+        Jobs with a live attempt are left to `occupy` and `wait_again`.
+        """
+        self.start_clocks(run)
+        for instruction in instructions:
+            job = run.job_number(instruction.job)
+            if isinstance(instruction, Start) and job in self.by_job:
+                continue
+            if isinstance(instruction, Start) and instruction.job in due:
+                self._at(due[instruction.job], "again", job)
+                continue
+            self._obey(run, [instruction], now)
+        self._check_run(run, now)
+
+    def occupy(self, attempt: LiveAttempt) -> None:
+        """A live attempt that its engine has."""
+        run = self.runs[attempt.run]
+        attempt.wants_start = attempt.is_dispatched = True
+        self.packer.occupy(attempt.job, self.lane(run, attempt.index))
+        self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in attempt.gpus]
+
+    def wait_again(self, attempt: LiveAttempt) -> None:
+        """A live attempt that was planned and never began."""
+        run = self.runs[attempt.run]
+        self._ahead += 1
+        if attempt.index not in run.held:
+            self._enqueue(run, attempt.index)
+
+    # ---- the plan's instructions --------------------------------------------------------------
+
+    def _obey(self, run: LiveRun, instructions: Iterable[Instruction], now: float) -> None:
+        """Carry out what the plan says, and what follows from it."""
+        for instruction in instructions:
+            match instruction:
+                case Start(job=index):
+                    self._make_ready(run, index, now)
+                case Skip(reason=reason, detail=detail):
+                    verdict = Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), detail)
+                    self._move(run, instruction.job, State.SKIPPED, reason, now, verdict)
+                case Unskip():
+                    self._move(run, instruction.job, State.PENDING, reasons.DEPENDENCY, now)
+                case Cancel():
+                    self._end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
+
+    def _make_ready(self, run: LiveRun, index: int, now: float) -> None:
+        """Its needs are settled: it waits for room, unless it is held or its time has not come."""
+        job = run.job_number(index)
+        spec = run.spec(index)
+        if index in run.held:
+            self._show_reason(run, job, reasons.JOB_HELD_USER, now)
+        elif spec.begin_at is not None and spec.begin_at > now:
+            self._at(spec.begin_at, "begin", job)
+            self._show_reason(run, job, reasons.BEGIN_TIME, now)
+        else:
+            if spec.needs.all_of or spec.needs.any_of or job in self._shown_reasons:
+                self._show_reason(run, job, reasons.PRIORITY, now)
+            self._enqueue(run, index)
+
+    def _enqueue(self, run: LiveRun, index: int) -> None:
+        self.packer.add(run.job_number(index), self.lane(run, index), run.spec(index).priority)
+
+    def lane(self, run: LiveRun, index: int) -> LaneKey:
+        spec = run.spec(index)
+        caps = []
+        if run.submission.flow.max_parallel is not None:
+            caps.append(Cap(("run", run.number, 0), run.submission.flow.max_parallel))
+        if spec.matrix is not None and spec.matrix.max_parallel is not None:
+            caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
+        return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
+
+    # ---- starting -----------------------------------------------------------------------------
+
+    def schedule(self, now: float) -> None:
+        """Start what has room, and make the intents of the next ones durable ahead of time."""
+        while (job := self.packer.start_next()) is not None:
+            attempt = self.by_job.get(job)
+            if attempt is None:
+                attempt = self._plan_attempt(job, now)
+            else:
+                self._ahead -= 1
+            attempt.wants_start = True
+            if attempt.is_durable:
+                self._start(attempt)
+        if self._ahead < LOOK_AHEAD // 2 and len(self.packer) > self._ahead:
+            for job in self.packer.upcoming(LOOK_AHEAD):
+                if job not in self.by_job:
+                    self._plan_attempt(job, now)
+                    self._ahead += 1
+
+    def _plan_attempt(self, job: int, now: float) -> LiveAttempt:
+        found = self.find(job)
+        assert found is not None
+        run = found[0]
+        index = run.index_of(job)
+        assert index is not None
+        number = run.attempts.get(index, 0) + 1
+        run.attempts[index] = number
+        attempt = LiveAttempt(run.number, job, index, number, self.identity.key(job, number), run.request(index))
+        self.attempts[attempt.key] = attempt
+        self.by_job[job] = attempt
+        self._emit(AttemptPlanned(now, run.number, job, number, attempt.key, "local", attempt.request))
+        return attempt
+
+    def _start(self, attempt: LiveAttempt) -> None:
+        attempt.is_dispatched = True
+        if attempt.request.gpus:
+            attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
+            self._free_gpus = self._free_gpus[attempt.request.gpus :]
+        self.out.starts.append(attempt)
+
+    def committed(self, events: Sequence[Event]) -> list[str]:
+        """These are durable: start what waited for it. Returns the keys whose ends are durable."""
+        ended = []
+        for event in events:
+            if isinstance(event, AttemptPlanned):
+                attempt = self.attempts.get(event.key)
+                if attempt is not None:
+                    attempt.is_durable = True
+                    if attempt.wants_start and not attempt.is_dispatched:
+                        self._start(attempt)
+            elif isinstance(event, Observed) and event.verdict is not None:
+                ended.append(self.identity.key(event.job, event.attempt))
+        if self._after_commit:
+            waiting = {id(event) for event in events}
+            self.out.controls += [control for event, control in self._after_commit if id(event) in waiting]
+            self._after_commit = [pair for pair in self._after_commit if id(pair[0]) not in waiting]
+        return ended
+
+    # ---- evidence -----------------------------------------------------------------------------
+
+    def heard(self, one: Heard, now: float) -> bool:
+        """Take evidence; False if it is of an attempt that is not live, which changes nothing."""
+        attempt = self.attempts.get(one.key)
+        if attempt is None:
+            return False
+        run = self.runs[attempt.run]
+        attempt.evidence.append(one.evidence)
+        if isinstance(one.evidence, WitnessStart):
+            self._started(run, attempt, one, now)
+            return True
+        verdict = judge(attempt.evidence, run.rules(attempt.index))
+        if verdict is not None:
+            self._settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
+        return True
+
+    def rejected(self, attempt: LiveAttempt, text: str, now: float) -> None:
+        """The engine refused it."""
+        self.heard(Heard(attempt.key, "engine", text, Refused(now, text)), now)
+
+    def restarted(self, attempt: LiveAttempt, now: float) -> None:
+        """Its machine was restarted and there is no record of its end."""
+        was_seen = attempt.state is not State.PENDING
+        evidence = MachineRestarted(now, attempt.key.rpartition(".")[2], self.identity.boot[:8], was_seen)
+        said = f"boot {evidence.boot_then} then, {evidence.boot_now} now"
+        self.heard(Heard(attempt.key, "machine", said, evidence), now)
+
+    def _started(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
+        assert isinstance(one.evidence, WitnessStart)
+        if attempt.state is not State.PENDING:
+            return
+        attempt.state = State.RUNNING
+        attempt.started_at = one.evidence.at
+        usage = Usage(started_at=one.evidence.at, node=self.identity.host)
+        self._emit(
+            Observed(
+                now, run.number, attempt.job, attempt.attempt, one.source, one.said, State.RUNNING, reasons.NONE, None, usage
+            )
+        )
+        self._shown_reasons.pop(attempt.job, None)
+        if run.state is State.PENDING:
+            run.state = State.RUNNING
+            self._emit(RunMoved(now, run.number, State.RUNNING, run.round))
+
+    def _settle(
+        self,
+        run: LiveRun,
+        attempt: LiveAttempt,
+        source: str,
+        said: str,
+        evidence: Evidence,
+        verdict: Verdict,
+        now: float,
+    ) -> None:
+        """The attempt has its verdict; the job has it too, unless another attempt is due."""
+        self._let_go(attempt)
+        index = attempt.index
+        usage = self._usage(attempt, evidence)
+        generated: FlowSpec | None = None
+        job_state, job_reason = verdict.state, verdict.reason
+        again = None
+        if verdict.state is not State.COMPLETED and not attempt.cancel_asked:
+            again = self._again(run, attempt, verdict, now)
+        spec = run.spec(index)
+        trouble: str | None = None
+        if verdict.state is State.COMPLETED and spec.generates is not None:
+            try:
+                generated = self.read_generated(run, index)
+            except GeneratedBatch as error:
+                trouble = str(error)
+        if again is not None:
+            job_state, job_reason = State.PENDING, again
+        self._emit(
+            Observed(
+                now, run.number, attempt.job, attempt.attempt, source, said, verdict.state, verdict.reason, verdict, usage,
+                None if job_state is verdict.state else job_state,
+                None if job_reason == verdict.reason else job_reason,
+            )
+        )  # fmt: skip
+        self._shown_reasons.pop(attempt.job, None)
+        if again is not None:
+            return
+        if generated is not None:
+            trouble = self._generate(run, attempt, generated, now)
+        if trouble is not None:
+            failed = Verdict(State.FAILED, verdict.exit, reasons.GENERATED_JOBS, True, COORDINATOR, (), trouble)
+            self._emit(JobMoved(now, run.number, attempt.job, State.FAILED, failed.reason, failed))
+            job_state = State.FAILED
+        self._obey(run, run.plan.settle(index, job_state), now)
+        self._check_run(run, now)
+
+    def _let_go(self, attempt: LiveAttempt) -> None:
+        self.attempts.pop(attempt.key, None)
+        self.by_job.pop(attempt.job, None)
+        if attempt.wants_start or attempt.is_dispatched:
+            self.packer.finish(attempt.job)
+        else:
+            self._ahead -= 1
+            self.packer.remove(attempt.job)
+        if attempt.gpus:
+            self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
+            attempt.gpus = ()
+
+    def _usage(self, attempt: LiveAttempt, evidence: Evidence) -> Usage | None:
+        if isinstance(evidence, WitnessRecord):
+            return Usage(
+                started_at=evidence.started_at,
+                elapsed_s=evidence.elapsed_s,
+                user_s=evidence.user_s,
+                sys_s=evidence.sys_s,
+                peak_bytes=evidence.peak_bytes if evidence.peak_bytes is not None else evidence.maxrss_bytes,
+                node=self.identity.host,
+            )
+        if attempt.started_at is not None:
+            return Usage(started_at=attempt.started_at, node=self.identity.host)
+        return None
+
+    def _again(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, now: float) -> str | None:
+        """Put the job down for another attempt if its flow says so; return the pending reason."""
+        spec = run.spec(attempt.index)
+        if spec.retry is None and spec.checkpoint is None:
+            return None
+        history = run.history.setdefault(attempt.index, [])
+        budget = run.submission.flow.retry_budget
+        left = None if budget is None else max(0, budget - run.retries_used)
+        again = decide(spec, history, verdict, left)
+        history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
+        if again is None:
+            return None
+        if again.why == reasons.RETRY:
+            run.retries_used += 1
+        run.requests[attempt.index] = again.request
+        self._at(now + again.delay_s, "again", attempt.job)
+        return str(again.why)
+
+    def _generate(self, run: LiveRun, attempt: LiveAttempt, flow: FlowSpec, now: float) -> str | None:
+        """Add the jobs that a verified completion brought, all or none; return what is wrong with them."""
+        first_job = self.next_id
+        try:
+            instructions = run.plan.add(flow)
+        except ValueError as error:
+            return f"the jobs that it generated can't be added: {error}"
+        run.add_segment(first_job, flow)
+        self._note_numbers(first_job, run.number)
+        self.next_id = first_job + FlowIndex(flow).count
+        self._emit(JobsGenerated(now, run.number, attempt.job, first_job, flow))
+        self._obey(run, instructions, now)
+        return None
+
+    def _check_run(self, run: LiveRun, now: float) -> None:
+        """Settle the run when its last job is settled."""
+        if not run.plan.is_settled or run.state.is_settled:
+            return
+        state = run.plan.run_state()
+        assert state is not None
+        run.state = state
+        self._emit(RunMoved(now, run.number, state, run.round))
+        self.out.finished_runs.append(run.number)
+
+    # ---- what people ask for --------------------------------------------------------------------
+
+    def cancel(self, run: LiveRun, index: int, by: str, now: float) -> str:
+        """Cancel one job; the sentence says what happened."""
+        job = run.job_number(index)
+        state = run.plan.state(index)
+        if state is not None and state.is_settled:
+            return f"already {state}"
+        asked = PersonAsked(now, run.number, job, by, "cancel")
+        self._emit(asked)
+        attempt = self.by_job.get(job)
+        if attempt is not None and attempt.is_dispatched:
+            attempt.cancel_asked = True
+            self._after_commit.append((asked, Control(attempt.key, "cancel")))
+            return "cancelling"
+        self._end_unstarted(run, index, CancelledBefore(now, by), now)
+        self._obey(run, run.plan.settle(index, State.CANCELLED), now)
+        self._check_run(run, now)
+        return "cancelled"
+
+    def end_cancelled(self, attempt: LiveAttempt, now: float) -> None:
+        """Its cancellation is durable, and it turned out that it never began."""
+        run = self.runs[attempt.run]
+        self._end_unstarted(run, attempt.index, CancelledBefore(now, "a request before it began"), now)
+        self._obey(run, run.plan.settle(attempt.index, State.CANCELLED), now)
+        self._check_run(run, now)
+
+    def _end_unstarted(self, run: LiveRun, index: int, evidence: CancelledBefore | DeadlinePassed, now: float) -> None:
+        """A job that has not started gets its verdict, and so has its planned attempt. It never starts."""
+        job = run.job_number(index)
+        verdict = judge([evidence], run.rules(index))
+        assert verdict is not None
+        self.packer.remove(job)
+        for kind in ("begin", "again"):
+            self._due.pop((kind, job), None)
+        attempt = self.by_job.get(job)
+        if attempt is None:
+            self._move(run, index, verdict.state, verdict.reason, now, verdict)
+            return
+        self._let_go(attempt)
+        self._shown_reasons.pop(job, None)
+        said = verdict.detail or str(verdict.state)
+        self._emit(
+            Observed(
+                now, run.number, job, attempt.attempt, verdict.source, said, verdict.state, verdict.reason, verdict
+            )
+        )
+
+    def cancel_run(self, run: LiveRun, by: str, now: float, at_once: bool) -> str:
+        """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
+        if run.state.is_settled:
+            return f"already {run.state}"
+        asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
+        self._emit(asked)
+        self._obey(run, run.plan.cancel_run(at_once), now)
+        for index in range(run.job_count):
+            if not run.plan.is_started(index) or (run.plan.is_finisher(index) and not at_once):
+                continue
+            attempt = self.by_job.get(run.job_number(index))
+            if attempt is not None and attempt.is_dispatched:
+                attempt.cancel_asked = True
+                self._after_commit.append((asked, Control(attempt.key, "cancel")))
+            else:
+                self._end_unstarted(run, index, CancelledBefore(now, by), now)
+                self._obey(run, run.plan.settle(index, State.CANCELLED), now)
+        self._check_run(run, now)
+        return "cancelling" if not run.state.is_settled else "cancelled"
+
+    def signal(self, run: LiveRun, index: int, number: int, by: str, now: float) -> str:
+        """Send a signal to every process of a running job. Not a cancellation."""
+        job = run.job_number(index)
+        attempt = self.by_job.get(job)
+        if attempt is None or not attempt.is_dispatched:
+            state = run.plan.state(index)
+            return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
+        asked = PersonAsked(now, run.number, job, by, "signal", str(number))
+        self._emit(asked)
+        self._after_commit.append((asked, Control(attempt.key, "signal", signal=number)))
+        return "signalled"
+
+    def hold(self, run: LiveRun, index: int, by: str, now: float) -> str:
+        job = run.job_number(index)
+        attempt = self.by_job.get(job)
+        state = run.plan.state(index)
+        if state is not None and state.is_settled:
+            return f"already {state}"
+        if attempt is not None and (attempt.is_dispatched or attempt.wants_start):
+            return "running: a job that runs can't be held"
+        if index in run.held:
+            return "held already"
+        run.held.add(index)
+        self._emit(PersonAsked(now, run.number, job, by, "hold"))
+        self.packer.remove(job)
+        self._show_reason(run, job, reasons.JOB_HELD_USER, now)
+        return "held"
+
+    def release(self, run: LiveRun, index: int, by: str, now: float) -> str:
+        job = run.job_number(index)
+        if index not in run.held:
+            return "not held"
+        run.held.discard(index)
+        self._emit(PersonAsked(now, run.number, job, by, "release"))
+        ready = run.plan.is_started(index)
+        self._show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
+        if ready:
+            self._enqueue(run, index)
+        return "released"
+
+    def suspend(self, run: LiveRun, index: int, by: str, now: float, resume: bool) -> str:
+        job = run.job_number(index)
+        attempt = self.by_job.get(job)
+        if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
+            return "not running"
+        if attempt.is_suspended is not resume:
+            return "suspended already" if attempt.is_suspended else "not suspended"
+        attempt.is_suspended = not resume
+        word = "resume" if resume else "suspend"
+        asked = PersonAsked(now, run.number, job, by, word)
+        self._emit(asked)
+        self._after_commit.append((asked, Control(attempt.key, word)))
+        attempt.state = State.RUNNING if resume else State.SUSPENDED
+        said = f"{word} by {by}"
+        self._emit(
+            Observed(now, run.number, job, attempt.attempt, "person", said, attempt.state, reasons.NONE)
+        )
+        return "resumed" if resume else "suspended"
+
+    def correct(self, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
+        """A person's evidence changed a settled job's verdict; its skipped dependents come back."""
+        job = run.job_number(index)
+        self._emit(PersonAsked(now, run.number, job, by, "accept", said))
+        self._emit(
+            Observed(
+                now, run.number, job, max(1, run.attempts.get(index, 1)), "person", said, verdict.state, verdict.reason, verdict
+            )
+        )
+        self._reopen_run(run, now)
+        self._obey(run, run.plan.settle(index, verdict.state), now)
+        self._check_run(run, now)
+
+    def retry(self, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
+        """New attempts of settled jobs; what was skipped below them comes back."""
+        run.round += 1
+        self._reopen_run(run, now)
+        for index in indices:
+            self._emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
+            self._show_reason(run, run.job_number(index), reasons.DEPENDENCY, now)
+        self._obey(run, run.plan.reopen_all(indices), now)
+        self._check_run(run, now)
+
+    def _reopen_run(self, run: LiveRun, now: float) -> None:
+        if run.state.is_settled:
+            run.state = State.PENDING
+            self._emit(RunMoved(now, run.number, State.PENDING, run.round))
+
+    # ---- clocks -----------------------------------------------------------------------------------
+
+    def next_due(self) -> float | None:
+        return self._timers[0][0] if self._timers else None
+
+    def tick(self, now: float) -> None:
+        """What is due by now."""
+        while self._timers and self._timers[0][0] <= now:
+            at, _, kind, job = heapq.heappop(self._timers)
+            if self._due.get((kind, job)) != at:
+                continue
+            del self._due[kind, job]
+            found = self.find(job)
+            if found is None:
+                continue
+            run = found[0]
+            index = run.index_of(job)
+            assert index is not None
+            if kind == "deadline":
+                self._deadline(run, index, now)
+            elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
+                self._show_reason(run, job, reasons.PRIORITY, now)
+                self._enqueue(run, index)
+
+    def _deadline(self, run: LiveRun, index: int, now: float) -> None:
+        job = run.job_number(index)
+        attempt = self.by_job.get(job)
+        state = run.plan.state(index)
+        if (state is not None and state.is_settled) or (attempt is not None and attempt.is_dispatched):
+            return
+        self._end_unstarted(run, index, DeadlinePassed(now), now)
+        self._obey(run, run.plan.settle(index, State.DEADLINE), now)
+        self._check_run(run, now)
+
+    def refresh_reasons(self, now: float) -> None:
+        """Say of the first of each lane that it waits for resources; called when things are quiet."""
+        for job, reason in self.packer.heads():
+            found = self.find(job)
+            if found is not None:
+                self._show_reason(found[0], job, reason, now)
+
+    def note_reason(self, job: int, reason: str) -> None:
+        """The store shows this pending reason already."""
+        self._shown_reasons[job] = reason
+
+    # ---- small things -------------------------------------------------------------------------------
+
+    def _emit(self, event: Event) -> None:
+        self.out.events.append(event)
+
+    def _at(self, when: float, kind: str, job: int) -> None:
+        self._sequence += 1
+        self._due[kind, job] = when
+        heapq.heappush(self._timers, (when, self._sequence, kind, job))
+
+    def _move(
+        self, run: LiveRun, index: int, state: State, reason: str, now: float, verdict: Verdict | None = None
+    ) -> None:
+        job = run.job_number(index)
+        self._shown_reasons.pop(job, None)
+        self._emit(JobMoved(now, run.number, job, state, reason, verdict))
+
+    def _show_reason(self, run: LiveRun, job: int, reason: str, now: float) -> None:
+        if self._shown_reasons.get(job) != reason:
+            self._shown_reasons[job] = reason
+            self._emit(JobMoved(now, run.number, job, State.PENDING, reason))
+
+
+def _no_generated(run: LiveRun, index: int) -> FlowSpec:
+    raise GeneratedBatch("generated jobs can't be read here")

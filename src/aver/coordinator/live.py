@@ -1,0 +1,132 @@
+"""The runs that are not settled, as the coordinator holds them in memory.
+
+All of it can be made again from the store: nothing is here that a restart would lose.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from aver.core.evidence import Evidence, Rules
+from aver.core.expand import FlowIndex
+from aver.core.model import FlowSpec, JobSpec, Request, Submission
+from aver.core.plan import Plan
+from aver.core.retry import AttemptSummary
+from aver.core.states import State
+
+
+@dataclass(slots=True)
+class LiveAttempt:
+    """An attempt that is planned or runs."""
+
+    run: int
+    job: int  # its number
+    index: int  # its place in the run
+    attempt: int
+    key: str
+    request: Request
+    state: State = State.PENDING
+    evidence: list[Evidence] = field(default_factory=list)
+    is_durable: bool = False  # its intent is committed
+    wants_start: bool = False  # it has room and waits only for that
+    is_dispatched: bool = False
+    is_suspended: bool = False
+    cancel_asked: bool = False
+    started_at: float | None = None
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Jobs that came together: the flow itself, or a batch that a job generated."""
+
+    first_job: int
+    first_index: int
+    first_spec: int
+    flow: FlowSpec
+    index: FlowIndex
+
+
+class LiveRun:
+    """One run: its plan, and the numbers of its jobs."""
+
+    def __init__(self, number: int, first_job: int, submission: Submission) -> None:
+        self.number = number
+        self.submission = submission
+        self.plan = Plan(submission.flow)
+        self.segments = [Segment(first_job, 0, 0, submission.flow, FlowIndex(submission.flow))]
+        self.state = State.PENDING
+        self.round = 1
+        self.history: dict[int, list[AttemptSummary]] = {}  # by index: settled attempts, where there is a rule
+        self.attempts: dict[int, int] = {}  # by index: how many so far
+        self.requests: dict[int, Request] = {}  # by index: what a retry asks for instead
+        self.held: set[int] = set()
+        self.retries_used = 0
+
+    @property
+    def is_single(self) -> bool:
+        return self.submission.flow.is_single
+
+    @property
+    def has_holds(self) -> bool:
+        return any(spec.hold for spec in self.submission.flow.jobs)
+
+    @property
+    def job_count(self) -> int:
+        last = self.segments[-1]
+        return last.first_index + last.index.count
+
+    def add_segment(self, first_job: int, flow: FlowSpec) -> Segment:
+        last = self.segments[-1]
+        segment = Segment(
+            first_job, self.job_count, last.first_spec + len(last.flow.jobs), flow, FlowIndex(flow)
+        )
+        self.segments.append(segment)
+        return segment
+
+    def job_number(self, index: int) -> int:
+        segment = self._segment(index)
+        return segment.first_job + index - segment.first_index
+
+    def index_of(self, job: int) -> int | None:
+        for segment in self.segments:
+            if 0 <= job - segment.first_job < segment.index.count:
+                return segment.first_index + job - segment.first_job
+        return None
+
+    def numbers(self) -> Iterator[int]:
+        for segment in self.segments:
+            yield from range(segment.first_job, segment.first_job + segment.index.count)
+
+    def spec(self, index: int) -> JobSpec:
+        segment = self._segment(index)
+        return segment.index.spec(index - segment.first_index)
+
+    def spec_number(self, index: int) -> int:
+        segment = self._segment(index)
+        return segment.first_spec + segment.index.locate(index - segment.first_index)[0]
+
+    def name(self, index: int) -> str:
+        segment = self._segment(index)
+        return segment.index.name(index - segment.first_index)
+
+    def values(self, index: int) -> tuple[tuple[str, str], ...]:
+        segment = self._segment(index)
+        if segment.index.spec(index - segment.first_index).matrix is None:
+            return ()
+        return segment.index.member(index - segment.first_index).values
+
+    def request(self, index: int) -> Request:
+        return self.requests.get(index) or self.spec(index).request
+
+    def rules(self, index: int) -> Rules:
+        spec = self.spec(index)
+        codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
+        return Rules(checkpoint_codes=codes, oom_warns=spec.oom_warns)
+
+    def _segment(self, index: int) -> Segment:
+        if len(self.segments) == 1:
+            return self.segments[0]
+        return self.segments[bisect_right(self.segments, index, key=lambda segment: segment.first_index) - 1]

@@ -1,0 +1,335 @@
+"""The coordinator's loop: listen, hear, drive, commit, show.
+
+One thread decides; another only commits. Whatever is shown (replies, pushes) and whatever is done
+(orders, signals) comes after the commit of the events that it rests on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from aver import __version__
+from aver.coordinator.committer import Committer
+from aver.coordinator.driver import Driver, GeneratedBatch
+from aver.coordinator.files import Which, job_files, remove_run_files
+from aver.coordinator.live import LiveRun
+from aver.coordinator.log import log
+from aver.coordinator.ordering import order_of
+from aver.coordinator.recovery import ask_engine, load_run
+from aver.coordinator.requests import Requests
+from aver.coordinator.server import Peer, Server
+from aver.coordinator.watchers import Watchers
+from aver.core.events import Event, RunSubmitted
+from aver.core.model import FlowSpec
+from aver.core.template import fill
+from aver.engines.api import Rejected
+from aver.engines.local.engine import LocalEngine
+from aver.errors import AverError, CantWriteError, UsageError
+from aver.home import Home
+from aver.spec.generated import parse_generated
+from aver.store.reader import Reader
+
+QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
+COMMIT_RETRY_S = 1.0
+LARGEST_GENERATED_BYTES = 64 << 20
+CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
+
+
+@dataclass(slots=True)
+class Batch:
+    """Events that are committed together, and who waits for them."""
+
+    events: list[Event] = field(default_factory=list)
+    replies: list[tuple[Peer, dict[str, Any]]] = field(default_factory=list)
+
+
+class Loop:
+    def __init__(
+        self, home: Home, server: Server, poller: select.epoll, committer: Committer, engine: LocalEngine,
+        driver: Driver, kill_wait_s: float, idle_exit_s: float,
+    ) -> None:  # fmt: skip
+        self._home = home
+        self._server = server
+        self._poller = poller
+        self._committer = committer
+        self._engine = engine
+        self._driver = driver
+        self._kill_wait_s = kill_wait_s
+        self._idle_exit_s = idle_exit_s
+        self._requests = Requests(home, driver, self._open_reader)
+        self._watchers = Watchers(server, driver, self._open_reader)
+        self._batch = Batch()
+        self._flying: Batch | None = None
+        self._finished: list[int] = []
+        self._cant_write: AverError | None = None
+        self._retry_commit_at: float | None = None
+        self._is_stopping = False
+        self._idle_since: float | None = None
+        self._reasons_due: float | None = None
+        self._tidy_due: float | None = None
+        driver.read_generated = self._read_generated
+
+    def stop(self, *_: object) -> None:
+        """Leave after this turn. Jobs go on."""
+        self._is_stopping = True
+
+    def recover(self) -> None:
+        """Read the store, observe: from here on all is as if we had never been away."""
+        now = time.time()
+        self._engine.attach()
+        reader = self._open_reader()
+        if reader is not None:
+            with reader:
+                for number in reader.unsettled_runs():
+                    load_run(self._driver, reader, number, now)
+        ask_engine(self._driver, self._engine, now)
+        if self._driver.runs:
+            log(f"took up {len(self._driver.runs)} runs, {len(self._driver.attempts)} attempts planned or running")
+
+    def run(self) -> None:
+        """Turn until stopped or idle for long enough."""
+        signal.signal(signal.SIGTERM, self.stop)
+        self._poller.register(self._engine, select.EPOLLIN)
+        self._poller.register(self._committer, select.EPOLLIN)
+        self._turn_driver()
+        while not self._is_stopping:
+            try:
+                ready = self._poller.poll(self._timeout())
+            except InterruptedError:
+                continue
+            for fd, events in ready:
+                self._handle(fd, events)
+            self._turn_driver()
+            if self._is_idle_for_long():
+                log("idle: leaving")
+                break
+        self._leave()
+
+    # ---- input ----------------------------------------------------------------------------------
+
+    def _handle(self, fd: int, events: int) -> None:
+        if fd == self._engine.fileno():
+            return  # heard in every turn
+        if fd == self._committer.fileno():
+            self._finish_commit()
+        elif fd == self._server.listener.fileno():
+            self._server.accept()
+        else:
+            peer = self._server.peers.get(fd)
+            if peer is None:
+                return
+            if events & select.EPOLLOUT:
+                self._server.flush(peer)
+            if events & ~select.EPOLLOUT:
+                for request in self._server.read(peer):
+                    self._serve(peer, request)
+
+    def _serve(self, peer: Peer, request: dict[str, Any]) -> None:
+        now = time.time()
+        try:
+            match request.get("op"):
+                case "ping":
+                    reply = self._ping()
+                case "watch":
+                    self._watchers.watch(peer, request)
+                    return
+                case "stop":
+                    self.stop()
+                    reply = {}
+                case "submit" | "cancel" | "hold" | "release" | "suspend" | "resume" | "accept" | "retry" as op:
+                    if self._cant_write is not None:
+                        raise CantWriteError(f"nothing new is taken at the moment: {self._cant_write}")
+                    reply = getattr(self._requests, op)(request, now)
+                case other:
+                    raise UsageError(f"the coordinator does not know the request {other!r}")
+        except AverError as error:
+            self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
+            return
+        self._batch.replies.append((peer, {"ok": True, **reply}))
+
+    def _ping(self) -> dict[str, Any]:
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "running": self._driver.packer.running_count,
+            "pending": len(self._driver.packer),
+        }
+
+    # ---- the turn -------------------------------------------------------------------------------
+
+    def _turn_driver(self) -> None:
+        now = time.time()
+        heard = self._engine.heard()
+        stale = [one.key for one in heard if not self._driver.heard(one, now)]
+        if stale:
+            self._engine.settle(stale)
+        self._driver.tick(now)
+        self._driver.schedule(now)
+        self._act(now)
+        if heard:
+            self._reasons_due = time.monotonic() + QUIET_S
+            self._tidy_due = self._tidy_due or time.monotonic() + 1.0
+        if self._reasons_due is not None and time.monotonic() >= self._reasons_due:
+            self._reasons_due = None
+            self._driver.refresh_reasons(now)
+        if self._tidy_due is not None and time.monotonic() >= self._tidy_due:
+            again = self._engine.tidy()
+            self._tidy_due = None if again is None else time.monotonic() + again
+        self._begin_commit()
+
+    def _act(self, now: float) -> None:
+        """Give the orders and signals that are due."""
+        out = self._driver.out
+        while out.starts:
+            starts, out.starts = out.starts, []
+            orders = []
+            for attempt in starts:
+                run = self._driver.runs[attempt.run]
+                try:
+                    orders.append(order_of(self._home, run, attempt, self._kill_wait_s))
+                except OSError as error:
+                    self._driver.rejected(attempt, f"can't write its script: {error.strerror}", now)
+            for reply in self._engine.submit(orders):
+                if isinstance(reply, Rejected):
+                    self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)
+            self._driver.schedule(now)
+            self._reasons_due = time.monotonic() + QUIET_S
+        if out.controls:
+            controls, out.controls = out.controls, []
+            self._engine.control(controls)
+
+    def _begin_commit(self) -> None:
+        out = self._driver.out
+        self._batch.events += out.events
+        out.events = []
+        self._finished += out.finished_runs
+        out.finished_runs = []
+        if self._committer.is_busy or (
+            self._retry_commit_at is not None and time.monotonic() < self._retry_commit_at
+        ):
+            return
+        if not self._batch.events:
+            replies, self._batch.replies = self._batch.replies, []
+            for peer, reply in replies:
+                self._server.send(peer, reply)
+            return
+        self._flying, self._batch = self._batch, Batch()
+        self._committer.begin(self._flying.events)
+
+    def _finish_commit(self) -> None:
+        error = self._committer.finish()
+        assert self._flying is not None
+        batch, self._flying = self._flying, None
+        if error is not None:
+            self._keep(batch, error)
+            return
+        if self._cant_write is not None:
+            log("writing works again")
+        self._cant_write = self._retry_commit_at = None
+        self._engine.settle(self._driver.committed(batch.events))
+        self._act(time.time())  # first start what waits, then talk
+        for peer, reply in batch.replies:
+            self._server.send(peer, reply)
+        self._watchers.tell(batch.events)
+        for number in self._finished:
+            run = self._driver.runs.get(number)
+            if run is not None and run.state.is_settled and not self._has_events_of(number):
+                self._driver.forget(number)
+        self._finished = [number for number in self._finished if self._has_events_of(number)]
+
+    def _has_events_of(self, number: int) -> bool:
+        return any(event.run == number for event in (*self._batch.events, *self._driver.out.events))
+
+    def _keep(self, batch: Batch, error: AverError) -> None:
+        """The disk is full, or the like: submissions are given back, all else is kept and tried again."""
+        if self._cant_write is None:
+            log(f"can't commit: {error}")
+        self._cant_write = error
+        submitted = {event.run for event in batch.events if isinstance(event, RunSubmitted)}
+        for number in submitted:
+            self._driver.withdraw(number)
+            remove_run_files(self._home, number)
+        kept = [event for event in (*batch.events, *self._batch.events) if event.run not in submitted]
+        for peer, _ in (*batch.replies, *self._batch.replies):
+            self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
+        self._batch = Batch(kept)
+        self._retry_commit_at = time.monotonic() + COMMIT_RETRY_S
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def _timeout(self) -> float:
+        """Seconds until something is due."""
+        now = time.monotonic()
+        due = [CLOCK_CHECK_S]
+        for at in (self._reasons_due, self._tidy_due, self._retry_commit_at):
+            if at is not None:
+                due.append(at - now)
+        timer = self._driver.next_due()
+        if timer is not None:
+            due.append(timer - time.time())
+        if self._idle_since is not None:
+            due.append(self._idle_since + self._idle_exit_s - now)
+        return max(0.0, min(due)) + 0.001
+
+    def _is_idle_for_long(self) -> bool:
+        is_idle = not (
+            self._driver.runs or self._server.peers or self._committer.is_busy or self._batch.events or self._flying
+        )
+        if not is_idle:
+            self._idle_since = None
+            return False
+        if self._idle_since is None:
+            self._idle_since = time.monotonic()
+        return time.monotonic() - self._idle_since >= self._idle_exit_s
+
+    def _leave(self) -> None:
+        """Commit what is decided, then go. What runs goes on."""
+        deadline = time.monotonic() + 10
+        while (self._committer.is_busy or self._batch.events) and time.monotonic() < deadline:
+            if self._committer.is_busy:
+                select.select([self._committer], [], [], 1)
+                self._finish_commit()
+            else:
+                self._retry_commit_at = None
+                self._begin_commit()
+        for peer, reply in self._batch.replies:
+            self._server.send(peer, reply)
+        self._server.close()
+        self._engine.close()
+        self._committer.close()
+
+    # ---- reading -----------------------------------------------------------------------------------
+
+    def _open_reader(self) -> Reader | None:
+        return Reader.open(self._home.database)
+
+    def _read_generated(self, run: LiveRun, index: int) -> FlowSpec:
+        """The batch of jobs that this job's file holds; GeneratedBatch says what is wrong with it."""
+        spec = run.spec(index)
+        assert spec.generates is not None
+        job = run.job_number(index)
+        which = Which(run.number, job, run.name(index), run.attempts.get(index, 1), run.values(index))
+        folder = job_files(run.submission, spec, which, run.is_single).folder
+        path = os.path.join(folder, fill(spec.generates, dict(run.values(index))))
+        try:
+            with open(path, "rb") as file:
+                data = file.read(LARGEST_GENERATED_BYTES + 1)
+        except OSError as error:
+            raise GeneratedBatch(f"can't read {path}, which it was to generate: {error.strerror}") from None
+        if len(data) > LARGEST_GENERATED_BYTES:
+            raise GeneratedBatch(f"{path} has more than {LARGEST_GENERATED_BYTES} bytes")
+        known = [one for segment in run.segments for one in segment.flow.jobs]
+        try:
+            flow = parse_generated(data, path, known=known, now=time.time())
+        except UsageError as error:
+            raise GeneratedBatch(str(error)) from None
+        try:
+            self._requests.check_fits(flow)
+        except UsageError as error:
+            raise GeneratedBatch(str(error)) from None
+        return flow

@@ -1,0 +1,90 @@
+"""From a planned attempt to the engine's order: command, files, environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aver.coordinator.files import Which, job_files, script_path
+from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.core.model import Argv, Script, Shell
+from aver.core.template import fill, fill_shell
+from aver.engines.api import Order
+from aver.home import Home
+
+LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
+
+
+def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
+    """Everything that the witness needs to start this attempt; OSError if its script can't be written."""
+    spec = run.spec(attempt.index)
+    name = run.name(attempt.index)
+    values = run.values(attempt.index)
+    which = Which(run.number, attempt.job, name, attempt.attempt, values)
+    files = job_files(run.submission, spec, which, run.is_single)
+    origin = run.submission.origin
+    return Order(
+        key=attempt.key,
+        args=_args(home, run, attempt),
+        folder=files.folder,
+        env_file=os.fspath(home.env(run.number)),
+        env=_env(home, run, attempt, name),
+        umask=origin.umask,
+        limits=origin.limits,
+        request=attempt.request,
+        stdin=files.stdin,
+        stdout=files.stdout,
+        stderr=files.stderr,
+        append=files.append,
+        warning=spec.warning,
+        kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
+    )
+
+
+def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    values = dict(run.values(attempt.index))
+    match run.spec(attempt.index).command:
+        case Argv(args=args):
+            return tuple(fill(argument, values) for argument in args) if values else args
+        case Script(text=text, args=args):
+            path = os.fspath(script_path(home, run.number, run.spec_number(attempt.index)))
+            return (*interpreter(text), path, *args)
+        case Shell(text=text, shell=shell):
+            filled = fill_shell(text, values) if values else text
+            if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
+                return (*shell, "-c", filled, run.name(attempt.index))
+            path = os.fspath(_write_text(home, run, attempt, filled))
+            return (*shell, path)
+
+
+def interpreter(text: str) -> tuple[str, ...]:
+    """The program of the `#!` line and its one argument, as the kernel splits them."""
+    first = text.split("\n", 1)[0]
+    words = first[2:].strip(" \t\r").split(None, 1) if first.startswith("#!") else []
+    return tuple(words) if words else ("/bin/sh",)
+
+
+def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Path:
+    folder = home.scripts(run.number)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"run-{attempt.job}"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(os.fsencode(text))
+    return path
+
+
+def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
+    values = dict(run.values(attempt.index))
+    pairs = [
+        f"AVER_HOME={home.path}",
+        f"AVER_RUN={run.number}",
+        f"AVER_JOB={attempt.job}",
+        f"AVER_JOB_NAME={name}",
+        f"AVER_ATTEMPT={attempt.attempt}",
+        f"AVER_CPUS={attempt.request.cpus}",
+    ]
+    if attempt.request.gpus:
+        pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
+    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in run.spec(attempt.index).env]
+    return tuple(pairs)

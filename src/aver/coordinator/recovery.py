@@ -1,0 +1,147 @@
+"""Coming back: runs are made again from the store, and the engine is asked what became of their attempts.
+
+Used at the start and whenever a settled run is taken up again. Start-up is not special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aver.coordinator.driver import Driver
+from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.core import reasons
+from aver.core.events import PersonAsked
+from aver.core.evidence import WitnessVanished
+from aver.core.plan import RunCancel
+from aver.core.retry import AttemptSummary, decide
+from aver.core.states import State
+from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, Seen
+from aver.store.reader import Reader
+from aver.store.rows import AttemptRow, JobRow
+
+
+def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun | None:
+    """Make the run again as it was, with what is due; None if there is no such run."""
+    row = reader.run(number)
+    submission = reader.submission(number)
+    if row is None or submission is None:
+        return None
+    run = LiveRun(number, row.first_job, submission)
+    for event in reader.generated(number):
+        run.plan.add(event.flow)
+        run.add_segment(event.first_job, event.flow)
+    run.state, run.round = row.state, row.round
+    jobs = reader.jobs(run=number)
+    attempts = reader.attempts_of_run(number)
+    _fill_attempts(run, attempts)
+    run.held = {
+        index for index, job in enumerate(jobs) if job.state is State.PENDING and job.reason == reasons.JOB_HELD_USER
+    }
+    driver.adopt(run)
+    newest = {attempt.job: attempt for attempt in attempts}
+    _add_live_attempts(driver, run, jobs, newest)
+    asked = reader.asked(number)
+    instructions = run.plan.restore([job.state for job in jobs], _run_cancel(asked))
+    for job in jobs:
+        if job.state is State.PENDING:
+            driver.note_reason(job.id, job.reason)
+    driver.take_up(run, instructions, _due_again(run, jobs, newest), now)
+    _cancel_again(driver, run, asked, newest)
+    return run
+
+
+def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow]) -> None:
+    for row in attempts:
+        index = run.index_of(row.job)
+        if index is None:
+            continue
+        run.attempts[index] = max(row.attempt, run.attempts.get(index, 0))
+        spec = run.spec(index)
+        if row.verdict is not None and (spec.retry is not None or spec.checkpoint is not None):
+            history = run.history.setdefault(index, [])
+            if history:
+                run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
+            history.append(AttemptSummary(row.attempt, row.request, row.verdict))
+
+
+def _add_live_attempts(
+    driver: Driver, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]
+) -> None:
+    """Attempts without a verdict: they were planned or ran."""
+    for index, job in enumerate(jobs):
+        row = newest.get(job.id)
+        if row is None or row.state.is_settled or job.state.is_settled:
+            continue
+        attempt = LiveAttempt(
+            run.number, job.id, index, row.attempt, row.key, row.request, row.state, is_durable=True,
+            started_at=row.started_at, is_suspended=row.state is State.SUSPENDED,
+        )  # fmt: skip
+        run.requests[index] = row.request
+        driver.attempts[attempt.key] = attempt
+        driver.by_job[job.id] = attempt
+
+
+def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> dict[int, float]:
+    """Jobs that wait for another attempt, and from when on."""
+    due: dict[int, float] = {}
+    for index, job in enumerate(jobs):
+        if job.state is not State.PENDING or job.reason not in (reasons.RETRY, reasons.CHECKPOINT):
+            continue
+        row = newest.get(job.id)
+        history = run.history.get(index)
+        if row is None or not history:
+            continue
+        again = decide(run.spec(index), history[:-1], history[-1].verdict, None)
+        ended_at = row.ended_at if row.ended_at is not None else row.planned_at
+        if again is not None:
+            run.requests[index] = again.request
+            due[index] = ended_at + again.delay_s
+        else:
+            due[index] = ended_at
+    return due
+
+
+def ask_engine(driver: Driver, engine: Engine, now: float) -> None:
+    """Ask what became of every live attempt, and put each where it belongs."""
+    attempts = list(driver.attempts.values())
+    for attempt, reply in zip(attempts, engine.observe([attempt.key for attempt in attempts]), strict=True):
+        match reply:
+            case Seen() | CouldNotAsk():
+                driver.occupy(attempt)
+            case NotListed() if not driver.identity.is_of_this_boot(attempt.key):
+                driver.occupy(attempt)
+                driver.restarted(attempt, now)
+            case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
+                driver.wait_again(attempt)
+                if attempt.cancel_asked:
+                    driver.end_cancelled(attempt, now)
+            case NotListed():
+                driver.occupy(attempt)
+                vanished = WitnessVanished(now)
+                driver.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
+
+
+def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:
+    """Whether the run counts as cancelled: until somebody retries it."""
+    answer = RunCancel.NO
+    for event in asked:
+        if event.what == "retry":
+            answer = RunCancel.NO
+        elif event.what == "cancel" and event.job is None:
+            answer = RunCancel.NOW if event.detail == "now" or answer is RunCancel.NOW else RunCancel.FINISHERS_RUN
+    return answer
+
+
+def _cancel_again(
+    driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: dict[int, AttemptRow]
+) -> None:
+    """A cancellation that was durable and perhaps not acted on is passed on again: twice is harmless."""
+    live = [attempt for attempt in driver.attempts.values() if attempt.run == run.number]
+    for event in asked:
+        if event.what != "cancel":
+            continue
+        for attempt in live:
+            spares = event.job is None and event.detail != "now" and run.plan.is_finisher(attempt.index)
+            if event.job in (None, attempt.job) and newest[attempt.job].planned_at <= event.at and not spares:
+                attempt.cancel_asked = True
+                driver.out.controls.append(Control(attempt.key, "cancel"))

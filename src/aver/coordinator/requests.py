@@ -1,0 +1,227 @@
+"""What clients ask the coordinator for, checked and carried out on the driver.
+
+A request is untrusted: whatever is wrong with it is a sentence, never a traceback. The reply
+is given to the loop, which sends it when the request's events are durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aver.coordinator.driver import Driver
+from aver.coordinator.files import prepare_outputs, remove_run_files, write_env, write_scripts
+from aver.coordinator.live import LiveRun
+from aver.coordinator.recovery import load_run
+from aver.core.codec import decode
+from aver.core.evidence import Accepted, Rules, Verdict
+from aver.core.judge import judge
+from aver.core.expand import FlowIndex
+from aver.core.model import FlowSpec, Submission
+from aver.core.pack import room_of
+from aver.core.states import State
+from aver.core.units import size_text
+from aver.errors import AverError, UsageError
+from aver.home import Home
+from aver.store.reader import Reader
+
+RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
+LARGEST_RUN = 2_000_000
+
+
+@dataclass(slots=True)
+class Requests:
+    """Each method is one op of docs/design/coordinator.md."""
+
+    home: Home
+    driver: Driver
+    open_reader: Callable[[], Reader | None]
+
+    def submit(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        try:
+            submission = decode(Submission, request.get("submission"))
+        except ValueError as error:
+            raise UsageError(f"the submission can't be read: {error}") from None
+        env = request.get("env", [])
+        if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
+            raise UsageError("the submission's environment can't be read")
+        self._check(submission)
+        number = self.driver.next_id
+        try:
+            prepare_outputs(submission, number, submission.flow.jobs)
+            write_env(self.home, number, env)
+            write_scripts(self.home, number, submission.flow)
+            run = self.driver.submit(submission, now)
+        except ValueError as error:
+            remove_run_files(self.home, number)
+            raise UsageError(f"the flow {submission.flow.name!r} is wrong: {error}") from None
+        except AverError:
+            remove_run_files(self.home, number)
+            raise
+        return {"run": run.number, "first_job": run.job_number(0), "jobs": run.job_count}
+
+    def _check(self, submission: Submission) -> None:
+        """Refuse flows that are no graph, and what could never start here."""
+        flow = submission.flow
+        if not flow.jobs:
+            raise UsageError(f"the flow {flow.name!r} has no jobs")
+        try:
+            count = FlowIndex(flow).count
+        except ValueError as error:
+            raise UsageError(f"the flow {flow.name!r} is wrong: {error}") from None
+        if not 0 < count <= LARGEST_RUN:
+            raise UsageError(f"the flow {flow.name!r} has {count} jobs; 1 to {LARGEST_RUN} are possible")
+        self.check_fits(flow)
+
+    def check_fits(self, flow: FlowSpec) -> None:
+        """Refuse what this machine can never give."""
+        total = self.driver.packer.total
+        for spec in flow.jobs:
+            room = room_of(spec.request)
+            if room.cpus < 1:
+                raise UsageError(f"job {spec.name!r} asks for {room.cpus} cpus; at least 1 is needed")
+            for word, asked, there in (("cpus", room.cpus, total.cpus), ("gpus", room.gpus, total.gpus)):
+                if asked > there:
+                    raise UsageError(f"job {spec.name!r} asks for {asked} {word}, and this machine has {there}")
+            if room.mem_bytes > total.mem_bytes:
+                raise UsageError(
+                    f"job {spec.name!r} asks for {size_text(room.mem_bytes)} of memory, "
+                    f"and this machine has {size_text(total.mem_bytes)}"
+                )
+
+    def cancel(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        signal = request.get("signal")
+        if signal is not None and (not isinstance(signal, int) or not 1 <= signal <= 64):
+            raise UsageError(f"{signal!r} is not a signal number")
+        by = _by(request)
+
+        def act(run: LiveRun, index: int | None) -> str:
+            if signal is not None:
+                indices = [index] if index is not None else list(range(run.job_count))
+                done = [self.driver.signal(run, one, signal, by, now) for one in indices]
+                return done[0] if len(done) == 1 else f"signalled {done.count('signalled')} jobs"
+            if index is None:
+                return self.driver.cancel_run(run, by, now, bool(request.get("now")))
+            return self.driver.cancel(run, index, by, now)
+
+        return self._each(request, now, act, revive=False)
+
+    def hold(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        return self._each_job(request, now, lambda run, index: self.driver.hold(run, index, by, now))
+
+    def release(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        return self._each_job(request, now, lambda run, index: self.driver.release(run, index, by, now))
+
+    def suspend(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        return self._each_job(request, now, lambda run, index: self.driver.suspend(run, index, by, now, resume=False))
+
+    def resume(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        return self._each_job(request, now, lambda run, index: self.driver.suspend(run, index, by, now, resume=True))
+
+    def accept(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+
+        def act(run: LiveRun, index: int | None) -> str:
+            if index is None:
+                return "a run: name the job"
+            state = run.plan.state(index)
+            if state is None:
+                return "not settled yet"
+            if state is not State.UNVERIFIED:
+                return f"already {state}: only an UNVERIFIED job can be accepted"
+            verdict: Verdict | None = judge([Accepted(now, by)], Rules())
+            assert verdict is not None
+            self.driver.correct(run, index, verdict, f"accepted by {by}", by, now)
+            return f"accepted as {verdict.state}"
+
+        return self._each(request, now, act, revive=True)
+
+    def retry(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        run = self._revive(request.get("run"), now)
+        if run is None:
+            raise UsageError(f"there is no run {request.get('run')}")
+        jobs = request.get("jobs")
+        if jobs is None:
+            indices = [index for index in range(run.job_count) if run.plan.state(index) in RETRIED]
+        else:
+            indices = []
+            for job in jobs:
+                index = run.index_of(job) if isinstance(job, int) else None
+                if index is None:
+                    raise UsageError(f"job {job} is not of run {run.number}")
+                state = run.plan.state(index)
+                if state is None:
+                    raise UsageError(f"job {job} is not settled; it can't be retried before")
+                indices.append(index)
+        if not indices:
+            raise UsageError(f"run {run.number} has nothing to retry: no job failed, was lost or was cancelled")
+        self.driver.retry(run, indices, by, now)
+        return {"run": run.number, "jobs": [run.job_number(index) for index in indices], "round": run.round}
+
+    def _each_job(
+        self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int], str]
+    ) -> dict[str, Any]:
+        def each(run: LiveRun, index: int | None) -> str:
+            indices = [index] if index is not None else list(range(run.job_count))
+            done = [act(run, one) for one in indices]
+            return done[0] if len(set(done)) == 1 else ", ".join(sorted(set(done)))
+
+        return self._each(request, now, each, revive=False)
+
+    def _each(
+        self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int | None], str], revive: bool
+    ) -> dict[str, Any]:
+        ids = request.get("ids")
+        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+            raise UsageError("the request names no jobs")
+        return {"results": [{"id": one, "did": self._one(one, now, act, revive)} for one in ids]}
+
+    def _one(self, number: int, now: float, act: Callable[[LiveRun, int | None], str], revive: bool) -> str:
+        found = self.driver.find(number)
+        if found is None:
+            state = self._settled_state(number)
+            if state is None:
+                return "no such job"
+            if not revive or self._revive(number, now) is None:
+                return f"already {state}"
+            found = self.driver.find(number)
+            assert found is not None
+        run, index = found
+        return act(run, index)
+
+    def _settled_state(self, number: int) -> State | None:
+        reader = self.open_reader()
+        if reader is None:
+            return None
+        with reader:
+            job = reader.job(number)
+            if job is not None:
+                return job.state
+            run = reader.run(number)
+            return run.state if run is not None else None
+
+    def _revive(self, number: object, now: float) -> LiveRun | None:
+        """The live run that has this number or this job; taken up again from the store if it was settled."""
+        if not isinstance(number, int):
+            return None
+        found = self.driver.find(number)
+        if found is not None:
+            return found[0]
+        reader = self.open_reader()
+        if reader is None:
+            return None
+        with reader:
+            job = reader.job(number)
+            run = reader.run(job.run if job is not None else number)
+            return load_run(self.driver, reader, run.id, now) if run is not None else None
+
+
+def _by(request: dict[str, Any]) -> str:
+    by = request.get("by")
+    return by if isinstance(by, str) and by else "somebody"

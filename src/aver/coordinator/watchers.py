@@ -1,0 +1,101 @@
+"""Pushes to those who watch: after a commit, never before.
+
+A watcher is told which jobs changed and which of its numbers are settled; what the state is, it reads in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aver.coordinator.driver import Driver
+from aver.coordinator.server import Peer, Server
+from aver.core.events import Event, JobMoved, JobsGenerated, Observed, RunMoved
+from aver.errors import UsageError
+from aver.store.reader import Reader
+
+
+class Watchers:
+    def __init__(self, server: Server, driver: Driver, open_reader: Callable[[], Reader | None]) -> None:
+        self._server = server
+        self._driver = driver
+        self._open_reader = open_reader
+
+    def watch(self, peer: Peer, request: dict[str, Any]) -> None:
+        """Begin to tell this peer about these numbers; what is settled durably already is said at once."""
+        ids = request.get("ids")
+        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+            raise UsageError("the request names no jobs")
+        peer.is_foreground = request.get("foreground") is True
+        settled, unknown = self._look_up(ids, peer.is_foreground)
+        if unknown:
+            raise UsageError(f"there is no job or run {unknown[0]}; `aver jobs` lists them")
+        peer.watches = set(ids) - set(settled)
+        self._server.send(peer, {"ok": True, "settled": settled})
+
+    def _look_up(self, ids: list[int], is_foreground: bool) -> tuple[list[int], list[int]]:
+        reader = self._open_reader()
+        if reader is None:
+            return [], ids
+        settled, unknown = [], []
+        with reader:
+            for number in ids:
+                run = reader.run(number)
+                row = run or reader.job(number)
+                if row is None:
+                    unknown.append(number)
+                elif row.state.is_settled or (run and is_foreground and self._is_foreground_settled(reader, number)):
+                    settled.append(number)
+        return settled, unknown
+
+    def _is_foreground_settled(self, reader: Reader, number: int) -> bool:
+        """As the store has it: what is only decided in memory is not settled yet."""
+        run = self._driver.runs.get(number)
+        if run is None or not run.plan.is_foreground_settled:
+            return False
+        jobs = reader.jobs(run=number)
+        return all(job.state.is_settled for index, job in enumerate(jobs) if run.plan.is_foreground(index))
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """These are durable: push what each watcher waits for."""
+        watching = [peer for peer in self._server.peers.values() if peer.watches]
+        if not watching:
+            return
+        changed: dict[int, list[int]] = {}
+        settled: set[int] = set()
+        for event in events:
+            match event:
+                case Observed() | JobMoved():
+                    changed.setdefault(event.run, []).append(event.job)
+                    state = event.state
+                    if isinstance(event, Observed) and event.job_state is not None:
+                        state = event.job_state
+                    if state.is_settled:
+                        settled.add(event.job)
+                    else:
+                        settled.discard(event.job)
+                case RunMoved():
+                    changed.setdefault(event.run, [])
+                    if event.state.is_settled:
+                        settled.add(event.run)
+                case JobsGenerated():
+                    changed.setdefault(event.run, [])
+                case _:
+                    pass
+        for peer in watching:
+            self._push(peer, changed, settled)
+
+    def _push(self, peer: Peer, changed: dict[int, list[int]], settled: set[int]) -> None:
+        jobs: list[int] = []
+        done = peer.watches & settled
+        for number, numbers in changed.items():
+            if number in peer.watches:
+                jobs += numbers
+                run = self._driver.runs.get(number)
+                if peer.is_foreground and run is not None and run.plan.is_foreground_settled:
+                    done.add(number)
+            else:
+                jobs += [job for job in numbers if job in peer.watches]
+        if jobs or done:
+            peer.watches -= done
+            self._server.send(peer, {"changed": sorted(set(jobs)), "settled": sorted(done)})
