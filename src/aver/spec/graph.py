@@ -1,16 +1,16 @@
 """Do the needs of a flow fit together: each names a job, none itself, and there is no cycle.
 
 Linear in what was written: a glob, and a list that many jobs share, is one node between its
-jobs and theirs, so a barrier of 1,000 x 1,000 costs 2,000 edges. A glob never means the job
-that says it. Members are not looked at one by one: a job needs a job.
+jobs and theirs, so a barrier of 1,000 x 1,000 costs 2,000 edges. Members are not looked at one
+by one: a job needs a job. What passes here, `core.graph` can plan.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from aver.core.address import NameIndex
+from aver.core.address import Address, NameIndex, glob_pattern, is_glob
+from aver.core.expand import members
 from aver.core.model import JobSpec
 from aver.core.template import names_in
 from aver.spec.job import ReadJob
@@ -20,8 +20,12 @@ from aver.spec.needs import NeedAt, ReadNeeds
 MAX_CYCLES = 20
 
 
-def check_graph(jobs: Sequence[ReadJob], known: Sequence[JobSpec], mistakes: Mistakes) -> None:
-    """Note every mistake in the needs of `jobs`. `known` are jobs that exist already and may be needed."""
+def check_graph(jobs: Sequence[ReadJob], known: Sequence[JobSpec] | None, mistakes: Mistakes) -> None:
+    """Note every mistake in the needs of `jobs`.
+
+    `known` are jobs that exist already and may be needed; None: they are not known here, and a
+    need of a job that is not among `jobs` is left to the plan.
+    """
     _Graph(jobs, known, mistakes).check()
 
 
@@ -37,19 +41,19 @@ class _Group:
 
 
 class _Glob:
-    __slots__ = ("matches", "node", "own")
+    __slots__ = ("matches", "node")
 
     def __init__(self, node: int, matches: list[str]) -> None:
         self.node = node
         self.matches = set(matches)
-        self.own: list[int] = []  # jobs that say it and match it
 
 
 class _Graph:
-    def __init__(self, jobs: Sequence[ReadJob], known: Sequence[JobSpec], mistakes: Mistakes) -> None:
+    def __init__(self, jobs: Sequence[ReadJob], known: Sequence[JobSpec] | None, mistakes: Mistakes) -> None:
         self.jobs = jobs
+        self.is_closed = known is not None
         self.mistakes = mistakes
-        self.specs = {spec.name: spec for spec in known} | {job.spec.name: job.spec for job in jobs}
+        self.specs = {spec.name: spec for spec in known or ()} | {job.spec.name: job.spec for job in jobs}
         self.index = {job.spec.name: number for number, job in enumerate(jobs)}
         self.names = NameIndex(self.specs)
         self.edges: list[list[int]] = [[] for _ in jobs]
@@ -60,7 +64,6 @@ class _Graph:
         for number, job in enumerate(self.jobs):
             if job.read_needs.written:
                 self._connect(number, job)
-        self._join_own_globs()
         self._find_cycles()
 
     def _connect(self, number: int, job: ReadJob) -> None:
@@ -71,22 +74,22 @@ class _Graph:
         if name in group.names:
             written = next(one for one in job.read_needs.written if one.address.name == name)
             self.mistakes.add(written.place, f"job {shown(name)} needs itself", "take it out of its needs")
-        own = [glob for glob in group.globs if name in self.globs[glob].matches]
-        if not own:
-            self.edges[number].append(group.node)
-            return
-        self.edges[number] += [self.index[need] for need in group.names if need in self.index]
         for glob in group.globs:
-            if glob in own:
-                self.globs[glob].own.append(number)
-            else:
-                self.edges[number].append(self.globs[glob].node)
+            if name in self.globs[glob].matches:
+                written = next(one for one in job.read_needs.written if one.address.name == glob)
+                text = f"job {shown(name)} needs itself, since {shown(glob)} matches it"
+                self.mistakes.add(written.place, text, "name the jobs so that the glob leaves it out")
+        self.edges[number].append(group.node)
 
     def _resolve(self, read: ReadNeeds, job: ReadJob) -> _Group:
         group = _Group(self._new_node())
         for written in read.written:
-            name = self._pattern(written, job)
-            if _is_wild(name):
+            name = written.address.name
+            own_axes = names_in(written.need.job) & _declared(job.spec)
+            if own_axes:
+                text = f"job {shown(job.spec.name)} uses {{{min(own_axes)}}} in its needs"
+                self.mistakes.add(written.place, text, "all members of a matrix need the same jobs")
+            elif written.address.is_glob:
                 if self._glob(name, written, job):
                     group.globs.append(name)
             elif name not in self.specs:
@@ -99,27 +102,29 @@ class _Graph:
         targets += [self.globs[glob].node for glob in dict.fromkeys(group.globs)]
         return group
 
-    def _pattern(self, written: NeedAt, job: ReadJob) -> str:
-        """The name or glob; a `{seed}` of the job's own matrix may become anything."""
-        name = written.address.name
-        if "{" in name and job.spec.matrix is not None:
-            for axis in names_in(name) & _declared(job.spec):
-                name = name.replace(f"{{{axis}}}", "*")
-        return name
-
     def _glob(self, glob: str, written: NeedAt, job: ReadJob) -> bool:
         known = self.globs.get(glob)
         if known is None:
             known = _Glob(self._new_node(), self.names.matching(glob))
             self.globs[glob] = known
             self.edges[known.node] += [self.index[name] for name in known.matches if name in self.index]
-        if known.matches - {job.spec.name} if len(known.matches) == 1 else known.matches:
+        if known.matches or not self.is_closed:
+            self._check_glob_members(written, known, job)
             return True
-        text = f"job {shown(job.spec.name)} needs {shown(written.need.job)}, which matches no other job"
+        text = f"job {shown(job.spec.name)} needs {shown(written.need.job)}, which matches no job"
         self.mistakes.add(written.place, text, "look at the names of the jobs")
         return False
 
+    def _check_glob_members(self, written: NeedAt, glob: _Glob, job: ReadJob) -> None:
+        if not (written.address.values and self.is_closed):
+            return
+        if not any(_has_members(self.specs[name], written.address) for name in glob.matches):
+            text = f"job {shown(job.spec.name)} needs {shown(written.need.job)}, which matches no member"
+            self.mistakes.add(written.place, text, "look at the matrices of the jobs")
+
     def _note_unknown(self, name: str, written: NeedAt, job: ReadJob) -> None:
+        if not self.is_closed:
+            return
         text = f"job {shown(job.spec.name)} needs {shown(name)}, which is no job of this flow"
         self.mistakes.add(written.place, text, did_you_mean(name, self.specs))
 
@@ -130,27 +135,19 @@ class _Graph:
         if target.matrix is None:
             self.mistakes.add(written.place, f"{said}, but {shown(target.name)} has no matrix", f"write {target.name}")
             return
-        values: dict[str, set[str]] = {name: set(texts) for name, texts in target.matrix.axes}
-        for row in target.matrix.include:
-            for axis, value in row:
-                values.setdefault(axis, set()).add(value)
+        values = _values_of(target)
+        fits = True
         for axis, value in written.address.values:
             if axis not in values:
+                fits = False
                 hint = did_you_mean(axis, values)
                 self.mistakes.add(written.place, f"{said}, but its matrix has no {shown(axis)}", hint)
-            elif value not in values[axis] and not names_in(value) & _declared(job.spec):
+            elif not _is_value(value, values[axis]):
+                fits = False
                 hint = did_you_mean(value, values[axis])
                 self.mistakes.add(written.place, f"{said}, but {shown(value)} is no value of {axis}", hint)
-
-    def _join_own_globs(self) -> None:
-        """A glob leaves out the job that says it. Two jobs that say it and match it need each other."""
-        for glob in self.globs.values():
-            if len(glob.own) == 1:
-                number = glob.own[0]
-                own = self.jobs[number].spec.name
-                self.edges[number] += [self.index[name] for name in glob.matches if name != own and name in self.index]
-            elif glob.own:
-                self._note_cycle([glob.own[0], glob.own[1]])
+        if fits and not _has_members(target, written.address):
+            self.mistakes.add(written.place, f"{said}, but there is no such member", "look at its matrix")
 
     def _new_node(self) -> int:
         self.edges.append([])
@@ -189,8 +186,34 @@ class _Graph:
         self.mistakes.add(self.jobs[min(cycle)].name, f"jobs need each other in a cycle: {path}", "take one need out")
 
 
-def _is_wild(name: str) -> bool:
-    return re.search(r"[*?\[]", name) is not None
+def _values_of(spec: JobSpec) -> dict[str, set[str]]:
+    if spec.matrix is None:
+        return {}
+    values = {name: set(texts) for name, texts in spec.matrix.axes}
+    for row in spec.matrix.include:
+        for axis, value in row:
+            values.setdefault(axis, set()).add(value)
+    return values
+
+
+def _is_value(value: str, known: set[str]) -> bool:
+    return value in known or (is_glob(value) and any(map(glob_pattern(value).fullmatch, known)))
+
+
+def _has_members(spec: JobSpec, address: Address) -> bool:
+    """Whether a member fits; a plain product has every combination, so only the values are looked at."""
+    values = _values_of(spec)
+    if not all(axis in values and _is_value(value, values[axis]) for axis, value in address.values):
+        return False
+    assert spec.matrix is not None
+    if not (spec.matrix.zip or spec.matrix.include or spec.matrix.exclude):
+        return True
+    wanted = [(axis, glob_pattern(value)) for axis, value in address.values]
+    for member in members(spec):
+        its = dict(member.values)
+        if all(axis in its and pattern.fullmatch(its[axis]) for axis, pattern in wanted):
+            return True
+    return False
 
 
 def _declared(spec: JobSpec) -> set[str]:

@@ -15,43 +15,44 @@ _PATTERN = re.compile(r"%([0-9]*)([%jJxuNnaAst])")
 
 
 @dataclass(frozen=True, slots=True)
-class PatternValues:
+class Facts:
+    """What the patterns stand for. `run` is %A; `member` is %a, the member's number in its matrix."""
+
     job: int
+    run: int
     name: str
     user: str
     node: str
-    array_job: int | None = None  # None: the job itself
-    array_task: int | None = None
+    member: int | None = None
 
 
-def expand_pattern(pattern: str, values: PatternValues) -> str:
+def expand_pattern(pattern: str, facts: Facts) -> str:
     """The file name that the pattern stands for."""
     if "\\" in pattern:
         return pattern.replace("\\", "")
-    return _PATTERN.sub(lambda match: _value(match, values), pattern)
+    return _PATTERN.sub(lambda match: _value(match, facts), pattern)
 
 
-def _value(match: re.Match[str], values: PatternValues) -> str:
+def _value(match: re.Match[str], facts: Facts) -> str:
     width = min(int(match[1] or 0), MAX_WIDTH) if len(match[1]) < 9 else MAX_WIDTH
-    array_job = values.job if values.array_job is None else values.array_job
-    array_task = NO_ARRAY_TASK if values.array_task is None else values.array_task
+    member = NO_ARRAY_TASK if facts.member is None else facts.member
     match match[2]:
         case "%":
             return "%"
         case "j" | "J":
-            return f"{values.job:0{width}d}"
+            return f"{facts.job:0{width}d}"
         case "A":
-            return f"{array_job:0{width}d}"
+            return f"{facts.run:0{width}d}"
         case "a":
-            return f"{array_task:0{width}d}"
+            return f"{member:0{width}d}"
         case "n":
             return f"{0:0{width}d}"
         case "N":
-            return safe_part(values.node.partition(".")[0])
+            return safe_part(facts.node.partition(".")[0])
         case "u":
-            return safe_part(values.user)
+            return safe_part(facts.user)
         case "x":
-            return safe_part(values.name)
+            return safe_part(facts.name)
         case _:  # %s and %t belong to steps
             return match[0]
 
