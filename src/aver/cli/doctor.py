@@ -15,9 +15,9 @@ from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.config import load_config
-from aver.core import render
 from aver.coordinator.client import Client
 from aver.coordinator.lock import read_holder
+from aver.core import render
 from aver.engines.local.capabilities import Capabilities, capabilities
 from aver.errors import AverError
 from aver.store.open import is_on_network, sqlite_version
@@ -41,18 +41,16 @@ def command(as_json: bool) -> int:
     """
     session = Session()
     found = capabilities()
-    checks = tuple(
-        [
-            *_resources(found),
-            _memory_limit(found),
-            _processes(found),
-            _core_dumps(found),
-            _witness(),
-            *_home(session),
-            _coordinator(session),
-            Check("sqlite", OK, f"SQLite {sqlite_version()}", None),
-            _settings(),
-        ]
+    checks = (
+        *_resources(found),
+        _memory_limit(found),
+        _processes(found),
+        _core_dumps(found),
+        _witness(),
+        *_home(session),
+        _coordinator(session),
+        Check("sqlite", OK, f"SQLite {sqlite_version()}", None),
+        _settings(),
     )
     answer(session.output, Diagnosis(__version__, str(session.home.path), checks), as_json)
     return 1 if any(check.status == MISSING for check in checks) else 0
@@ -78,7 +76,9 @@ def _memory_limit(found: Capabilities) -> Check:
 
 def _processes(found: Capabilities) -> Check:
     if found.has_children_files:
-        return Check("clean-up", OK, "the kernel lists the children of a process; nothing of a job is left behind", None)
+        return Check(
+            "clean-up", OK, "the kernel lists the children of a process; nothing of a job is left behind", None
+        )
     return Check(
         "clean-up",
         LIMITED,
@@ -88,9 +88,13 @@ def _processes(found: Capabilities) -> Check:
 
 
 def _core_dumps(found: Capabilities) -> Check:
-    where = f"kernel.core_pattern is {found.core_pattern}" if found.core_pattern else "kernel.core_pattern can't be read"
+    where = (
+        f"kernel.core_pattern is {found.core_pattern}" if found.core_pattern else "kernel.core_pattern can't be read"
+    )
     if found.core_limit_bytes == 0:
-        return Check("core dumps", OK, f"off (limit 0); {where}", "`ulimit -c unlimited` before `aver run` turns them on")
+        return Check(
+            "core dumps", OK, f"off (limit 0); {where}", "`ulimit -c unlimited` before `aver run` turns them on"
+        )
     size = "no limit" if found.core_limit_bytes is None else f"limit {render.bytes_words(found.core_limit_bytes)}"
     return Check("core dumps", OK, f"on ({size}); {where}", None)
 
@@ -102,7 +106,9 @@ def _witness() -> Check:
             [str(path), "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
         )
     except (AverError, OSError, subprocess.TimeoutExpired) as error:
-        return Check("witness", MISSING, f"can't be run: {error}", "install Aver again where a C compiler is (gcc or clang)")
+        return Check(
+            "witness", MISSING, f"can't be run: {error}", "install Aver again where a C compiler is (gcc or clang)"
+        )
     if done.returncode != 0:
         return Check("witness", MISSING, f"{path} --version exits {done.returncode}", "install Aver again")
     return Check("witness", OK, f"{done.stdout.strip()}, {path}", None)
@@ -148,7 +154,9 @@ def _coordinator(session: Session) -> Check:
         return Check("coordinator", OK, "none runs; the next command that needs one starts it", None)
     text = f"process {reply['pid']}, {reply['running']} running, {reply['pending']} pending"
     if reply.get("version") != __version__:
-        return Check("coordinator", LIMITED, f"{text}, version {reply.get('version')}", "`aver stop`: the next one is new")
+        return Check(
+            "coordinator", LIMITED, f"{text}, version {reply.get('version')}", "`aver stop`: the next one is new"
+        )
     return Check("coordinator", OK, text, None)
 
 

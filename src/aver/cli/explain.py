@@ -16,6 +16,7 @@ from aver.cli.session import Session
 from aver.core import events as ev
 from aver.core import render
 from aver.core.evidence import Act, ActKind, MemoryWatch, WitnessRecord, WitnessStart
+from aver.core.judge import launch_text
 from aver.core.model import Request
 from aver.core.reasons import PENDING_WORDS
 from aver.core.signals import signal_name
@@ -147,11 +148,15 @@ def _tell_observed(event: ev.Observed) -> Iterator[Happening]:
                 yield Happening(said.started_at + act.at_s, event.source, _act(act), event.attempt, None)
             yield Happening(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
         case None:
-            yield Happening(event.at, event.source, event.said or _moved(event.state, event.reason), event.attempt, event.said)
+            yield Happening(
+                event.at, event.source, event.said or _moved(event.state, event.reason), event.attempt, event.said
+            )
         case _:
             assert_never(said)
     if event.verdict is not None:
-        what = f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)} {render.reason_text(event.reason)}"
+        what = (
+            f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)} {render.reason_text(event.reason)}"
+        )
         yield Happening(event.at, "judge", what, event.attempt, None)
     if event.job_state is not None and event.job_state is not event.state:
         yield Happening(event.at, "coordinator", _moved(event.job_state, event.job_reason or ""), event.attempt, None)
@@ -161,7 +166,9 @@ def _asked(request: Request) -> str:
     parts = [f"{request.cpus} cpu{'s' if request.cpus != 1 else ''}"]
     if request.gpus:
         parts.append(f"{request.gpus} gpu{'s' if request.gpus != 1 else ''}")
-    parts.append("no memory limit" if request.mem_bytes is None else f"{render.limit_words(request.mem_bytes)} of memory")
+    parts.append(
+        "no memory limit" if request.mem_bytes is None else f"{render.limit_words(request.mem_bytes)} of memory"
+    )
     parts.append("no time limit" if request.time_s is None else f"{render.duration_words(request.time_s)} of time")
     return ", ".join(parts)
 
@@ -208,7 +215,7 @@ def _act(act: Act) -> str:
 
 def _end(record: WitnessRecord) -> str:
     if record.launch is not None:
-        return f"could not start: {render.launch_text(record.launch)}"
+        return f"could not start: {launch_text(record.launch)}"
     parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
     if record.oom_kills:
         parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")

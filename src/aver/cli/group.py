@@ -74,7 +74,9 @@ def _version_option() -> click.Option:
             click.echo(f"aver {__version__}")
             ctx.exit()
 
-    return click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version.")
+    return click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version."
+    )
 
 
 EPILOG = "Jobs are named by their number (7), or by run and name (3/train, '3/train[seed=2]', '3/tr*')."

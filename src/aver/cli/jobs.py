@@ -15,7 +15,9 @@ from aver.store.rows import JobRow, RunRow
 
 @click.command("jobs", short_help="List jobs.")
 @click.argument("run", required=False)
-@click.option("--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only jobs in this state.")
+@click.option(
+    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only jobs in this state."
+)
 @listing_options
 @json_option
 def command(run: str | None, states: tuple[State, ...], limit: int | None, show_all: bool, as_json: bool) -> None:

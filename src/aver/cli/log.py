@@ -21,13 +21,13 @@ JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
 
 
 @click.command("log", short_help="Show what a job wrote.")
-@click.argument("id")
+@click.argument("address", metavar="ID")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job is settled.")
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of this attempt (the newest without this).")
 @click.option("--err", is_flag=True, help="Its stderr, where that is a file of its own.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
 @json_option
-def command(id: str, follow: bool, attempt: int | None, err: bool, lines: int | None, as_json: bool) -> None:
+def command(address: str, follow: bool, attempt: int | None, err: bool, lines: int | None, as_json: bool) -> None:
     """Show what a job wrote.
 
     \b
@@ -40,7 +40,7 @@ def command(id: str, follow: bool, attempt: int | None, err: bool, lines: int | 
         raise UsageError("--follow and --json do not go together: a document has an end")
     session = Session()
     session.refresh()
-    job = session.find_job(id)
+    job = session.find_job(address)
     session.mask([job.run])
     which = _attempt(job, attempt)
     files = files_of(session, job, which)
@@ -90,7 +90,7 @@ def _attempt(job: JobRow, wanted: int | None) -> int:
 
 def _open(path: str, job: JobRow) -> BinaryIO:
     try:
-        return open(path, "rb", buffering=0)  # type: ignore[return-value]
+        return open(path, "rb", buffering=0)
     except OSError as error:
         raise AverError(
             f"can't read the output of job {job.id}, {path}: {error.strerror}; `aver why {job.id}` says how it ended"

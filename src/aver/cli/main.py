@@ -104,7 +104,7 @@ def _usage_sentence(error: object) -> str:
 
 
 def _complain(text: str) -> None:
-    line = f"aver: {' '.join(text.splitlines())}\n"
+    line = "".join(f"aver: {line}\n" for line in text.splitlines() or [""])
     try:
         sys.stderr.buffer.write(line.encode("utf-8", "surrogateescape"))
         sys.stderr.buffer.flush()

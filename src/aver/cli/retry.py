@@ -6,7 +6,7 @@ import click
 
 from aver.cli.acting import done_list
 from aver.cli.options import addresses, json_option
-from aver.cli.output.documents import Acted
+from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.store.rows import RunRow
@@ -37,7 +37,7 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
             named = chosen.setdefault(job.run, [])
             if named is not None and job.id not in named:
                 named.append(job.id)
-    results = []
+    results: list[Done] = []
     for run, jobs in chosen.items():
         reply = session.call("retry", run=run, jobs=jobs, by=user_name())
         results += done_list([{"id": job, "did": "will run again"} for job in _numbers(reply.get("jobs"))])

@@ -13,7 +13,9 @@ from aver.core.states import State
 
 
 @click.command("runs", short_help="List runs.")
-@click.option("--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only runs in this state.")
+@click.option(
+    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only runs in this state."
+)
 @listing_options
 @json_option
 def command(states: tuple[State, ...], limit: int | None, show_all: bool, as_json: bool) -> None:

@@ -85,14 +85,18 @@ class Session:
             raise not_found(str(address.run))
         jobs = reader.find(address.pattern, address.run) or self._matching(reader, address)
         if not jobs:
-            raise UsageError(f"no job of run {address.run} is called {address.pattern!r}; `aver jobs {address.run}` lists them")
+            raise UsageError(
+                f"no job of run {address.run} is called {address.pattern!r}; `aver jobs {address.run}` lists them"
+            )
         return jobs
 
     def find_job(self, text: str) -> JobRow:
         """Return the one job that an address names."""
         found = self.find(text)
         if isinstance(found, RunRow):
-            raise UsageError(f"{text} is a run of {found.jobs} jobs; name one of them: `aver jobs {found.id}` lists them")
+            raise UsageError(
+                f"{text} is a run of {found.jobs} jobs; name one of them: `aver jobs {found.id}` lists them"
+            )
         if len(found) > 1:
             raise UsageError(f"{text} names {len(found)} jobs, {found[0].id} to {found[-1].id}; name one of them")
         return found[0]

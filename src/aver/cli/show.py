@@ -15,9 +15,9 @@ from aver.store.rows import JobRow, RunRow
 
 
 @click.command("show", short_help="Show all facts of a job or a run.")
-@click.argument("id")
+@click.argument("address", metavar="ID")
 @json_option
-def command(id: str, as_json: bool) -> None:
+def command(address: str, as_json: bool) -> None:
     """Show all facts of a job or a run.
 
     \b
@@ -27,13 +27,13 @@ def command(id: str, as_json: bool) -> None:
     """
     session = Session()
     session.refresh()
-    found = session.find(id)
+    found = session.find(address)
     if isinstance(found, RunRow):
         document: JobShown | RunShown = _run(session, found)
     elif len(found) == 1:
         document = _job(session, found[0])
     else:
-        raise UsageError(f"{id} names {len(found)} jobs; `aver jobs '{id}'` lists them")
+        raise UsageError(f"{address} names {len(found)} jobs; `aver jobs '{address}'` lists them")
     answer(session.output, document, as_json)
 
 

@@ -32,5 +32,15 @@ def listen(*numbers: int) -> Iterator[None]:
             signal.signal(number, disposition)
 
 
+@contextlib.contextmanager
+def held_back(*numbers: int) -> Iterator[None]:
+    """Let these come only at the end of the block. Nothing may be started in it: it would inherit the mask."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _raise(number: int, frame: FrameType | None) -> None:
     raise SignalReceived(number)

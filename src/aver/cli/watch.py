@@ -17,7 +17,9 @@ TIMEOUT_STATUS = 124
 @click.command("watch", short_help="Wait until jobs or runs are settled.")
 @addresses
 @click.option("--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/exit-statuses.md).")
-@click.option("--timeout", type=DurationType(), metavar="TIME", help="Stop waiting after this and exit 124; nothing is cancelled.")
+@click.option(
+    "--timeout", type=DurationType(), metavar="TIME", help="Stop waiting after this and exit 124; nothing is cancelled."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing.")
 @json_option
 def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quiet: bool, as_json: bool) -> int:

@@ -14,9 +14,9 @@ from aver.store.rows import JobRow, RunRow
 
 
 @click.command("why", short_help="Say what happened to a job, the evidence, and what to do next.")
-@click.argument("id")
+@click.argument("address", metavar="ID")
 @json_option
-def command(id: str, as_json: bool) -> None:
+def command(address: str, as_json: bool) -> None:
     """Say what happened to a job, the evidence, and what to do next.
 
     First one sentence, then what each source said and when, then the next commands to type.
@@ -29,8 +29,8 @@ def command(id: str, as_json: bool) -> None:
     """
     session = Session()
     session.refresh()
-    found = session.find(id)
-    job = _deciding(session, found) if isinstance(found, RunRow) else session.find_job(id)
+    found = session.find(address)
+    job = _deciding(session, found) if isinstance(found, RunRow) else session.find_job(address)
     document = explain(session, job)
     if isinstance(found, RunRow):
         session.output.note(f"run {found.id} is {found.state}; job {job.id} ({job.name}) decided it")

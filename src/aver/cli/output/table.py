@@ -64,9 +64,9 @@ def draw(table: Table, output: Output) -> str:
     for row in table.rows:
         drawn.add_row(*(Text(output.masking.whole(one_line(cell)), style=_style(cell)) for cell in row))
     buffer = io.StringIO()
-    Console(
-        file=buffer, force_terminal=output.has_colours, no_color=not output.has_colours, width=output.width
-    ).print(drawn)
+    Console(file=buffer, force_terminal=output.has_colours, no_color=not output.has_colours, width=output.width).print(
+        drawn
+    )
     return buffer.getvalue()
 
 

@@ -120,7 +120,9 @@ def _show_runs(output: Output, document: doc.RunList) -> None:
         )
         for run in document.runs
     )
-    show_table(output, Table(("RUN", "NAME", "STATE", "JOBS", "SUBMITTED", "ENDED"), rows, right=frozenset({0}), wide=3))
+    show_table(
+        output, Table(("RUN", "NAME", "STATE", "JOBS", "SUBMITTED", "ENDED"), rows, right=frozenset({0}), wide=3)
+    )
     if document.left_out:
         output.note(f"{document.left_out} more; --all shows them")
 

@@ -1,0 +1,186 @@
+"""`aver run`: submit, show what the job writes, wait for its verdict, exit as it ended.
+
+Ctrl-C and TERM cancel the job and wait for its verdict; a second one stops the waiting. HUP
+detaches: the job goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import click
+
+from aver.cli.facts import files_of
+from aver.cli.group import Invocation
+from aver.cli.options import json_option
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.cli.signals import SignalReceived, held_back, listen
+from aver.cli.streaming import OutputStream
+from aver.cli.submission import Accepted, build, submission_options, submit
+from aver.cli.submit import note_ignored, report
+from aver.cli.waiting import ChangeLines, Watched, wait
+from aver.coordinator.files import Which, job_files
+from aver.core.fold import exit_status_of, return_code
+from aver.core.model import Submission
+from aver.core.reasons import JOB_LAUNCH_FAILURE
+from aver.errors import UsageError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command(
+    "run",
+    short_help="Run a script, a flow or a command, show its output and exit as it ended.",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("file", required=False)
+@click.argument("args", nargs=-1)
+@submission_options
+@click.option("--detach", "-d", is_flag=True, help="Leave it in the background, as `aver submit` does.")
+@click.option("--forward-exit", is_flag=True, help="Exit with the job's own return code.")
+@click.option("--quiet", "-q", is_flag=True, help="No words of ours, only the job's output.")
+@json_option
+@click.pass_obj
+def command(
+    invocation: Invocation,
+    /,
+    file: str | None,
+    args: tuple[str, ...],
+    detach: bool,
+    forward_exit: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Run a script, a flow or a command, show its output and exit as it ended.
+
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
+    goes to the script. A command comes after --. With --json the output is only in its file, and
+    the answer is one document. Ctrl-C cancels the job.
+
+    \b
+    Examples:
+      aver run --time 10m --mem 2G -- python train.py
+      aver run train.sh
+      aver run flow.yaml
+    """
+    session = Session()
+    submission, environment = build(session, invocation, file, args, options)
+    if forward_exit and not submission.flow.is_single:
+        raise UsageError("--forward-exit is for a script or a command: a flow has no return code of its own")
+    if detach:
+        report(session, submit(session, submission, environment), quiet, as_json)
+        return 0
+    session.connect().close()  # a coordinator is started before signals are held back, and inherits none of that
+    offset = _appended(submission)
+    with listen(*SIGNALS):
+        with held_back(*SIGNALS):
+            accepted = submit(session, submission, environment)
+        return Attached(session, accepted, offset, quiet, as_json).wait(forward_exit)
+
+
+class Attached:
+    """Somebody who waits in the foreground for what they started."""
+
+    def __init__(self, session: Session, accepted: Accepted, offset: int, quiet: bool, as_json: bool) -> None:
+        self._session = session
+        self._accepted = accepted
+        self._offset = offset
+        self._quiet = quiet
+        self._as_json = as_json
+        self._is_single = accepted.submission.flow.is_single
+        self._watched = Watched(session, [accepted.run], foreground_only=True)
+        self._stream = OutputStream(session.output.masking)
+        self._lines = ChangeLines(self._watched)
+
+    def wait(self, forward_exit: bool) -> int:
+        """Wait for the verdict, report it, and return the exit status."""
+        note_ignored(self._session, self._accepted, self._quiet)
+        try:
+            self._wait()
+        except SignalReceived as received:
+            return self._interrupted(received.number)
+        self._report()
+        status = exit_status_of(self._watched.state())
+        if forward_exit:
+            verdict = self._watched.jobs()[0].verdict
+            code = None if verdict is None else return_code(verdict)
+            return status if code is None else code
+        return status
+
+    def _wait(self) -> None:
+        client = self._session.connect()
+        try:
+            wait(self._watched, client, self._seen, foreground_only=True)
+        finally:
+            self._lines.end()
+            client.close()
+        self._seen(())
+        self._stream.finish()
+
+    def _seen(self, changed: tuple[int, ...]) -> None:
+        if self._as_json:
+            return
+        if not self._is_single:
+            if not self._quiet:
+                self._lines(changed)
+        elif not self._stream.has_begun:
+            self._begin_stream()
+
+    def _begin_stream(self) -> None:
+        """Show the output from the start of the job on: before that, the file may be somebody else's."""
+        job = self._watched.jobs()[0]
+        if job.started_at is None or job.reason == JOB_LAUNCH_FAILURE:
+            return
+        files = files_of(self._session, job, max(1, job.attempt))
+        self._stream.begin(files.stdout, self._offset, self._session.output.raw)
+        if files.stderr is not None and files.stderr != files.stdout:
+            self._stream.begin(files.stderr, 0, self._session.output.error_raw)
+
+    def _interrupted(self, number: int) -> int:
+        """Cancel, and wait for the verdict; a second signal stops the waiting."""
+        run = self._accepted.run
+        status = 128 + number
+        if number == signal.SIGHUP:
+            return status
+        try:
+            self._session.call("cancel", ids=[run], by=user_name(), signal=None, now=False)
+            self._wait()
+        except SignalReceived:
+            self._note(f"no longer waiting; {self._what()} {run} is being cancelled; aver watch {run}")
+            return status
+        self._report(status)
+        return status
+
+    def _report(self, status: int | None = None) -> None:
+        if self._as_json:
+            answer(self._session.output, self._watched.ended(status), True)
+        for text in self._watched.summaries():
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        if not self._quiet and not self._as_json:
+            self._session.output.note(text)
+
+    def _what(self) -> str:
+        return "job" if self._is_single else "run"
+
+
+def _appended(submission: Submission) -> int:
+    """The size of the output file before the job, where the job appends to it."""
+    spec = submission.flow.jobs[0]
+    if not submission.flow.is_single or not spec.streams.append:
+        return 0
+    first, second = (
+        job_files(submission, spec, Which(run=number, job=number, name=spec.name, attempt=1), is_single=True).stdout
+        for number in (1, 2)
+    )
+    if first != second:
+        return 0  # the number is in its name: nobody has written to it before
+    try:
+        return os.stat(first).st_size
+    except OSError:
+        return 0

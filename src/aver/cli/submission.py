@@ -1,0 +1,183 @@
+"""From what was typed to a submission: the flow, who submits it, and what its jobs inherit.
+
+Environment values go to the coordinator beside the submission, never inside it: a submission is
+stored, and values lie in one file per run.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from aver.cli.group import Invocation
+from aver.cli.session import Session, user_name
+from aver.config import load_config
+from aver.core.codec import encode
+from aver.core.model import FlowSpec, Origin, Submission
+from aver.errors import CantWriteError, InternalError, UsageError
+from aver.spec.command import flow_of_command
+from aver.spec.load import load
+from aver.spec.options import Overrides, parse_overrides
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What the coordinator made of a submission."""
+
+    run: int
+    first_job: int
+    jobs: int
+    submission: Submission
+
+
+def submission_options(function: Function) -> Function:
+    """The options of `run` and `submit` that say what a job may use and how it is run."""
+    options = [
+        click.option("--time", "-t", metavar="TIME", help="Time limit: 10 (minutes), 90s, 2h, 1-12:00:00."),
+        click.option("--mem", metavar="SIZE", help="Memory limit: 512 (MiB), 2G."),
+        click.option("--cpus", "-c", metavar="N", help="Cpus (1 without this)."),
+        click.option("--gpus", "-G", metavar="N", help="Gpus."),
+        click.option("--name", "-J", metavar="NAME", help="The job's name."),
+        click.option("--output", "-o", metavar="FILE", help="Where its stdout goes; %j %x %u %N are replaced."),
+        click.option("--error", "-e", metavar="FILE", help="Where its stderr goes (with stdout without this)."),
+        click.option("--append", is_flag=True, help="Append to these files; do not truncate them."),
+        click.option("--stdin", "-i", metavar="FILE", help="Its stdin; - copies ours first. Empty without this."),
+        click.option("--folder", "-D", metavar="FOLDER", help="Where it runs (here without this)."),
+        click.option("--signal", metavar="SIG@TIME", help="Warn it with this signal so long before its time limit."),
+        click.option("--kill-wait", metavar="TIME", help="From TERM to KILL (30 s without this)."),
+        click.option("--oom", metavar="WORD", help="warn: a process killed for memory is a warning only."),
+        click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable of its environment."),
+        click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
+        click.option("--hold", "-H", is_flag=True, help="Hold it until `aver release`."),
+        click.option("--begin", metavar="WHEN", help="Not before: 16:00, now+1hour, 2030-01-20T12:00."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def build(
+    session: Session, invocation: Invocation, file: str | None, args: Sequence[str], options: dict[str, Any]
+) -> tuple[Submission, list[str]]:
+    """Return the submission and its environment; raise UsageError with every mistake."""
+    extra = tuple(options.pop("env"))
+    secrets = tuple(options.pop("secret"))
+    stdin = options.get("stdin")
+    if stdin == STDIN:
+        options["stdin"] = None
+    overrides = parse_overrides(now=time.time(), **options)
+    environment = environment_of(extra)
+    flow = _flow(invocation, file, args, overrides)
+    if stdin == STDIN:
+        if not flow.is_single:
+            raise UsageError("--stdin is for a script or a command: in a flow write stdin in a job")
+        kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
+        flow = _flow(invocation, file, args, kept)
+    names = dict.fromkeys((*secrets, *load_config().secrets))
+    return Submission(flow, origin_of(redacted(invocation.typed), tuple(names))), environment
+
+
+def submit(session: Session, submission: Submission, environment: list[str]) -> Accepted:
+    """Hand it to the coordinator; durable when this returns."""
+    client = session.connect()
+    try:
+        reply = client.call("submit", submission=encode(submission), env=environment)
+    finally:
+        client.close()
+    try:
+        return Accepted(int(reply["run"]), int(reply["first_job"]), int(reply["jobs"]), submission)
+    except (KeyError, TypeError, ValueError):
+        raise InternalError("the coordinator's answer to the submission has no numbers") from None
+
+
+def ignored_options(flow: FlowSpec) -> list[str]:
+    """Options of batch scripts that mean nothing here, each once."""
+    return list(dict.fromkeys(option for job in flow.jobs for option in job.ignored))
+
+
+def environment_of(extra: Sequence[str]) -> list[str]:
+    """Our environment with the additions, as NAME=VALUE; bytes that are not UTF-8 as surrogates."""
+    environment = dict(os.environ)
+    for pair in extra:
+        name, equals, value = pair.partition("=")
+        if not name or not equals or "\0" in pair:
+            raise UsageError(f"--env {name}: write it as NAME=VALUE")
+        environment[name] = value
+    return [f"{name}={value}" for name, value in environment.items()]
+
+
+def origin_of(typed: tuple[str, ...], secrets: tuple[str, ...]) -> Origin:
+    """Who submits, from where, and what the job inherits."""
+    try:
+        folder = os.getcwd()
+    except OSError as error:
+        raise UsageError(f"the folder that this was typed in is gone ({error.strerror}); cd to another one") from None
+    umask = os.umask(0o077)
+    os.umask(umask)
+    numbers = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+    return Origin(
+        user=user_name(),
+        uid=os.getuid(),
+        host=socket.gethostname(),
+        folder=folder,
+        umask=umask,
+        limits=tuple((number, *resource.getrlimit(number)) for number in numbers),
+        secrets=secrets,
+        command=typed,
+    )
+
+
+def redacted(typed: Sequence[str]) -> tuple[str, ...]:
+    """What was typed without the values of --env: environment values are never stored."""
+    words: list[str] = []
+    is_value = False
+    is_over = False
+    for word in typed:
+        is_over = is_over or word == "--"
+        if not is_over and is_value:
+            word = f"{word.partition('=')[0]}=***"
+        elif not is_over and word.startswith("--env="):
+            word = f"{'='.join(word.split('=')[:2])}=***"
+        is_value = word == "--env"
+        words.append(word)
+    return tuple(words)
+
+
+def _flow(invocation: Invocation, file: str | None, args: Sequence[str], overrides: Overrides) -> FlowSpec:
+    if invocation.command is not None:
+        if file is not None:
+            raise UsageError(f"give a file or a command after --, not both: {file!r} is before it")
+        return flow_of_command(invocation.command, overrides)
+    if file is None:
+        raise UsageError("nothing to run: give a flow or a batch script, or a command after --")
+    flow = load(file, overrides, args=() if file.endswith((".yaml", ".yml", ".json")) else args)
+    if args and not flow.is_single:
+        raise UsageError(f"a flow takes no arguments; options come before the file: aver run {args[0]} {file}")
+    return flow
+
+
+def _keep_stdin(session: Session) -> str:
+    """Copy our stdin into the home, and return the pattern of the copy's name."""
+    session.home.prepare()
+    try:
+        handle, path = tempfile.mkstemp(prefix="stdin-", dir=session.home.stdin)
+        with os.fdopen(handle, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+    except OSError as error:
+        raise CantWriteError(f"can't copy stdin into {session.home.stdin}: {error.strerror}") from None
+    if "\\" in path:
+        raise UsageError("--stdin - needs an AVER_HOME without a backslash in its path")
+    return path.replace("%", "%%")
