@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import IntEnum
 from itertools import islice
 from typing import Any, assert_never
 
@@ -44,14 +43,6 @@ class Statement:
     parameter: str | int
 
 
-class EndedAt(IntEnum):
-    """What a change does to a row's end time."""
-
-    CLEAR = 0
-    SET = 1
-    SET_IF_UNKNOWN = 2
-
-
 _NO_VERDICT: tuple[Any, ...] = (None, None, None, None, None)
 
 
@@ -62,7 +53,7 @@ class _Change:
     state: State
     reason: str
     verdict: tuple[Any, ...]  # exit, verified, source, warnings, detail
-    ended_how: EndedAt
+    keeps_end: bool  # an end that is in the row stays; `ended_at` is for a row without one
     ended_at: float | None
     usage: tuple[Any, ...] | None = None  # started_at, elapsed_s and, for an attempt, user_s, sys_s, peak_bytes, node
     fresh: bool = False  # forget the times that are in the row
@@ -71,10 +62,10 @@ class _Change:
     def then(self, later: _Change) -> None:
         """Become this change followed by a later one."""
         self.state, self.reason, self.verdict = later.state, later.reason, later.verdict
-        if later.ended_how is not EndedAt.SET_IF_UNKNOWN:
-            self.ended_how, self.ended_at = later.ended_how, later.ended_at
-        elif self.ended_how is EndedAt.CLEAR:
-            self.ended_how, self.ended_at = EndedAt.SET, later.ended_at
+        if not later.keeps_end:
+            self.keeps_end, self.ended_at = False, later.ended_at
+        elif self.ended_at is None:
+            self.ended_at = later.ended_at
         if later.fresh:
             self.fresh, self.usage = True, later.usage
         elif later.usage is not None:
@@ -156,10 +147,11 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
     yield from _flush(pending)
 
 
-def _ending(state: State, at: float, known: float | None) -> tuple[EndedAt, float | None]:
+def _ending(state: State, at: float, known: float | None) -> tuple[bool, float | None]:
+    """Return whether an end that is in the row stays, and the end otherwise."""
     if state in UNSETTLED:
-        return EndedAt.CLEAR, None
-    return (EndedAt.SET_IF_UNKNOWN, at) if known is None else (EndedAt.SET, known)
+        return False, None
+    return (True, at) if known is None else (False, known)
 
 
 def _verdict_columns(state: State, verdict: Verdict | None) -> tuple[Any, ...]:
@@ -177,9 +169,9 @@ def _verdict_columns(state: State, verdict: Verdict | None) -> tuple[Any, ...]:
 def _job_change(
     at: float, state: State, reason: str, verdict: Verdict | None, ended_at: float | None = None
 ) -> _Change:
-    how, when = _ending(state, at, ended_at)
+    keeps_end, ended = _ending(state, at, ended_at)
     return _Change(
-        state, column_text(reason), _verdict_columns(state, verdict), how, when, fresh=state is State.PENDING
+        state, column_text(reason), _verdict_columns(state, verdict), keeps_end, ended, fresh=state is State.PENDING
     )
 
 
@@ -192,26 +184,29 @@ def _observe(pending: _Pending, event: Observed) -> None:
             ended_at = usage.started_at + usage.elapsed_s
         node = None if usage.node is None else column_text(usage.node)
         times = (usage.started_at, usage.elapsed_s, usage.user_s, usage.sys_s, usage.peak_bytes, node)
-    how, when = _ending(event.state, event.at, ended_at)
+    keeps_end, ended = _ending(event.state, event.at, ended_at)
     change = _Change(
-        event.state, column_text(event.reason), _verdict_columns(event.state, event.verdict), how, when, times
+        event.state, column_text(event.reason), _verdict_columns(event.state, event.verdict), keeps_end, ended, times
     )
     pending.add_attempt((event.job, event.attempt), change)
 
-    state = event.state if event.job_state is None else event.job_state
-    reason = event.reason if event.job_reason is None else event.job_reason
-    change = _job_change(event.at, state, reason, event.verdict, ended_at)
-    change.attempt = event.attempt
-    if times is not None and not change.fresh:
-        change.usage = times[:2]
-    pending.add_job(event.job, change)
+    if event.job_state is None and event.job_reason is None and event.state is not State.PENDING:
+        job = _Change(change.state, change.reason, change.verdict, keeps_end, ended)
+    else:
+        state = event.state if event.job_state is None else event.job_state
+        reason = event.reason if event.job_reason is None else event.job_reason
+        job = _job_change(event.at, state, reason, event.verdict, ended_at)
+    job.attempt = event.attempt
+    if times is not None and not job.fresh:
+        job.usage = times[:2]
+    pending.add_job(event.job, job)
 
 
 def _plan(pending: _Pending, event: AttemptPlanned) -> None:
     key = (event.job, event.attempt)
     pending.planned[key] = event
-    pending.attempts[key] = _Change(State.SUBMITTED, "None", _NO_VERDICT, EndedAt.CLEAR, None, fresh=True)
-    change = _Change(State.SUBMITTED, "None", _NO_VERDICT, EndedAt.CLEAR, None, fresh=True, attempt=event.attempt)
+    pending.attempts.pop(key, None)  # the row is made anew
+    change = _Change(State.SUBMITTED, "None", _NO_VERDICT, False, None, fresh=True, attempt=event.attempt)
     pending.add_job(event.job, change)
 
 
@@ -253,21 +248,21 @@ def _job_rows(flows: Iterable[tuple[float, int, int, FlowSpec]]) -> Iterator[tup
 
 
 def _job_row(job: int, change: _Change) -> tuple[Any, ...]:
-    started_at, elapsed_s = change.usage or (None, None)
+    usage = change.usage or (None, None)
     return (
         job, change.attempt, change.state, change.reason, *change.verdict,
-        change.ended_how, change.ended_at, int(change.fresh), started_at, elapsed_s,
+        int(change.keeps_end), change.ended_at, int(change.fresh), *usage,
     )  # fmt: skip
 
 
 def _attempt_row(key: tuple[int, int], change: _Change) -> tuple[Any, ...]:
-    usage = change.usage or (None,) * 6
-    return (*key, change.state, change.reason, *change.verdict, change.ended_how, change.ended_at, *usage)
+    usage = change.usage or ()
+    return (*key, change.state, change.reason, *change.verdict, int(change.keeps_end), change.ended_at, *usage)
 
 
-def _planned_row(event: AttemptPlanned, change: _Change) -> tuple[Any, ...]:
-    row = _attempt_row((event.job, event.attempt), change)
-    return (*row, column_text(event.key), column_text(event.engine), request_text(event.request), event.at)
+def _planned_row(event: AttemptPlanned) -> tuple[Any, ...]:
+    request = request_text(event.request)
+    return (event.job, event.attempt, column_text(event.key), column_text(event.engine), request, event.at)
 
 
 def _flush(pending: _Pending) -> Iterator[Statement]:
@@ -284,8 +279,7 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
     for wave in pending.jobs:
         yield Statement(sql.UPDATE_JOBS, dumps([_job_row(job, change) for job, change in wave.items()]))
     if pending.planned:
-        new = [_planned_row(event, pending.attempts.pop(key)) for key, event in pending.planned.items()]
-        yield Statement(sql.PUT_ATTEMPTS, dumps(new))
+        yield Statement(sql.PUT_ATTEMPTS, dumps([_planned_row(event) for event in pending.planned.values()]))
     if pending.attempts:
         yield Statement(sql.UPDATE_ATTEMPTS, dumps([_attempt_row(*one) for one in pending.attempts.items()]))
     if pending.moves:

@@ -8,12 +8,14 @@ than the database does; a test holds the two equal.
 from __future__ import annotations
 
 import json
+from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import get_args
 
 from aver.core.codec import decode, dumps, encode
 from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, Usage
 from aver.core.evidence import Verdict
+from aver.core.exit import ExitStatus
 from aver.core.model import Request
 from aver.core.states import State
 
@@ -89,7 +91,7 @@ def _observed(event: Observed) -> str:
 
 
 def _verdict(verdict: Verdict) -> str:
-    ended = "null" if verdict.exit is None else dumps(encode(verdict.exit))
+    ended = "null" if verdict.exit is None else _exit(verdict.exit)
     text = (
         f'{{"state":{_STATE_TEXT[verdict.state]},"exit":{ended},"reason":{quoted(verdict.reason)},'
         f'"verified":{"true" if verdict.verified else "false"},"source":{quoted(verdict.source)}'
@@ -99,6 +101,11 @@ def _verdict(verdict: Verdict) -> str:
     if verdict.detail:
         text += f',"detail":{quoted(verdict.detail)}'
     return text + "}"
+
+
+@cache
+def _exit(status: ExitStatus) -> str:
+    return dumps(encode(status))
 
 
 def _usage(usage: Usage) -> str:

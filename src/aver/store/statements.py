@@ -40,21 +40,20 @@ UPDATE_JOBS = f"""
 UPDATE jobs SET
     attempt = coalesce(c1, attempt), state = c2, reason = c3,
     exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
-    ended_at = CASE c9 WHEN 0 THEN NULL WHEN 1 THEN c10 ELSE coalesce(ended_at, c10) END,
+    ended_at = coalesce(iif(c9, ended_at, NULL), c10),
     started_at = coalesce(c12, iif(c11, NULL, started_at)),
     elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s))
-FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND (c1 IS NULL OR attempt <= c1)"""
+FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND attempt <= coalesce(c1, attempt)"""
 
 PUT_ATTEMPTS = f"""
-REPLACE INTO attempts (job, attempt, state, reason, exit, verified, source, warnings, detail, ended_at, started_at,
-    elapsed_s, user_s, sys_s, peak_bytes, node, key, engine, request, planned_at)
-SELECT {_values(0, 9)}, {_values(10, 11)} FROM json_each(?)
+REPLACE INTO attempts (state, reason, job, attempt, key, engine, request, planned_at)
+SELECT 'SUBMITTED', 'None', {_values(0, 6)} FROM json_each(?)
 WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
 UPDATE_ATTEMPTS = f"""
 UPDATE attempts SET
     state = c2, reason = c3, exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
-    ended_at = CASE c9 WHEN 0 THEN NULL WHEN 1 THEN c10 ELSE coalesce(ended_at, c10) END,
+    ended_at = coalesce(iif(c9, ended_at, NULL), c10),
     started_at = coalesce(c11, started_at), elapsed_s = coalesce(c12, elapsed_s), user_s = coalesce(c13, user_s),
     sys_s = coalesce(c14, sys_s), peak_bytes = coalesce(c15, peak_bytes), node = coalesce(c16, node)
 FROM (SELECT {_columns(17)} FROM json_each(?)) WHERE job = c0 AND attempt = c1"""
