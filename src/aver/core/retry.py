@@ -1,0 +1,123 @@
+"""Whether an attempt is followed by another one, with what, and when.
+
+Pure: attempts and a verdict in, a decision out. A retry repeats what failed, by the job's own
+rule and within the run's budget. A continuation goes on after a checkpoint; it has its own
+count (`rounds`) and takes nothing from the retries. Nothing is tried again without a rule: not
+after a lost node, not after preemption. A cancelled job is tried again only if the rule
+lists CANCELLED by name.
+
+A round is what a person starts with `aver retry`: give only the attempts of this round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aver.core.evidence import Verdict
+from aver.core.model import JobSpec, Request, RetryRule
+from aver.core.states import State
+
+MIB = 1024 * 1024
+LONGEST_DELAY_S = 24 * 3600.0
+
+
+class Why(StrEnum):
+    """Also the reason with which the job is PENDING meanwhile."""
+
+    RETRY = "Retry"
+    CHECKPOINT = "Checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSummary:
+    """An attempt of this round that has ended: what it might use, and how it ended."""
+
+    request: Request
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """One more attempt, not before `delay_s` has passed."""
+
+    request: Request
+    delay_s: float
+    why: Why
+
+
+def decide(
+    spec: JobSpec, attempts: Sequence[AttemptSummary], verdict: Verdict, budget_left: int | None
+) -> Again | None:
+    """Return the next attempt that is due after this verdict, or None: the job is settled.
+
+    `attempts` are all that have ended, in order; the last one is the one that the verdict is about. `budget_left` is
+    how many retries the whole run may still make; None is no limit. A checkpoint's continuation is not one of them.
+    """
+    if verdict.state is State.CHECKPOINTED and spec.checkpoint is not None:
+        done = sum(1 for attempt in attempts[:-1] if attempt.state is State.CHECKPOINTED)
+        if done < spec.checkpoint.rounds:
+            return Again(_last_request(spec, attempts), 0.0, Why.CHECKPOINT)
+    rule = spec.retry
+    if rule is None or verdict.state is State.COMPLETED or not _applies(rule, verdict):
+        return None
+    retried = sum(1 for attempt in attempts[:-1] if not _was_continued(spec, attempt))
+    if retried >= rule.max or (budget_left is not None and budget_left <= 0):
+        return None
+    return Again(_grown(rule, _last_request(spec, attempts), verdict.state), _delay(rule, retried), Why.RETRY)
+
+
+def _was_continued(spec: JobSpec, attempt: AttemptSummary) -> bool:
+    return attempt.state is State.CHECKPOINTED and spec.checkpoint is not None
+
+
+def _last_request(spec: JobSpec, attempts: Sequence[AttemptSummary]) -> Request:
+    return attempts[-1].request if attempts else spec.request
+
+
+def _applies(rule: RetryRule, verdict: Verdict) -> bool:
+    if verdict.state in rule.states:
+        return True
+    if verdict.state is State.CANCELLED:
+        return False
+    if verdict.exit is not None:
+        if verdict.exit.signal and verdict.exit.signal in rule.signals:
+            return True
+        if not verdict.exit.signal and verdict.exit.code in rule.codes:
+            return True
+    word = verdict.reason.partition(":")[0]
+    return verdict.reason in rule.reasons or word in rule.reasons
+
+
+def _grown(rule: RetryRule, request: Request, state: State) -> Request:
+    """What was too little grows, up to its ceiling: memory after OUT_OF_MEMORY, time after TIMEOUT, nothing else."""
+    match state:
+        case State.OUT_OF_MEMORY if request.mem_bytes is not None:
+            mem_bytes = _grow(request.mem_bytes, rule.grow_mem, rule.mem_ceiling_bytes, MIB)
+            return Request(request.cpus, request.gpus, mem_bytes, request.time_s)
+        case State.TIMEOUT if request.time_s is not None:
+            time_s = _grow(request.time_s, rule.grow_time, rule.time_ceiling_s, 1)
+            return Request(request.cpus, request.gpus, request.mem_bytes, time_s)
+        case _:
+            return request
+
+
+def _grow(amount: int, factor: float, ceiling: int | None, unit: int) -> int:
+    """Whole units, rounded up; never less than before, never above the ceiling unless it was so before."""
+    if factor <= 1.0:
+        return amount
+    grown = math.ceil(round(amount * factor / unit, 6)) * unit
+    if ceiling is not None:
+        grown = min(grown, ceiling)
+    return max(grown, amount)
+
+
+def _delay(rule: RetryRule, retried: int) -> float:
+    if rule.backoff_s <= 0:
+        return 0.0
+    try:
+        return min(rule.backoff_s * rule.backoff_factor**retried, max(LONGEST_DELAY_S, rule.backoff_s))
+    except OverflowError:
+        return max(LONGEST_DELAY_S, rule.backoff_s)
