@@ -173,6 +173,18 @@ def test_a_damaged_file_is_a_sentence(path: Path, tmp_path: Path) -> None:
         damaged.jobs()
 
 
+def test_a_closed_store_in_a_read_only_folder_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made beside the file, which SQLite would otherwise do to read a database with a log."""
+    monkeypatch.setattr("os.access", lambda folder, mode: False)
+    path.parent.chmod(0o500)
+    try:
+        with Reader.open(path) as reader:  # type: ignore[union-attr]
+            assert sum(reader.counts(1).values()) == 5
+            assert [file.name for file in path.parent.iterdir()] == ["aver.db"]
+    finally:
+        path.parent.chmod(0o700)
+
+
 def test_a_reader_can_not_write(reader: Reader) -> None:
     """Its connection refuses: there is one writer."""
     with pytest.raises(sqlite3.OperationalError, match="readonly"):

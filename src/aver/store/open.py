@@ -60,7 +60,22 @@ def is_on_network(folder: Path) -> bool:
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open with `mode` ro or rw, in autocommit: transactions are begun and ended by hand."""
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
+    if mode == "ro" and _is_frozen(path):
+        uri += "&immutable=1"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _is_frozen(path: Path) -> bool:
+    """Whether nobody has the database open and we can't make the log's index that SQLite reads by.
+
+    A database of the WAL kind in a folder that we can't write to can be read only as a file that stays as it is.
+    While a writer has it open there is a log.
+    """
+    log = path.with_name(path.name + "-wal")
+    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0):
+        return False
+    with path.open("rb") as file:
+        return file.read(20)[18:19] == b"\x02"  # the file format's read version: 2 is WAL
 
 
 def read_version(connection: sqlite3.Connection, path: Path) -> int:

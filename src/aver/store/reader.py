@@ -67,6 +67,8 @@ class Reader:
                     raise
                 _finish_rollback(path)
                 version = read_version(connection, path)
+        except OSError as error:
+            raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None
         except (sqlite3.Error, AverError) as error:
             if connection is not None:
                 connection.close()
