@@ -79,15 +79,11 @@ def _build(home: Home) -> Loop:
     )
     writer = Writer.open(home.database)
     identity = Identity(writer.home_id, read_boot_id(), socket.gethostname().split(".")[0])
-    driver = Driver(
-        identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running
-    )
+    driver = Driver(identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running)
     engine = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
     poller = select.epoll()
     server = Server(home.path, poller)
-    return Loop(
-        home, server, poller, Committer(writer), engine, driver, config.kill_wait_s, config.idle_exit_s
-    )
+    return Loop(home, server, poller, Committer(writer), engine, driver, config.kill_wait_s, config.idle_exit_s)
 
 
 def _leave_the_caller(home: Home, ready_fd: int) -> None:
@@ -102,7 +98,7 @@ def _leave_the_caller(home: Home, ready_fd: int) -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(_open_log(home, null), 2)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     ctypes.CDLL(None).prctl(15, b"aver-coord", 0, 0, 0)  # PR_SET_NAME

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.core import reasons
 from aver.core.events import (
     AttemptPlanned,
@@ -19,7 +20,6 @@ from aver.core.events import (
     JobMoved,
     JobsGenerated,
     Observed,
-    PersonAsked,
     RunMoved,
     RunSubmitted,
     Usage,
@@ -39,10 +39,9 @@ from aver.core.judge import judge
 from aver.core.model import FlowSpec, Submission
 from aver.core.pack import Cap, LaneKey, Packer, Room, room_of
 from aver.core.plan import Cancel, Instruction, Skip, Start, Unskip
-from aver.core.retry import AttemptSummary, decide
+from aver.core.retry import AttemptSummary, Why, decide
 from aver.core.states import State
 from aver.engines.api import Control, Heard
-from aver.coordinator.live import LiveAttempt, LiveRun
 
 LOOK_AHEAD = 32  # intents that are made durable before there is room for them
 COORDINATOR = "coordinator"
@@ -92,7 +91,7 @@ class Driver:
         self._timers: list[tuple[float, int, str, int]] = []
         self._due: dict[tuple[str, int], float] = {}
         self._sequence = 0
-        self._after_commit: list[tuple[Event, Control]] = []
+        self.after_commit: list[tuple[Event, Control]] = []
         self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
         self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
@@ -106,11 +105,11 @@ class Driver:
         run = LiveRun(number, first_job, submission)
         self.next_id = first_job + run.job_count
         self.adopt(run)
-        self._emit(RunSubmitted(now, number, first_job, submission))
+        self.emit(RunSubmitted(now, number, first_job, submission))
         run.held = {index for index in range(run.job_count) if run.spec(index).hold} if run.has_holds else set()
         self.start_clocks(run)
-        self._obey(run, run.plan.begin(), now)
-        self._check_run(run, now)
+        self.obey(run, run.plan.begin(), now)
+        self.check_run(run, now)
         return run
 
     def withdraw(self, number: int) -> None:
@@ -144,7 +143,9 @@ class Driver:
         """The run is settled and durable: the store has all of it."""
         self.runs.pop(number, None)
         if len(self._firsts) > 2 * len(self.runs) + 1000:
-            kept = [(first, owner) for first, owner in zip(self._firsts, self._owners, strict=True) if owner in self.runs]
+            kept = [
+                (first, owner) for first, owner in zip(self._firsts, self._owners, strict=True) if owner in self.runs
+            ]
             self._firsts = [first for first, _ in kept]
             self._owners = [owner for _, owner in kept]
 
@@ -160,11 +161,9 @@ class Driver:
         for index in range(run.job_count):
             deadline = run.spec(index).deadline_at
             if deadline is not None:
-                self._at(deadline, "deadline", run.job_number(index))
+                self.at(deadline, "deadline", run.job_number(index))
 
-    def take_up(
-        self, run: LiveRun, instructions: Iterable[Instruction], due: dict[int, float], now: float
-    ) -> None:
+    def take_up(self, run: LiveRun, instructions: Iterable[Instruction], due: dict[int, float], now: float) -> None:
         """Go on with a run that was made again from the store; `due` are jobs that wait for another attempt.
 
         Jobs with a live attempt are left to `occupy` and `wait_again`.
@@ -175,10 +174,10 @@ class Driver:
             if isinstance(instruction, Start) and job in self.by_job:
                 continue
             if isinstance(instruction, Start) and instruction.job in due:
-                self._at(due[instruction.job], "again", job)
+                self.at(due[instruction.job], "again", job)
                 continue
-            self._obey(run, [instruction], now)
-        self._check_run(run, now)
+            self.obey(run, [instruction], now)
+        self.check_run(run, now)
 
     def occupy(self, attempt: LiveAttempt) -> None:
         """A live attempt that its engine has."""
@@ -192,11 +191,11 @@ class Driver:
         run = self.runs[attempt.run]
         self._ahead += 1
         if attempt.index not in run.held:
-            self._enqueue(run, attempt.index)
+            self.enqueue(run, attempt.index)
 
     # ---- the plan's instructions --------------------------------------------------------------
 
-    def _obey(self, run: LiveRun, instructions: Iterable[Instruction], now: float) -> None:
+    def obey(self, run: LiveRun, instructions: Iterable[Instruction], now: float) -> None:
         """Carry out what the plan says, and what follows from it."""
         for instruction in instructions:
             match instruction:
@@ -204,27 +203,27 @@ class Driver:
                     self._make_ready(run, index, now)
                 case Skip(reason=reason, detail=detail):
                     verdict = Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), detail)
-                    self._move(run, instruction.job, State.SKIPPED, reason, now, verdict)
+                    self.move(run, instruction.job, State.SKIPPED, reason, now, verdict)
                 case Unskip():
-                    self._move(run, instruction.job, State.PENDING, reasons.DEPENDENCY, now)
+                    self.move(run, instruction.job, State.PENDING, reasons.DEPENDENCY, now)
                 case Cancel():
-                    self._end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
+                    self.end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
 
     def _make_ready(self, run: LiveRun, index: int, now: float) -> None:
         """Its needs are settled: it waits for room, unless it is held or its time has not come."""
         job = run.job_number(index)
         spec = run.spec(index)
         if index in run.held:
-            self._show_reason(run, job, reasons.JOB_HELD_USER, now)
+            self.show_reason(run, job, reasons.JOB_HELD_USER, now)
         elif spec.begin_at is not None and spec.begin_at > now:
-            self._at(spec.begin_at, "begin", job)
-            self._show_reason(run, job, reasons.BEGIN_TIME, now)
+            self.at(spec.begin_at, "begin", job)
+            self.show_reason(run, job, reasons.BEGIN_TIME, now)
         else:
             if spec.needs.all_of or spec.needs.any_of or job in self._shown_reasons:
-                self._show_reason(run, job, reasons.PRIORITY, now)
-            self._enqueue(run, index)
+                self.show_reason(run, job, reasons.PRIORITY, now)
+            self.enqueue(run, index)
 
-    def _enqueue(self, run: LiveRun, index: int) -> None:
+    def enqueue(self, run: LiveRun, index: int) -> None:
         self.packer.add(run.job_number(index), self.lane(run, index), run.spec(index).priority)
 
     def lane(self, run: LiveRun, index: int) -> LaneKey:
@@ -266,7 +265,7 @@ class Driver:
         attempt = LiveAttempt(run.number, job, index, number, self.identity.key(job, number), run.request(index))
         self.attempts[attempt.key] = attempt
         self.by_job[job] = attempt
-        self._emit(AttemptPlanned(now, run.number, job, number, attempt.key, "local", attempt.request))
+        self.emit(AttemptPlanned(now, run.number, job, number, attempt.key, "local", attempt.request))
         return attempt
 
     def _start(self, attempt: LiveAttempt) -> None:
@@ -288,10 +287,10 @@ class Driver:
                         self._start(attempt)
             elif isinstance(event, Observed) and event.verdict is not None:
                 ended.append(self.identity.key(event.job, event.attempt))
-        if self._after_commit:
+        if self.after_commit:
             waiting = {id(event) for event in events}
-            self.out.controls += [control for event, control in self._after_commit if id(event) in waiting]
-            self._after_commit = [pair for pair in self._after_commit if id(pair[0]) not in waiting]
+            self.out.controls += [control for event, control in self.after_commit if id(event) in waiting]
+            self.after_commit = [pair for pair in self.after_commit if id(pair[0]) not in waiting]
         return ended
 
     # ---- evidence -----------------------------------------------------------------------------
@@ -329,15 +328,24 @@ class Driver:
         attempt.state = State.RUNNING
         attempt.started_at = one.evidence.at
         usage = Usage(started_at=one.evidence.at, node=self.identity.host)
-        self._emit(
+        self.emit(
             Observed(
-                now, run.number, attempt.job, attempt.attempt, one.source, one.said, State.RUNNING, reasons.NONE, None, usage
+                now,
+                run.number,
+                attempt.job,
+                attempt.attempt,
+                one.source,
+                one.said,
+                State.RUNNING,
+                reasons.NONE,
+                None,
+                usage,
             )
         )
         self._shown_reasons.pop(attempt.job, None)
         if run.state is State.PENDING:
             run.state = State.RUNNING
-            self._emit(RunMoved(now, run.number, State.RUNNING, run.round))
+            self.emit(RunMoved(now, run.number, State.RUNNING, run.round))
 
     def _settle(
         self,
@@ -367,9 +375,10 @@ class Driver:
                 trouble = str(error)
         if again is not None:
             job_state, job_reason = State.PENDING, again
-        self._emit(
+        self.emit(
             Observed(
-                now, run.number, attempt.job, attempt.attempt, source, said, verdict.state, verdict.reason, verdict, usage,
+                now, run.number, attempt.job, attempt.attempt, source, said,
+                verdict.state, verdict.reason, verdict, usage,
                 None if job_state is verdict.state else job_state,
                 None if job_reason == verdict.reason else job_reason,
             )
@@ -381,10 +390,10 @@ class Driver:
             trouble = self._generate(run, attempt, generated, now)
         if trouble is not None:
             failed = Verdict(State.FAILED, verdict.exit, reasons.GENERATED_JOBS, True, COORDINATOR, (), trouble)
-            self._emit(JobMoved(now, run.number, attempt.job, State.FAILED, failed.reason, failed))
+            self.emit(JobMoved(now, run.number, attempt.job, State.FAILED, failed.reason, failed))
             job_state = State.FAILED
-        self._obey(run, run.plan.settle(index, job_state), now)
-        self._check_run(run, now)
+        self.obey(run, run.plan.settle(index, job_state), now)
+        self.check_run(run, now)
 
     def _let_go(self, attempt: LiveAttempt) -> None:
         self.attempts.pop(attempt.key, None)
@@ -420,14 +429,14 @@ class Driver:
         history = run.history.setdefault(attempt.index, [])
         budget = run.submission.flow.retry_budget
         left = None if budget is None else max(0, budget - run.retries_used)
+        history.append(AttemptSummary(attempt.request, verdict.state))
         again = decide(spec, history, verdict, left)
-        history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
         if again is None:
             return None
-        if again.why == reasons.RETRY:
+        if again.why is Why.RETRY:
             run.retries_used += 1
         run.requests[attempt.index] = again.request
-        self._at(now + again.delay_s, "again", attempt.job)
+        self.at(now + again.delay_s, "again", attempt.job)
         return str(again.why)
 
     def _generate(self, run: LiveRun, attempt: LiveAttempt, flow: FlowSpec, now: float) -> str | None:
@@ -440,48 +449,30 @@ class Driver:
         run.add_segment(first_job, flow)
         self._note_numbers(first_job, run.number)
         self.next_id = first_job + FlowIndex(flow).count
-        self._emit(JobsGenerated(now, run.number, attempt.job, first_job, flow))
-        self._obey(run, instructions, now)
+        self.emit(JobsGenerated(now, run.number, attempt.job, first_job, flow))
+        self.obey(run, instructions, now)
         return None
 
-    def _check_run(self, run: LiveRun, now: float) -> None:
+    def check_run(self, run: LiveRun, now: float) -> None:
         """Settle the run when its last job is settled."""
         if not run.plan.is_settled or run.state.is_settled:
             return
         state = run.plan.run_state()
         assert state is not None
         run.state = state
-        self._emit(RunMoved(now, run.number, state, run.round))
+        self.emit(RunMoved(now, run.number, state, run.round))
         self.out.finished_runs.append(run.number)
 
-    # ---- what people ask for --------------------------------------------------------------------
-
-    def cancel(self, run: LiveRun, index: int, by: str, now: float) -> str:
-        """Cancel one job; the sentence says what happened."""
-        job = run.job_number(index)
-        state = run.plan.state(index)
-        if state is not None and state.is_settled:
-            return f"already {state}"
-        asked = PersonAsked(now, run.number, job, by, "cancel")
-        self._emit(asked)
-        attempt = self.by_job.get(job)
-        if attempt is not None and attempt.is_dispatched:
-            attempt.cancel_asked = True
-            self._after_commit.append((asked, Control(attempt.key, "cancel")))
-            return "cancelling"
-        self._end_unstarted(run, index, CancelledBefore(now, by), now)
-        self._obey(run, run.plan.settle(index, State.CANCELLED), now)
-        self._check_run(run, now)
-        return "cancelled"
+    # ---- ends without a start
 
     def end_cancelled(self, attempt: LiveAttempt, now: float) -> None:
         """Its cancellation is durable, and it turned out that it never began."""
         run = self.runs[attempt.run]
-        self._end_unstarted(run, attempt.index, CancelledBefore(now, "a request before it began"), now)
-        self._obey(run, run.plan.settle(attempt.index, State.CANCELLED), now)
-        self._check_run(run, now)
+        self.end_unstarted(run, attempt.index, CancelledBefore(now, "a request before it began"), now)
+        self.obey(run, run.plan.settle(attempt.index, State.CANCELLED), now)
+        self.check_run(run, now)
 
-    def _end_unstarted(self, run: LiveRun, index: int, evidence: CancelledBefore | DeadlinePassed, now: float) -> None:
+    def end_unstarted(self, run: LiveRun, index: int, evidence: CancelledBefore | DeadlinePassed, now: float) -> None:
         """A job that has not started gets its verdict, and so has its planned attempt. It never starts."""
         job = run.job_number(index)
         verdict = judge([evidence], run.rules(index))
@@ -491,123 +482,16 @@ class Driver:
             self._due.pop((kind, job), None)
         attempt = self.by_job.get(job)
         if attempt is None:
-            self._move(run, index, verdict.state, verdict.reason, now, verdict)
+            self.move(run, index, verdict.state, verdict.reason, now, verdict)
             return
         self._let_go(attempt)
         self._shown_reasons.pop(job, None)
         said = verdict.detail or str(verdict.state)
-        self._emit(
+        self.emit(
             Observed(
                 now, run.number, job, attempt.attempt, verdict.source, said, verdict.state, verdict.reason, verdict
             )
         )
-
-    def cancel_run(self, run: LiveRun, by: str, now: float, at_once: bool) -> str:
-        """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
-        if run.state.is_settled:
-            return f"already {run.state}"
-        asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
-        self._emit(asked)
-        self._obey(run, run.plan.cancel_run(at_once), now)
-        for index in range(run.job_count):
-            if not run.plan.is_started(index) or (run.plan.is_finisher(index) and not at_once):
-                continue
-            attempt = self.by_job.get(run.job_number(index))
-            if attempt is not None and attempt.is_dispatched:
-                attempt.cancel_asked = True
-                self._after_commit.append((asked, Control(attempt.key, "cancel")))
-            else:
-                self._end_unstarted(run, index, CancelledBefore(now, by), now)
-                self._obey(run, run.plan.settle(index, State.CANCELLED), now)
-        self._check_run(run, now)
-        return "cancelling" if not run.state.is_settled else "cancelled"
-
-    def signal(self, run: LiveRun, index: int, number: int, by: str, now: float) -> str:
-        """Send a signal to every process of a running job. Not a cancellation."""
-        job = run.job_number(index)
-        attempt = self.by_job.get(job)
-        if attempt is None or not attempt.is_dispatched:
-            state = run.plan.state(index)
-            return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
-        asked = PersonAsked(now, run.number, job, by, "signal", str(number))
-        self._emit(asked)
-        self._after_commit.append((asked, Control(attempt.key, "signal", signal=number)))
-        return "signalled"
-
-    def hold(self, run: LiveRun, index: int, by: str, now: float) -> str:
-        job = run.job_number(index)
-        attempt = self.by_job.get(job)
-        state = run.plan.state(index)
-        if state is not None and state.is_settled:
-            return f"already {state}"
-        if attempt is not None and (attempt.is_dispatched or attempt.wants_start):
-            return "running: a job that runs can't be held"
-        if index in run.held:
-            return "held already"
-        run.held.add(index)
-        self._emit(PersonAsked(now, run.number, job, by, "hold"))
-        self.packer.remove(job)
-        self._show_reason(run, job, reasons.JOB_HELD_USER, now)
-        return "held"
-
-    def release(self, run: LiveRun, index: int, by: str, now: float) -> str:
-        job = run.job_number(index)
-        if index not in run.held:
-            return "not held"
-        run.held.discard(index)
-        self._emit(PersonAsked(now, run.number, job, by, "release"))
-        ready = run.plan.is_started(index)
-        self._show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
-        if ready:
-            self._enqueue(run, index)
-        return "released"
-
-    def suspend(self, run: LiveRun, index: int, by: str, now: float, resume: bool) -> str:
-        job = run.job_number(index)
-        attempt = self.by_job.get(job)
-        if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
-            return "not running"
-        if attempt.is_suspended is not resume:
-            return "suspended already" if attempt.is_suspended else "not suspended"
-        attempt.is_suspended = not resume
-        word = "resume" if resume else "suspend"
-        asked = PersonAsked(now, run.number, job, by, word)
-        self._emit(asked)
-        self._after_commit.append((asked, Control(attempt.key, word)))
-        attempt.state = State.RUNNING if resume else State.SUSPENDED
-        said = f"{word} by {by}"
-        self._emit(
-            Observed(now, run.number, job, attempt.attempt, "person", said, attempt.state, reasons.NONE)
-        )
-        return "resumed" if resume else "suspended"
-
-    def correct(self, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
-        """A person's evidence changed a settled job's verdict; its skipped dependents come back."""
-        job = run.job_number(index)
-        self._emit(PersonAsked(now, run.number, job, by, "accept", said))
-        self._emit(
-            Observed(
-                now, run.number, job, max(1, run.attempts.get(index, 1)), "person", said, verdict.state, verdict.reason, verdict
-            )
-        )
-        self._reopen_run(run, now)
-        self._obey(run, run.plan.settle(index, verdict.state), now)
-        self._check_run(run, now)
-
-    def retry(self, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
-        """New attempts of settled jobs; what was skipped below them comes back."""
-        run.round += 1
-        self._reopen_run(run, now)
-        for index in indices:
-            self._emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
-            self._show_reason(run, run.job_number(index), reasons.DEPENDENCY, now)
-        self._obey(run, run.plan.reopen_all(indices), now)
-        self._check_run(run, now)
-
-    def _reopen_run(self, run: LiveRun, now: float) -> None:
-        if run.state.is_settled:
-            run.state = State.PENDING
-            self._emit(RunMoved(now, run.number, State.PENDING, run.round))
 
     # ---- clocks -----------------------------------------------------------------------------------
 
@@ -630,8 +514,8 @@ class Driver:
             if kind == "deadline":
                 self._deadline(run, index, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
-                self._show_reason(run, job, reasons.PRIORITY, now)
-                self._enqueue(run, index)
+                self.show_reason(run, job, reasons.PRIORITY, now)
+                self.enqueue(run, index)
 
     def _deadline(self, run: LiveRun, index: int, now: float) -> None:
         job = run.job_number(index)
@@ -639,16 +523,16 @@ class Driver:
         state = run.plan.state(index)
         if (state is not None and state.is_settled) or (attempt is not None and attempt.is_dispatched):
             return
-        self._end_unstarted(run, index, DeadlinePassed(now), now)
-        self._obey(run, run.plan.settle(index, State.DEADLINE), now)
-        self._check_run(run, now)
+        self.end_unstarted(run, index, DeadlinePassed(now), now)
+        self.obey(run, run.plan.settle(index, State.DEADLINE), now)
+        self.check_run(run, now)
 
     def refresh_reasons(self, now: float) -> None:
         """Say of the first of each lane that it waits for resources; called when things are quiet."""
         for job, reason in self.packer.heads():
             found = self.find(job)
             if found is not None:
-                self._show_reason(found[0], job, reason, now)
+                self.show_reason(found[0], job, reason, now)
 
     def note_reason(self, job: int, reason: str) -> None:
         """The store shows this pending reason already."""
@@ -656,25 +540,25 @@ class Driver:
 
     # ---- small things -------------------------------------------------------------------------------
 
-    def _emit(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self.out.events.append(event)
 
-    def _at(self, when: float, kind: str, job: int) -> None:
+    def at(self, when: float, kind: str, job: int) -> None:
         self._sequence += 1
         self._due[kind, job] = when
         heapq.heappush(self._timers, (when, self._sequence, kind, job))
 
-    def _move(
+    def move(
         self, run: LiveRun, index: int, state: State, reason: str, now: float, verdict: Verdict | None = None
     ) -> None:
         job = run.job_number(index)
         self._shown_reasons.pop(job, None)
-        self._emit(JobMoved(now, run.number, job, state, reason, verdict))
+        self.emit(JobMoved(now, run.number, job, state, reason, verdict))
 
-    def _show_reason(self, run: LiveRun, job: int, reason: str, now: float) -> None:
+    def show_reason(self, run: LiveRun, job: int, reason: str, now: float) -> None:
         if self._shown_reasons.get(job) != reason:
             self._shown_reasons[job] = reason
-            self._emit(JobMoved(now, run.number, job, State.PENDING, reason))
+            self.emit(JobMoved(now, run.number, job, State.PENDING, reason))
 
 
 def _no_generated(run: LiveRun, index: int) -> FlowSpec:

@@ -14,7 +14,7 @@ from aver.core.model import FlowSpec, JobSpec, Script, Submission
 from aver.core.template import fill
 from aver.errors import CantWriteError
 from aver.home import Home
-from aver.spec.patterns import PatternValues, expand_pattern
+from aver.spec.patterns import Facts, expand_pattern
 
 LONGEST_FILE_NAME_BYTES = 200
 NO_FILE = "/dev/null"
@@ -47,7 +47,7 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     origin = submission.origin
     values = dict(which.values)
     folder = os.path.join(origin.folder, fill(spec.folder, values)) if spec.folder else origin.folder
-    facts = PatternValues(job=which.job, name=which.name, user=origin.user, node=origin.host)
+    facts = Facts(job=which.job, run=which.run, name=which.name, user=origin.user, node=origin.host)
     streams = spec.streams
 
     def place(pattern: str) -> str:

@@ -80,9 +80,7 @@ class LiveRun:
 
     def add_segment(self, first_job: int, flow: FlowSpec) -> Segment:
         last = self.segments[-1]
-        segment = Segment(
-            first_job, self.job_count, last.first_spec + len(last.flow.jobs), flow, FlowIndex(flow)
-        )
+        segment = Segment(first_job, self.job_count, last.first_spec + len(last.flow.jobs), flow, FlowIndex(flow))
         self.segments.append(segment)
         return segment
 

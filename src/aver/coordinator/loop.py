@@ -209,9 +209,7 @@ class Loop:
         out.events = []
         self._finished += out.finished_runs
         out.finished_runs = []
-        if self._committer.is_busy or (
-            self._retry_commit_at is not None and time.monotonic() < self._retry_commit_at
-        ):
+        if self._committer.is_busy or (self._retry_commit_at is not None and time.monotonic() < self._retry_commit_at):
             return
         if not self._batch.events:
             replies, self._batch.replies = self._batch.replies, []

@@ -33,14 +33,14 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     run.state, run.round = row.state, row.round
     jobs = reader.jobs(run=number)
     attempts = reader.attempts_of_run(number)
-    _fill_attempts(run, attempts)
+    asked = reader.asked(number)
+    _fill_attempts(run, attempts, asked)
     run.held = {
         index for index, job in enumerate(jobs) if job.state is State.PENDING and job.reason == reasons.JOB_HELD_USER
     }
     driver.adopt(run)
     newest = {attempt.job: attempt for attempt in attempts}
     _add_live_attempts(driver, run, jobs, newest)
-    asked = reader.asked(number)
     instructions = run.plan.restore([job.state for job in jobs], _run_cancel(asked))
     for job in jobs:
         if job.state is State.PENDING:
@@ -50,23 +50,24 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     return run
 
 
-def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow]) -> None:
+def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence[PersonAsked]) -> None:
+    """How many attempts each job has had, and those that count for its retry rule: since a person last retried it."""
+    since = {event.job: event.at for event in asked if event.what == "retry"}
     for row in attempts:
         index = run.index_of(row.job)
         if index is None:
             continue
         run.attempts[index] = max(row.attempt, run.attempts.get(index, 0))
         spec = run.spec(index)
-        if row.verdict is not None and (spec.retry is not None or spec.checkpoint is not None):
+        has_rule = spec.retry is not None or spec.checkpoint is not None
+        if has_rule and row.state.is_settled and row.planned_at >= since.get(row.job, 0.0):
             history = run.history.setdefault(index, [])
             if history:
-                run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
-            history.append(AttemptSummary(row.attempt, row.request, row.verdict))
+                run.retries_used += history[-1].state is not State.CHECKPOINTED
+            history.append(AttemptSummary(row.request, row.state))
 
 
-def _add_live_attempts(
-    driver: Driver, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]
-) -> None:
+def _add_live_attempts(driver: Driver, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> None:
     """Attempts without a verdict: they were planned or ran."""
     for index, job in enumerate(jobs):
         row = newest.get(job.id)
@@ -89,9 +90,9 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
             continue
         row = newest.get(job.id)
         history = run.history.get(index)
-        if row is None or not history:
+        if row is None or row.verdict is None or not history:
             continue
-        again = decide(run.spec(index), history[:-1], history[-1].verdict, None)
+        again = decide(run.spec(index), history, row.verdict, None)
         ended_at = row.ended_at if row.ended_at is not None else row.planned_at
         if again is not None:
             run.requests[index] = again.request
@@ -132,9 +133,7 @@ def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:
     return answer
 
 
-def _cancel_again(
-    driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: dict[int, AttemptRow]
-) -> None:
+def _cancel_again(driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: dict[int, AttemptRow]) -> None:
     """A cancellation that was durable and perhaps not acted on is passed on again: twice is harmless."""
     live = [attempt for attempt in driver.attempts.values() if attempt.run == run.number]
     for event in asked:

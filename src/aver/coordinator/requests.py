@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aver.coordinator import asking
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
 from aver.coordinator.recovery import load_run
 from aver.core.codec import decode
 from aver.core.evidence import Accepted, Rules, Verdict
-from aver.core.judge import judge
 from aver.core.expand import FlowIndex
+from aver.core.judge import judge
 from aver.core.model import FlowSpec, Submission
 from aver.core.pack import room_of
 from aver.core.states import State
@@ -99,29 +100,33 @@ class Requests:
         def act(run: LiveRun, index: int | None) -> str:
             if signal is not None:
                 indices = [index] if index is not None else list(range(run.job_count))
-                done = [self.driver.signal(run, one, signal, by, now) for one in indices]
+                done = [asking.signal(self.driver, run, one, signal, by, now) for one in indices]
                 return done[0] if len(done) == 1 else f"signalled {done.count('signalled')} jobs"
             if index is None:
-                return self.driver.cancel_run(run, by, now, bool(request.get("now")))
-            return self.driver.cancel(run, index, by, now)
+                return asking.cancel_run(self.driver, run, by, now, bool(request.get("now")))
+            return asking.cancel(self.driver, run, index, by, now)
 
         return self._each(request, now, act, revive=False)
 
     def hold(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
-        return self._each_job(request, now, lambda run, index: self.driver.hold(run, index, by, now))
+        return self._each_job(request, now, lambda run, index: asking.hold(self.driver, run, index, by, now))
 
     def release(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
-        return self._each_job(request, now, lambda run, index: self.driver.release(run, index, by, now))
+        return self._each_job(request, now, lambda run, index: asking.release(self.driver, run, index, by, now))
 
     def suspend(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
-        return self._each_job(request, now, lambda run, index: self.driver.suspend(run, index, by, now, resume=False))
+        return self._each_job(
+            request, now, lambda run, index: asking.suspend(self.driver, run, index, by, now, resume=False)
+        )
 
     def resume(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
-        return self._each_job(request, now, lambda run, index: self.driver.suspend(run, index, by, now, resume=True))
+        return self._each_job(
+            request, now, lambda run, index: asking.suspend(self.driver, run, index, by, now, resume=True)
+        )
 
     def accept(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
@@ -136,7 +141,7 @@ class Requests:
                 return f"already {state}: only an UNVERIFIED job can be accepted"
             verdict: Verdict | None = judge([Accepted(now, by)], Rules())
             assert verdict is not None
-            self.driver.correct(run, index, verdict, f"accepted by {by}", by, now)
+            asking.correct(self.driver, run, index, verdict, f"accepted by {by}", by, now)
             return f"accepted as {verdict.state}"
 
         return self._each(request, now, act, revive=True)
@@ -161,12 +166,10 @@ class Requests:
                 indices.append(index)
         if not indices:
             raise UsageError(f"run {run.number} has nothing to retry: no job failed, was lost or was cancelled")
-        self.driver.retry(run, indices, by, now)
+        asking.retry(self.driver, run, indices, by, now)
         return {"run": run.number, "jobs": [run.job_number(index) for index in indices], "round": run.round}
 
-    def _each_job(
-        self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int], str]
-    ) -> dict[str, Any]:
+    def _each_job(self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int], str]) -> dict[str, Any]:
         def each(run: LiveRun, index: int | None) -> str:
             indices = [index] if index is not None else list(range(run.job_count))
             done = [act(run, one) for one in indices]

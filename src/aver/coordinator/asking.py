@@ -1,0 +1,158 @@
+"""What people ask for, done to the driver: each writes down who asked, and acts only when that is durable.
+
+Each function returns a sentence for the one who asked. Asking twice is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aver.coordinator.driver import Driver
+from aver.coordinator.live import LiveRun
+from aver.core import reasons
+from aver.core.events import Observed, PersonAsked, RunMoved
+from aver.core.evidence import CancelledBefore, Verdict
+from aver.core.states import State
+from aver.engines.api import Control
+
+
+def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
+    """Cancel one job; the sentence says what happened."""
+    job = run.job_number(index)
+    state = run.plan.state(index)
+    if state is not None and state.is_settled:
+        return f"already {state}"
+    asked = PersonAsked(now, run.number, job, by, "cancel")
+    driver.emit(asked)
+    attempt = driver.by_job.get(job)
+    if attempt is not None and attempt.is_dispatched:
+        attempt.cancel_asked = True
+        driver.after_commit.append((asked, Control(attempt.key, "cancel")))
+        return "cancelling"
+    driver.end_unstarted(run, index, CancelledBefore(now, by), now)
+    driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
+    driver.check_run(run, now)
+    return "cancelled"
+
+
+def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool) -> str:
+    """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
+    if run.state.is_settled:
+        return f"already {run.state}"
+    asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
+    driver.emit(asked)
+    driver.obey(run, run.plan.cancel_run(at_once), now)
+    for index in range(run.job_count):
+        if not run.plan.is_started(index) or (run.plan.is_finisher(index) and not at_once):
+            continue
+        attempt = driver.by_job.get(run.job_number(index))
+        if attempt is not None and attempt.is_dispatched:
+            attempt.cancel_asked = True
+            driver.after_commit.append((asked, Control(attempt.key, "cancel")))
+        else:
+            driver.end_unstarted(run, index, CancelledBefore(now, by), now)
+            driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
+    driver.check_run(run, now)
+    return "cancelling" if not run.state.is_settled else "cancelled"
+
+
+def signal(driver: Driver, run: LiveRun, index: int, number: int, by: str, now: float) -> str:
+    """Send a signal to every process of a running job. Not a cancellation."""
+    job = run.job_number(index)
+    attempt = driver.by_job.get(job)
+    if attempt is None or not attempt.is_dispatched:
+        state = run.plan.state(index)
+        return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
+    asked = PersonAsked(now, run.number, job, by, "signal", str(number))
+    driver.emit(asked)
+    driver.after_commit.append((asked, Control(attempt.key, "signal", signal=number)))
+    return "signalled"
+
+
+def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
+    job = run.job_number(index)
+    attempt = driver.by_job.get(job)
+    state = run.plan.state(index)
+    if state is not None and state.is_settled:
+        return f"already {state}"
+    if attempt is not None and (attempt.is_dispatched or attempt.wants_start):
+        return "running: a job that runs can't be held"
+    if index in run.held:
+        return "held already"
+    run.held.add(index)
+    driver.emit(PersonAsked(now, run.number, job, by, "hold"))
+    driver.packer.remove(job)
+    driver.show_reason(run, job, reasons.JOB_HELD_USER, now)
+    return "held"
+
+
+def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
+    job = run.job_number(index)
+    if index not in run.held:
+        return "not held"
+    run.held.discard(index)
+    driver.emit(PersonAsked(now, run.number, job, by, "release"))
+    ready = run.plan.is_started(index)
+    driver.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
+    if ready:
+        driver.enqueue(run, index)
+    return "released"
+
+
+def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resume: bool) -> str:
+    job = run.job_number(index)
+    attempt = driver.by_job.get(job)
+    if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
+        return "not running"
+    if attempt.is_suspended is not resume:
+        return "suspended already" if attempt.is_suspended else "not suspended"
+    attempt.is_suspended = not resume
+    word = "resume" if resume else "suspend"
+    asked = PersonAsked(now, run.number, job, by, word)
+    driver.emit(asked)
+    driver.after_commit.append((asked, Control(attempt.key, word)))
+    attempt.state = State.RUNNING if resume else State.SUSPENDED
+    said = f"{word} by {by}"
+    driver.emit(Observed(now, run.number, job, attempt.attempt, "person", said, attempt.state, reasons.NONE))
+    return "resumed" if resume else "suspended"
+
+
+def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
+    """A person's evidence changed a settled job's verdict; its skipped dependents come back."""
+    job = run.job_number(index)
+    driver.emit(PersonAsked(now, run.number, job, by, "accept", said))
+    driver.emit(
+        Observed(
+            now,
+            run.number,
+            job,
+            max(1, run.attempts.get(index, 1)),
+            "person",
+            said,
+            verdict.state,
+            verdict.reason,
+            verdict,
+        )
+    )
+    _reopen_run(driver, run, now)
+    driver.obey(run, run.plan.settle(index, verdict.state), now)
+    driver.check_run(run, now)
+
+
+def retry(driver: Driver, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
+    """New attempts of settled jobs; what was skipped below them comes back."""
+    run.round += 1
+    _reopen_run(driver, run, now)
+    for index in indices:
+        run.history.pop(index, None)
+        run.requests.pop(index, None)
+        driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
+        driver.show_reason(run, run.job_number(index), reasons.DEPENDENCY, now)
+    driver.obey(run, run.plan.reopen_all(indices), now)
+    driver.check_run(run, now)
+
+
+def _reopen_run(driver: Driver, run: LiveRun, now: float) -> None:
+    if run.state.is_settled:
+        run.state = State.PENDING
+        driver.emit(RunMoved(now, run.number, State.PENDING, run.round))
