@@ -91,9 +91,7 @@ class Gates:
         self._known.clear()  # the same glob may mean more jobs in the next flow
         self._by_text.clear()
 
-    def _make_gate(
-        self, spec: JobSpec, targets: dict[str, Target], codes: Sequence[int], taints: Sequence[int]
-    ) -> int:
+    def _make_gate(self, spec: JobSpec, targets: dict[str, Target], codes: Sequence[int], taints: Sequence[int]) -> int:
         def leaf(need: Need) -> int:
             mask, strict = _wanted(need, spec.condition)
             return self._term(need.job, targets[need.job], mask, strict, codes, taints)
@@ -148,7 +146,8 @@ class Gates:
         if known is not None:
             return known
         jobs: Sequence[int] = (
-            self._graph.jobs_of(target.specs[0]) if len(target.specs) == 1 and not target.jobs
+            self._graph.jobs_of(target.specs[0])
+            if len(target.specs) == 1 and not target.jobs
             else list(self._graph.jobs_in(target))
         )
         term = self._new_term(text, target, len(jobs), mask, strict)

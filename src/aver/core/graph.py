@@ -237,9 +237,7 @@ class Graph:
             if spec not in found:
                 found.add(spec)
                 jobs = self.jobs_of(spec)
-                waiting += [
-                    lower for lower, only in down[spec] if jobs and (only is None or not only.isdisjoint(jobs))
-                ]
+                waiting += [lower for lower, only in down[spec] if jobs and (only is None or not only.isdisjoint(jobs))]
         return [lower for spec in sorted(found) for lower in self.jobs_of(spec)]
 
     def _below_by_spec(self) -> list[list[tuple[int, frozenset[int] | None]]]:

@@ -75,7 +75,9 @@ class RunCancel(Enum):
     NOW = 2
 
 
-Blame = tuple[int, int, str]  # the job that a skip names (-1: none), its code, the need's text if all its jobs are meant
+Blame = tuple[
+    int, int, str
+]  # the job that a skip names (-1: none), its code, the need's text if all its jobs are meant
 
 
 class Plan:
@@ -104,9 +106,7 @@ class Plan:
         """A new run: which jobs may start at once."""
         return self.restore([None] * self._graph.count)
 
-    def restore(
-        self, states: Sequence[State | None], run_cancel: RunCancel = RunCancel.NO
-    ) -> list[Instruction]:
+    def restore(self, states: Sequence[State | None], run_cancel: RunCancel = RunCancel.NO) -> list[Instruction]:
         """After a restart: the states of all jobs, generated ones included; None or PENDING is not started.
 
         Gives what is outstanding: the same as would have been given without the restart, and Start once more for
@@ -204,7 +204,9 @@ class Plan:
         self._gates.extend(targets, self._codes, self._taints)
         self._promote(first)
         if self._has_begun:
-            self._place({job: None for spec in range(first, len(self._graph.specs)) for job in self._graph.jobs_of(spec)})
+            self._place(
+                {job: None for spec in range(first, len(self._graph.specs)) for job in self._graph.jobs_of(spec)}
+            )
         return self._told()
 
     # What is so
@@ -403,9 +405,7 @@ class Plan:
             return out
         back: list[Instruction] = [Unskip(job) for job in sorted(was) if not self._codes[job]]
         return back + [
-            one
-            for one in out
-            if not (isinstance(one, Skip) and was.get(one.job) == self._blames[self._gate(one.job)])
+            one for one in out if not (isinstance(one, Skip) and was.get(one.job) == self._blames[self._gate(one.job)])
         ]
 
     def _gate(self, job: int) -> int:

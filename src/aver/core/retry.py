@@ -6,7 +6,7 @@ count (`rounds`) and takes nothing from the retries. Nothing is tried again with
 after a lost node, not after preemption. A cancelled job is tried again only if the rule
 lists CANCELLED by name.
 
-A round is what a person starts with `aver retry`: give only the attempts of this round.
+What a person starts with `aver retry` begins a new count: give only the attempts since then.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptSummary:
-    """An attempt of this round that has ended: what it might use, and how it ended."""
+    """An attempt that has ended: its number, what it might use, and how it ended."""
 
+    attempt: int
     request: Request
-    state: State
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +50,41 @@ class Again:
 
 
 def decide(
-    spec: JobSpec, attempts: Sequence[AttemptSummary], verdict: Verdict, budget_left: int | None
+    spec: JobSpec,
+    attempts: Sequence[AttemptSummary],
+    verdict: Verdict,
+    budget_left: int | None,
+    request: Request | None = None,
 ) -> Again | None:
-    """Return the next attempt that is due after this verdict, or None: the job is settled.
+    """Return the attempt that is due after an attempt with this verdict, or None: the job is settled.
 
-    `attempts` are all that have ended, in order; the last one is the one that the verdict is about. `budget_left` is
-    how many retries the whole run may still make; None is no limit. A checkpoint's continuation is not one of them.
+    `attempts` are those before it, in order. `request` is what it might use itself; None: what the rule made of the
+    attempt before it. `budget_left` is how many retries the whole run may still make; None is no limit. Continuations
+    after a checkpoint are not counted there.
     """
+    if request is None:
+        request = _request_after(spec, attempts[-1]) if attempts else spec.request
     if verdict.state is State.CHECKPOINTED and spec.checkpoint is not None:
-        done = sum(1 for attempt in attempts[:-1] if attempt.state is State.CHECKPOINTED)
-        if done < spec.checkpoint.rounds:
-            return Again(_last_request(spec, attempts), 0.0, Why.CHECKPOINT)
+        continued = sum(1 for attempt in attempts if _was_continued(spec, attempt))
+        if continued < spec.checkpoint.rounds:
+            return Again(request, 0.0, Why.CHECKPOINT)
     rule = spec.retry
     if rule is None or verdict.state is State.COMPLETED or not _applies(rule, verdict):
         return None
-    retried = sum(1 for attempt in attempts[:-1] if not _was_continued(spec, attempt))
+    retried = sum(1 for attempt in attempts if not _was_continued(spec, attempt))
     if retried >= rule.max or (budget_left is not None and budget_left <= 0):
         return None
-    return Again(_grown(rule, _last_request(spec, attempts), verdict.state), _delay(rule, retried), Why.RETRY)
+    return Again(_grown(rule, request, verdict.state), _delay(rule, retried), Why.RETRY)
+
+
+def _request_after(spec: JobSpec, attempt: AttemptSummary) -> Request:
+    if spec.retry is None or not _applies(spec.retry, attempt.verdict):
+        return attempt.request
+    return _grown(spec.retry, attempt.request, attempt.verdict.state)
 
 
 def _was_continued(spec: JobSpec, attempt: AttemptSummary) -> bool:
-    return attempt.state is State.CHECKPOINTED and spec.checkpoint is not None
-
-
-def _last_request(spec: JobSpec, attempts: Sequence[AttemptSummary]) -> Request:
-    return attempts[-1].request if attempts else spec.request
+    return attempt.verdict.state is State.CHECKPOINTED and spec.checkpoint is not None
 
 
 def _applies(rule: RetryRule, verdict: Verdict) -> bool:
