@@ -1,0 +1,106 @@
+"""The JSON documents fit the schema in docs/json.schema.json, and the schema names every document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_past import Aver
+
+from aver.cli.output.documents import Acted, Done, Ended, SubmittedFacts
+from aver.cli.output.json import KINDS, encode
+from aver.cli.output.masking import Masking
+
+SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "json.schema.json").read_text())
+
+
+def problems(value: object, schema: dict[str, Any], place: str = "$") -> list[str]:
+    """What does not fit. Knows the few words of JSON Schema that our schema uses."""
+    if "$ref" in schema:
+        return problems(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], place)
+    if "anyOf" in schema or "oneOf" in schema:
+        tried = [problems(value, one, place) for one in schema.get("anyOf") or schema["oneOf"]]
+        return [] if any(not found for found in tried) else min(tried, key=len)
+    if "const" in schema:
+        return [] if value == schema["const"] else [f"{place}: {value!r} is not {schema['const']!r}"]
+    if "enum" in schema:
+        return [] if value in schema["enum"] else [f"{place}: {value!r} is not in the list"]
+    kinds: dict[str, tuple[type, ...]] = {
+        "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+        "null": (type(None),), "array": (list,), "object": (dict,),
+    }  # fmt: skip
+    kind = schema["type"]
+    if not isinstance(value, kinds[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        return [f"{place}: {value!r} is no {kind}"]
+    found: list[str] = []
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            found += problems(item, schema["items"], f"{place}[{number}]")
+    if isinstance(value, dict):
+        found += [f"{place}: {key} is missing" for key in schema.get("required", ()) if key not in value]
+        for key, item in value.items():
+            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties", False))
+            found += [f"{place}: {key} is unknown"] if inner is False else problems(item, inner, f"{place}.{key}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        (("jobs",), "jobs"),
+        (("jobs", "3"), "jobs"),
+        (("runs",), "runs"),
+        (("show", "2"), "job"),
+        (("show", "3"), "run"),
+        (("show", "6"), "job"),
+        (("why", "2"), "why"),
+        (("why", "6"), "why"),
+        (("log", "1"), "log"),
+        (("status",), "coordinator"),
+        (("doctor",), "doctor"),
+    ],
+)
+def test_real_answers_fit_the_schema(past: Path, call: Aver, args: tuple[str, ...], kind: str) -> None:
+    """One document each, with exactly the keys of the schema."""
+    document = call(*args, "--json").document
+    assert document["kind"] == kind
+    assert problems(document, SCHEMA) == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        SubmittedFacts(7, 7, 1),
+        Acted("cancel", (Done(7, "cancelling"),)),
+        Ended((), (), True, 0),
+    ],
+)
+def test_documents_of_the_coordinator_fit_the_schema(document: SubmittedFacts | Acted | Ended) -> None:
+    """Those that need a coordinator have the schema's keys too."""
+    assert problems(json.loads(encode(document)), SCHEMA) == []
+
+
+def test_the_schema_has_every_kind() -> None:
+    """Each document is one of the schema's alternatives."""
+    named = {SCHEMA["$defs"][one["$ref"].rsplit("/", 1)[1]]["properties"]["kind"]["const"] for one in SCHEMA["oneOf"]}
+    assert named == set(KINDS.values())
+
+
+def test_the_validator_can_fail() -> None:
+    """A document with a wrong, a missing and an unknown key has three problems."""
+    found = problems({"kind": "submitted", "run": "7", "jobs": 1, "more": 0}, SCHEMA["$defs"]["SubmittedFacts"])
+    assert len(found) == 3
+
+
+def test_a_secret_is_masked_before_it_is_escaped() -> None:
+    """A value with quotes and newlines can't slip through in its escaped form."""
+    masked = encode(Acted("cancel", (Done(7, 'a "b\nc" d'),)), Masking([b'"b\nc"']))
+    assert json.loads(masked)["results"][0]["did"] == "a *** d"
+
+
+def test_bytes_that_are_not_utf8_become_the_replacement_character() -> None:
+    """The document is always valid UTF-8."""
+    text = encode(Acted("cancel", (Done(7, "x\udcff"),)))
+    assert json.loads(text.encode())["results"][0]["did"] == "x\N{REPLACEMENT CHARACTER}"

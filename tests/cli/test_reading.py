@@ -1,0 +1,171 @@
+"""Commands that read: they work with no coordinator, show one verdict everywhere, and hide secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stored_past import SECRET, Aver
+
+
+def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
+    """Plain text: one line for each job, aligned, no colours, no boxes."""
+    answer = call("jobs")
+    lines = answer.out.splitlines()
+    assert lines[0].split() == ["JOB", "RUN", "NAME", "STATE", "EXIT", "TIME", "REASON", "WARNING"]
+    assert [line.split()[0] for line in lines[1:]] == ["1", "2", "4", "5", "6"]
+    assert "\x1b" not in answer.out
+    assert "OUT_OF_MEMORY" in lines[2]
+    assert "0:9" in lines[2]
+
+
+def test_jobs_of_a_run_and_by_state(past: Path, call: Aver) -> None:
+    """A run's number and a state choose rows."""
+    assert [job["id"] for job in call("jobs", "3", "--json").document["jobs"]] == [4, 5, 6]
+    assert [job["id"] for job in call("jobs", "--state", "failed", "--json").document["jobs"]] == [5]
+    assert [job["id"] for job in call("jobs", "3/train", "--json").document["jobs"]] == [4, 5]
+
+
+def test_jobs_are_cut_and_say_so(past: Path, call: Aver) -> None:
+    """-n keeps the newest, and says how many are left out."""
+    answer = call("jobs", "-n", "2", "--json").document
+    assert [job["id"] for job in answer["jobs"]] == [5, 6]
+    assert answer["left_out"] == 3
+    assert "3 more" in call("jobs", "-n", "2").err
+
+
+def test_a_wrong_state_is_refused_with_the_states(past: Path, call: Aver) -> None:
+    """The sentence lists what there is."""
+    answer = call("jobs", "--state", "dead")
+    assert answer.status == 2
+    assert "OUT_OF_MEMORY" in answer.err
+
+
+def test_runs_lists_runs_with_counts(past: Path, call: Aver) -> None:
+    """Newest first; a flow with how its jobs stand."""
+    runs = call("runs", "--json").document["runs"]
+    assert [run["id"] for run in runs] == [3, 2, 1]
+    assert runs[0]["counts"] == {"COMPLETED": 1, "FAILED": 1, "SKIPPED": 1}
+    assert "1 COMPLETED, 1 FAILED, 1 SKIPPED" in call("runs").out
+
+
+def test_show_a_job_has_its_attempts_and_files(past: Path, call: Aver) -> None:
+    """All facts, the verdict's sentence first."""
+    document = call("show", "1", "--json").document
+    assert document["kind"] == "job"
+    assert document["job"]["exit"] == {
+        "text": "0:0", "code": 0, "signal": 0, "core_dumped": False, "return_code": 0,
+    }  # fmt: skip
+    (attempt,) = document["attempts"]
+    assert attempt["stdout"].endswith("/work/aver-1.out")
+    assert attempt["node"] == "node1"
+    assert call("show", "1").out.splitlines()[1] == "Completed with exit code 0 after 1.2 s."
+
+
+def test_show_a_run(past: Path, call: Aver) -> None:
+    """A flow's number shows the run and its jobs."""
+    document = call("show", "3", "--json").document
+    assert document["kind"] == "run"
+    assert [job["address"] for job in document["jobs"]] == ["3/train[seed=1]", "3/train[seed=2]", "3/eval"]
+
+
+def test_a_members_command_has_its_values(past: Path, call: Aver) -> None:
+    """What is shown is what was run."""
+    assert call("show", "3/train[seed=2]", "--json").document["command"][-1] == "python train.py --seed 2"
+
+
+def test_why_begins_with_the_sentence_and_ends_with_what_to_type(past: Path, call: Aver) -> None:
+    """The heart: sentence, timeline, next commands."""
+    lines = call("why", "2").out.splitlines()
+    assert lines[0] == (
+        "Killed by the kernel for memory: it reached 2.0 GiB of the 2 GiB asked for, 41 s after its start."
+    )
+    text = "\n".join(lines)
+    assert "submitted by ann on box" in text
+    assert "started as process 11, memory watched by a cgroup (v1)" in text
+    assert "ended with signal 9 (SIGKILL) after 41 s; the kernel killed 1 of its processes for memory" in text
+    assert "verdict: OUT_OF_MEMORY 0:9 OutOfMemory" in text
+    assert lines.index("Next:") < lines.index("  aver log 2")
+
+
+def test_why_of_a_run_explains_the_job_that_decided_it(past: Path, call: Aver) -> None:
+    """Not the skipped one, which only followed."""
+    answer = call("why", "3", "--json")
+    assert answer.document["job"]["id"] == 5
+    assert "job 5" in answer.err
+
+
+def test_why_of_a_skipped_job_names_the_need(past: Path, call: Aver) -> None:
+    """The cause is one command away."""
+    assert call("why", "6").out.startswith("Skipped, it never ran: train[seed=2], which it needs, is FAILED.")
+
+
+@pytest.mark.parametrize(
+    "args", [("show", "2"), ("show", "2", "--json"), ("why", "2"), ("why", "2", "--json"), ("log", "2")]
+)
+def test_secrets_are_masked_everywhere(past: Path, call: Aver, args: tuple[str, ...]) -> None:
+    """The value of a name that was marked secret is never shown."""
+    answer = call(*args)
+    assert answer.status == 0
+    assert SECRET not in answer.out + answer.err
+
+
+def test_log_is_the_bytes_that_were_written(past: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Bytes that are not UTF-8 come out as they are."""
+    from aver.cli.main import invoke
+
+    assert invoke(["log", "2"]) == 0
+    assert capfdbinary.readouterr().out == b"token ***\nline \xff\n"
+
+
+def test_log_as_json_is_cut_at_lines(past: Path, call: Aver) -> None:
+    """-n keeps the last lines, and the document says so."""
+    document = call("log", "2", "-n", "1", "--json").document
+    assert document["text"] == "line \N{REPLACEMENT CHARACTER}\n"
+    assert document["is_cut"] is True
+
+
+def test_log_of_a_job_that_never_started_says_so(past: Path, call: Aver) -> None:
+    """A skipped job has no output."""
+    answer = call("log", "6")
+    assert answer.status == 2
+    assert "aver why 6" in answer.err
+
+
+def test_log_of_a_file_that_is_gone_names_it(past: Path, call: Aver, tmp_path: Path) -> None:
+    """The path and the cause are in the sentence."""
+    (tmp_path / "work" / "aver-1.out").unlink()
+    answer = call("log", "1")
+    assert answer.status == 1
+    assert "aver-1.out: No such file" in answer.err
+
+
+@pytest.mark.parametrize("command", ["show", "why", "log", "watch", "cancel", "jobs"])
+def test_an_unknown_number_is_a_sentence(past: Path, call: Aver, command: str) -> None:
+    """Exit 2, and where to look."""
+    answer = call(command, "99")
+    assert (answer.status, answer.err) == (2, "aver: no job or run 99; `aver jobs` lists them\n")
+
+
+@pytest.mark.parametrize("command", ["show", "why", "log"])
+def test_several_jobs_where_one_is_needed(past: Path, call: Aver, command: str) -> None:
+    """The sentence says how many there are."""
+    answer = call(command, "3/train")
+    assert answer.status == 2
+    assert "2 jobs" in answer.err
+
+
+def test_an_empty_home_has_no_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Aver) -> None:
+    """Reading makes nothing and fails at nothing."""
+    monkeypatch.setenv("AVER_HOME", str(tmp_path / "none"))
+    assert call("jobs").status == 0
+    assert call("runs", "--json").document["runs"] == []
+    assert call("show", "1").status == 2
+    assert not (tmp_path / "none").exists()
+
+
+def test_status_without_a_coordinator_starts_none(past: Path, call: Aver) -> None:
+    """It says that nobody is there."""
+    assert call("status", "--json").document["is_running"] is False
+    assert call("stop").status == 0
+    assert not (past / "lock").exists()
