@@ -19,65 +19,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from aver.core.fold import WORST_FIRST
 from aver.core.gates import CLEAN, CODES, DEAD, FAILURES, MET, SKIPPED, STATES, TAINTED, UNKNOWN, Gates
 from aver.core.graph import Graph
+from aver.core.instructions import Cancel, Instruction, RunCancel, Skip, Start, Unskip
 from aver.core.model import Condition, FlowSpec
 from aver.core.reasons import CONDITION_NOT_MET, counts_as_success, need_reason
 from aver.core.states import ACTIVE, State
 
-_COMPLETED, _CANCELLED = CODES[State.COMPLETED], CODES[State.CANCELLED]
+__all__ = ["Cancel", "Instruction", "Plan", "RunCancel", "Skip", "Start", "Unskip"]
+
+_CANCELLED = CODES[State.CANCELLED]
 _TAINT_OF = [UNKNOWN, *(TAINTED if state in FAILURES else CLEAN for state in CODES)]
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Its needs are settled as required: it may be scheduled now."""
-
-    job: int
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """It is SKIPPED. `counts_as_success`: its condition simply did not apply."""
-
-    job: int
-    reason: str
-    detail: str
-    counts_as_success: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Unskip:
-    """It was SKIPPED and is PENDING (Dependency) again."""
-
-    job: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """It had not started and is CANCELLED."""
-
-    job: int
-
-
-Instruction = Start | Skip | Unskip | Cancel
-
-
-class RunCancel(Enum):
-    """Whether the run was cancelled, and how."""
-
-    NO = 0
-    FINISHERS_RUN = 1  # jobs with `if: always` still run
-    NOW = 2
-
-
-Blame = tuple[
-    int, int, str
-]  # the job that a skip names (-1: none), its code, the need's text if all its jobs are meant
+# The job that a skip names (-1: none), its code, and the need's text if that is named instead.
+Blame = tuple[int, int, str]
 
 
 class Plan:
@@ -195,7 +153,7 @@ class Plan:
 
         Add before the generating job is settled, so that the run is not settled in between.
         """
-        first = len(self._graph.specs)
+        first, old_count = len(self._graph.specs), self._graph.count
         targets = self._graph.extend(flow)
         more = bytes(self._graph.count - len(self._codes))
         self._codes += more
@@ -204,9 +162,7 @@ class Plan:
         self._gates.extend(targets, self._codes, self._taints)
         self._promote(first)
         if self._has_begun:
-            self._place(
-                {job: None for spec in range(first, len(self._graph.specs)) for job in self._graph.jobs_of(spec)}
-            )
+            self._place(range(old_count, self._graph.count))
         return self._told()
 
     # What is so
@@ -268,7 +224,7 @@ class Plan:
     # How it is worked out: first everything that no longer holds is taken back, then everything that follows is done
 
     def _retract(self, jobs: Iterable[int]) -> None:
-        """Make the jobs unsettled, and all that were skipped because of them; note in `_was` which were skipped, and why."""
+        """Make the jobs unsettled, and all that were skipped because of them. `_was` keeps which were skipped and why."""
         waiting = list(jobs)
         while waiting:
             job = waiting.pop()
