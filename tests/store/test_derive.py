@@ -60,9 +60,9 @@ def test_a_submitted_job_is_pending_and_says_why(store: Store) -> None:
 
 
 def test_a_job_follows_its_attempt_to_the_verdict(store: Store) -> None:
-    """Planned is SUBMITTED, then RUNNING with a start, then settled with the verdict's columns and end."""
+    """Planned changes nothing yet, then RUNNING with a start, then settled with the verdict's columns and end."""
     store.commit(submitted(), planned())
-    assert (store.job().state, store.job().attempt, store.job().started_at) == (State.SUBMITTED, 1, None)
+    assert (store.job().state, store.job().attempt, store.job().started_at) == (State.PENDING, 0, None)
     store.commit(started())
     assert (store.job().state, store.job().started_at, store.job().ended_at) == (State.RUNNING, 102.0, None)
     assert store.job().verdict is None
@@ -125,8 +125,8 @@ def test_news_of_an_older_attempt_changes_that_attempt_only(store: Store, togeth
     late: list[Event] = [planned(attempt=2, at=200.0), ended(attempt=1, at=201.0)]
     for batch in [late] if together else [[one] for one in late]:
         store.commit(*batch)
-    assert (store.job().state, store.job().attempt, store.job().exit) == (State.SUBMITTED, 2, None)
-    assert [one.state for one in store.reader.attempts(2)] == [State.COMPLETED, State.SUBMITTED]
+    assert (store.job().state, store.job().attempt, store.job().exit) == (State.RUNNING, 2, None)
+    assert [one.state for one in store.reader.attempts(2)] == [State.COMPLETED, State.PENDING]
 
 
 def test_a_move_without_an_attempt_is_kept_beside_late_news(store: Store) -> None:

@@ -50,7 +50,7 @@ _NO_VERDICT: tuple[Any, ...] = (None, None, None, None, None)
 class _Change:
     """What one or more events make of a job's or an attempt's row."""
 
-    state: State
+    state: State | None  # None: the row is as before but for `attempt`
     reason: str
     verdict: tuple[Any, ...]  # exit, verified, source, warnings, detail
     keeps_end: bool  # an end that is in the row stays; `ended_at` is for a row without one
@@ -206,8 +206,8 @@ def _plan(pending: _Pending, event: AttemptPlanned) -> None:
     key = (event.job, event.attempt)
     pending.planned[key] = event
     pending.attempts.pop(key, None)  # the row is made anew
-    change = _Change(State.SUBMITTED, "None", _NO_VERDICT, False, None, fresh=True, attempt=event.attempt)
-    pending.add_job(event.job, change)
+    if event.attempt > 1:  # late news of older attempts is no news of the job any more
+        pending.add_job(event.job, _Change(None, "", _NO_VERDICT, True, None, attempt=event.attempt))
 
 
 def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:
@@ -277,7 +277,12 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
     if pending.grown:
         yield Statement(sql.GROW_RUNS, dumps(pending.grown))
     for wave in pending.jobs:
-        yield Statement(sql.UPDATE_JOBS, dumps([_job_row(job, change) for job, change in wave.items()]))
+        moved = [_job_row(job, change) for job, change in wave.items() if change.state is not None]
+        raised = [(job, change.attempt) for job, change in wave.items() if change.state is None]
+        if moved:
+            yield Statement(sql.UPDATE_JOBS, dumps(moved))
+        if raised:
+            yield Statement(sql.RAISE_ATTEMPTS, dumps(raised))
     if pending.planned:
         yield Statement(sql.PUT_ATTEMPTS, dumps([_planned_row(event) for event in pending.planned.values()]))
     if pending.attempts:

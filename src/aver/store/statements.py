@@ -45,9 +45,13 @@ UPDATE jobs SET
     elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s))
 FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND attempt <= coalesce(c1, attempt)"""
 
+RAISE_ATTEMPTS = f"""
+UPDATE jobs SET attempt = c1
+FROM (SELECT {_columns(2)} FROM json_each(?)) WHERE id = c0 AND attempt < c1"""
+
 PUT_ATTEMPTS = f"""
 REPLACE INTO attempts (state, reason, job, attempt, key, engine, request, planned_at)
-SELECT 'SUBMITTED', 'None', {_values(0, 6)} FROM json_each(?)
+SELECT 'PENDING', 'None', {_values(0, 6)} FROM json_each(?)
 WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
 UPDATE_ATTEMPTS = f"""
