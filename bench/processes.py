@@ -35,9 +35,13 @@ def peak_bytes(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of the process itself."""
-    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / TICKS_PER_S
+    """Processor time of the process itself: the scheduler counts it in ns, /proc/PID/stat in ticks of 10 ms."""
+    try:
+        times = [(task / "schedstat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+        return sum(int(text.split()[0]) for text in times) / 1e9
+    except FileNotFoundError:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / TICKS_PER_S
 
 
 def children_of(pid: int) -> list[int]:

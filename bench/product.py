@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from figures import FOLDER
 from processes import wait_for, witnesses_of
 
 from aver.coordinator.client import Client
@@ -26,7 +27,7 @@ class Product:
     """A home, its settings and its coordinator; all gone at the end."""
 
     def __init__(self, slots: int) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="aver-bench-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="aver-bench-", dir=FOLDER))
         self.home = Home(self.folder / "home")
         self._environment = {"AVER_HOME": str(self.home.path), "AVER_CONFIG": str(self.folder / "config.toml")}
         (self.folder / "config.toml").write_text(f'cpus = {slots}\nmem = "1000G"\nidle_exit = 600\n')
