@@ -15,6 +15,7 @@ from typing import Any
 
 from aver import __version__
 from aver.coordinator.committer import Committer
+from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver, GeneratedBatch
 from aver.coordinator.files import Which, job_files, remove_run_files
 from aver.coordinator.live import LiveRun
@@ -82,12 +83,14 @@ class Loop:
         """Read the store, observe: from here on all is as if we had never been away."""
         now = time.time()
         self._engine.attach()
+        reached("attached")
         reader = self._open_reader()
         if reader is not None:
             with reader:
                 for number in reader.unsettled_runs():
                     load_run(self._driver, reader, number, now)
         ask_engine(self._driver, self._engine, now)
+        reached("recovered")
         if self._driver.runs:
             log(f"took up {len(self._driver.runs)} runs, {len(self._driver.attempts)} attempts planned or running")
 
@@ -168,6 +171,8 @@ class Loop:
         stale = [one.key for one in heard if not self._driver.heard(one, now)]
         if stale:
             self._engine.settle(stale)
+        if heard:
+            reached("heard")
         self._driver.tick(now)
         self._driver.schedule(now)
         self._act(now)
@@ -217,6 +222,7 @@ class Loop:
                 self._server.send(peer, reply)
             return
         self._flying, self._batch = self._batch, Batch()
+        reached("before-commit")
         self._committer.begin(self._flying.events)
 
     def _finish_commit(self) -> None:
@@ -229,11 +235,14 @@ class Loop:
         if self._cant_write is not None:
             log("writing works again")
         self._cant_write = self._retry_commit_at = None
+        reached("committed")
         self._engine.settle(self._driver.committed(batch.events))
         self._act(time.time())  # first start what waits, then talk
+        reached("acted")
         for peer, reply in batch.replies:
             self._server.send(peer, reply)
         self._watchers.tell(batch.events)
+        reached("told")
         for number in self._finished:
             run = self._driver.runs.get(number)
             if run is not None and run.state.is_settled and not self._has_events_of(number):
@@ -330,4 +339,5 @@ class Loop:
             self._requests.check_fits(flow)
         except UsageError as error:
             raise GeneratedBatch(str(error)) from None
+        reached("generated-read")
         return flow

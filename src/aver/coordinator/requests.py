@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aver.coordinator import asking
+from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
@@ -53,6 +54,7 @@ class Requests:
             prepare_outputs(submission, number, submission.flow.jobs)
             write_env(self.home, number, env)
             write_scripts(self.home, number, submission.flow)
+            reached("submit-files-written")
             run = self.driver.submit(submission, now)
         except ValueError as error:
             remove_run_files(self.home, number)

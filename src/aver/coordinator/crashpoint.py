@@ -1,0 +1,33 @@
+"""Named instants at which a test may kill the coordinator: `AVER_CRASH_AT=NAME` or `NAME:COUNT`.
+
+Without that variable nothing happens. A kill is a real SIGKILL: nothing is flushed, nothing is said.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+POINTS = (
+    "submit-files-written",  # a run's files are there, its events are not
+    "heard",  # evidence is taken, nothing of it is durable
+    "before-commit",
+    "committed",  # durable, nothing of it is acted on or shown
+    "acted",  # orders and signals are given, nobody was told
+    "told",
+    "generated-read",  # a generating job has completed, its jobs are read and not yet added
+    "attached",  # after a restart: witnesses are found, runs are not
+    "recovered",
+)
+
+_wanted, _, _count = os.environ.get("AVER_CRASH_AT", "").partition(":")
+_left = int(_count) if _count.isdigit() else 1
+
+
+def reached(point: str) -> None:
+    global _left
+    if point != _wanted:
+        return
+    _left -= 1
+    if _left <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)
