@@ -429,8 +429,8 @@ class Driver:
         history = run.history.setdefault(attempt.index, [])
         budget = run.submission.flow.retry_budget
         left = None if budget is None else max(0, budget - run.retries_used)
-        history.append(AttemptSummary(attempt.request, verdict.state))
-        again = decide(spec, history, verdict, left)
+        again = decide(spec, history, verdict, left, attempt.request)
+        history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
         if again is None:
             return None
         if again.why is Why.RETRY:

@@ -60,11 +60,11 @@ def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence
         run.attempts[index] = max(row.attempt, run.attempts.get(index, 0))
         spec = run.spec(index)
         has_rule = spec.retry is not None or spec.checkpoint is not None
-        if has_rule and row.state.is_settled and row.planned_at >= since.get(row.job, 0.0):
+        if has_rule and row.verdict is not None and row.planned_at >= since.get(row.job, 0.0):
             history = run.history.setdefault(index, [])
             if history:
-                run.retries_used += history[-1].state is not State.CHECKPOINTED
-            history.append(AttemptSummary(row.request, row.state))
+                run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
+            history.append(AttemptSummary(row.attempt, row.request, row.verdict))
 
 
 def _add_live_attempts(driver: Driver, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> None:
@@ -92,7 +92,7 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
         history = run.history.get(index)
         if row is None or row.verdict is None or not history:
             continue
-        again = decide(run.spec(index), history, row.verdict, None)
+        again = decide(run.spec(index), history[:-1], row.verdict, None, row.request)
         ended_at = row.ended_at if row.ended_at is not None else row.planned_at
         if again is not None:
             run.requests[index] = again.request
