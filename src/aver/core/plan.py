@@ -224,7 +224,7 @@ class Plan:
     # How it is worked out: first everything that no longer holds is taken back, then everything that follows is done
 
     def _retract(self, jobs: Iterable[int]) -> None:
-        """Make the jobs unsettled, and all that were skipped because of them. `_was` keeps which were skipped and why."""
+        """Make the jobs unsettled, and all that were skipped for them. `_was` keeps which were skipped, and why."""
         waiting = list(jobs)
         while waiting:
             job = waiting.pop()
