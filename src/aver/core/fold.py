@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aver.core.evidence import LaunchFailure, Verdict
 from aver.core.exit import CORE_BIT, ExitStatus
 from aver.core.judge import launch_text
-from aver.core.reasons import counts_as_success
+from aver.core.reasons import NeedKind, counts_as_success
 from aver.core.signals import signal_name
 from aver.core.states import State
 
@@ -132,15 +132,25 @@ def fold_run(jobs: Iterable[tuple[State, str]]) -> State:
     """The state of many jobs, each with its state and reason.
 
     Not settled before all are: PENDING while none has begun, then RUNNING. A SKIPPED job adds nothing, since its
-    need decides; SKIPPED comes out only where that need is not among the jobs.
+    need decides; SKIPPED comes out only where no such need is among the jobs, so that it never looks like success.
     """
-    states = {_contribution(state, reason) for state, reason in jobs}
-    if any(not state.is_settled for state in states):
-        return State.PENDING if states == {State.PENDING} else State.RUNNING
+    settled: set[State] = set()
+    unsettled: set[State] = set()
+    skipped_for: set[str] = set()
+    for state, reason in jobs:
+        if not state.is_settled:
+            unsettled.add(state)
+        elif state is State.SKIPPED and not counts_as_success(reason):
+            skipped_for.add(reason)
+        else:
+            settled.add(State.COMPLETED if state is State.SKIPPED else state)
+    if unsettled:
+        return State.RUNNING if settled or unsettled != {State.PENDING} else State.PENDING
     for state in WORST_FIRST:
-        if state in states:
+        if state in settled:
             return state
-    return State.SKIPPED if states == {State.SKIPPED} else State.COMPLETED
+    follows = all(reason.startswith(f"{NeedKind.SKIPPED}:") for reason in skipped_for)
+    return State.COMPLETED if not skipped_for or (settled and follows) else State.SKIPPED
 
 
 def exit_status_of(state: State) -> int:
@@ -178,10 +188,6 @@ def task_summary(step: str, tasks: Iterable[Task]) -> str:
 
 
 _KINDS = ("completed", "failed", "signalled", "ended", "running", "lost")
-
-
-def _contribution(state: State, reason: str) -> State:
-    return State.COMPLETED if state is State.SKIPPED and counts_as_success(reason) else state
 
 
 def _when(task: Task) -> tuple[float, int]:

@@ -166,17 +166,13 @@ def _judge_launch(record: WitnessRecord) -> Verdict:
 
 
 def _judge_never_ran(said: NeverRan) -> Verdict:
-    match said:
-        case Refused(text=text):
-            return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ENGINE, (), text)
-        case CancelledBefore(by=by):
-            detail = f"cancelled by {by} before it started"
-            return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
-        case DeadlinePassed():
-            detail = "its deadline passed before it started"
-            return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)
-        case _:
-            assert_never(said)
+    if isinstance(said, Refused):
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ENGINE, (), said.text)
+    if isinstance(said, CancelledBefore):
+        detail = f"cancelled by {said.by} before it started"
+        return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
+    detail = "its deadline passed before it started"
+    return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)
 
 
 def _judge_accepted(accepted: Accepted) -> Verdict:
