@@ -468,3 +468,14 @@ def test_an_empty_flow_is_settled() -> None:
     plan = Plan(flow())
     assert plan.begin() == []
     assert plan.run_state() is COMPLETED
+
+
+def test_a_skip_names_the_need_as_its_own_job_wrote_it() -> None:
+    """Two texts that mean the same jobs share a counter, not a name."""
+    by_glob, by_name = Need("train[seed=*]", Outcome.FAILURE), Need("train", Outcome.FAILURE)
+    plan = begun(job("train", members=1), job("x", by_glob), job("y", by_name))
+    assert plan.waits_for(2) == ["train"]
+    assert skips(plan.settle(0, COMPLETED)) == [
+        skip(1, "NeedSucceeded:train[seed=*](COMPLETED)"),
+        skip(2, "NeedSucceeded:train(COMPLETED)"),
+    ]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aver.core.graph import Graph, Target
+from aver.core.graph import Graph, Target, texts_of
 from aver.core.model import Condition, JobSpec, Need, Outcome
 from aver.core.states import SETTLED, State
 
@@ -58,7 +58,6 @@ class Gates:
         self._blamed: list[int] = []  # the first job that made a strict term dead, or -1
         self._over: list[Target | tuple[int, ...]] = []  # jobs, or the terms of an `any_of`
         self._heard_by: list[list[int]] = []  # gates, and terms over terms as ~term
-        self._texts: list[str] = []
         self._viewed_by: dict[int, list[int]] = {}  # the trouble of gates, to those gates
         self._terms: dict[tuple[Target, int, bool], int] = {}
         self._by_text: dict[tuple[str, int, bool], int] = {}  # the same, during one `extend`
@@ -150,7 +149,7 @@ class Gates:
             if len(target.specs) == 1 and not target.jobs
             else list(self._graph.jobs_in(target))
         )
-        term = self._new_term(text, target, len(jobs), mask, strict)
+        term = self._new_term(target, len(jobs), mask, strict)
         self._terms[target, mask, strict] = self._by_text[text, mask, strict] = term
         by_spec, by_job = (
             (self._trouble, self._trouble_job) if mask == _TROUBLE else (self._counting, self._counting_job)
@@ -169,7 +168,7 @@ class Gates:
         return term
 
     def _term_over(self, terms: tuple[int, ...]) -> int:
-        term = self._new_term("", terms, len(terms), 0, False)
+        term = self._new_term(terms, len(terms), 0, False)
         for child in terms:
             self._good[term] += self._status[child] == MET
             self._other[term] += self._status[child] == DEAD
@@ -177,7 +176,7 @@ class Gates:
         self._status[term] = self._status_now(term)
         return term
 
-    def _new_term(self, text: str, over: Target | tuple[int, ...], size: int, mask: int, strict: bool) -> int:
+    def _new_term(self, over: Target | tuple[int, ...], size: int, mask: int, strict: bool) -> int:
         self._good.append(0)
         self._other.append(0)
         self._size.append(size)
@@ -187,7 +186,6 @@ class Gates:
         self._blamed.append(-1)
         self._over.append(over)
         self._heard_by.append(_NOBODY)
-        self._texts.append(text)
         return len(self._good) - 1
 
     def enter(self, job: int, spec: int, code: int) -> None:
@@ -292,17 +290,22 @@ class Gates:
         if not self._strict[term]:  # it had to fail: name what did not even succeed, or the need as a whole
             jobs = list(self._graph.jobs_in(over))
             odd = next((job for job in jobs if codes[job] != CODES[State.COMPLETED]), -1)
-            return (odd, "") if odd >= 0 else (jobs[0] if jobs else -1, self._texts[term])
+            return (odd, "") if odd >= 0 else (jobs[0] if jobs else -1, self._text(gate, term))
         if self._blamed[term] < 0:
             mask = self._mask[term]
             jobs_in = self._graph.jobs_in(over)
             self._blamed[term] = next(job for job in jobs_in if codes[job] and not mask >> codes[job] & 1)
         return self._blamed[term], ""
 
+    def _text(self, gate: int, leaf: int) -> str:
+        texts = texts_of(self._graph.specs[self.specs_of[gate][0]].needs)
+        return next(text for text, term in zip(texts, self._gate_leaves[gate], strict=True) if term == leaf)
+
     def waiting_texts(self, gate: int) -> list[str]:
         """The needs that are not yet decided, as they were written."""
-        leaves = dict.fromkeys(self._gate_leaves[gate])
-        return [self._texts[term] for term in leaves if self._status[term] == WAITING]
+        texts = texts_of(self._graph.specs[self.specs_of[gate][0]].needs)
+        leaves = zip(texts, self._gate_leaves[gate], strict=True)
+        return list(dict.fromkeys(text for text, term in leaves if self._status[term] == WAITING))
 
 
 def _wanted(need: Need, condition: Condition) -> tuple[int, bool]:
