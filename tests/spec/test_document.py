@@ -38,7 +38,8 @@ def plain(value: Value) -> object:
 
 
 @pytest.mark.parametrize(
-    "text", ["12:30", "1:30:00", "on", "off", "yes", "no", "y", "0o7", "0x1F", "0b1", "2030-01-20", "1_000", ".inf", "1-12"]
+    "text",
+    ["12:30", "1:30:00", "on", "off", "yes", "no", "y", "0o7", "0x1F", "0b1", "2030-01-20", "1_000", ".inf", "1-12"],
 )
 def test_yaml_1_1_surprises_stay_text(text: str) -> None:
     """What only YAML 1.1, or nobody, would expect to be a number, a date or a truth value is text."""
@@ -132,7 +133,10 @@ def test_a_huge_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_json_by_its_own_rules() -> None:
     """JSON has surrogate pairs and tabs, which YAML has not; its mistakes are JSON's."""
-    assert plain(read('{"a": "\\ud83d\\ude00",\n\t"b": [1, null]}', is_json=True)) == {"a": "\U0001f600", "b": [1, None]}
+    assert plain(read('{"a": "\\ud83d\\ude00",\n\t"b": [1, null]}', is_json=True)) == {
+        "a": "\U0001f600",
+        "b": [1, None],
+    }
     assert complaints('{"a": 1,}', is_json=True)[0].startswith("f.yaml:1:9: not JSON: ")
     assert complaints('{"a": 1,\n "a": 2}', is_json=True) == ['f.yaml:2:2: duplicate key "a"; it is first at line 1']
 
