@@ -1,0 +1,60 @@
+"""Batches of generated jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aver.core.model import JobSpec, Shell
+from aver.errors import UsageError
+from aver.spec.generated import parse_generated, read_generated
+from aver.spec.mistakes import SpecError
+
+RUN = (JobSpec("old", Shell("x")),)
+
+
+def complaints(text: str) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        parse_generated(text, "more.json", known=RUN, now=0.0)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"new": {"run": "y", "needs": ["old"]}}',
+        '[{"name": "new", "run": "y", "needs": "old"}]',
+        '{"jobs": {"new": {"run": "y", "needs": "o*"}}, "defaults": {"cpus": 1}}',
+    ],
+)
+def test_forms(text: str) -> None:
+    """A map, a list, or a map with jobs; they may need jobs of the run."""
+    flow = parse_generated(text, "more.json", known=RUN, now=0.0)
+    assert [job.name for job in flow.jobs] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"old": {"run": "y"}}', 'more.json:1:2: duplicate job name "old"; the run has a job of that name already'),
+        ('{"a": {"run": "y", "needs": "odl"}}', 'more.json:1:29: job "a" needs "odl", which is no job of this flow; '
+         'did you mean "old"?'),
+        ('{"a": {"run": "y", "needs": "b"}, "b": {"run": "y", "needs": "a"}}',
+         "more.json:1:2: jobs need each other in a cycle: a -> b -> a; take one need out"),
+        ('{"a": ', "more.json:1:7: not JSON: Expecting value"),
+        ("", "more.json:1:1: the file is empty"),
+        ("{}", "more.json:1:1: there are no jobs; write at least one, such as hello: {run: echo hello}"),
+    ],
+)  # fmt: skip
+def test_mistakes(text: str, complaint: str) -> None:
+    """A malformed, cyclic or duplicate batch is refused with its place."""
+    assert complaints(text) == [complaint]
+
+
+def test_from_a_file(tmp_path: Path) -> None:
+    """The name may have a member's values in it; a missing file is said."""
+    (tmp_path / "more-1.yaml").write_text("new: {run: y, needs: elsewhere}\n")
+    assert read_generated(str(tmp_path), "more-{seed}.yaml", {"seed": "1"}).jobs[0].name == "new"
+    with pytest.raises(UsageError, match="does not exist"):
+        read_generated(str(tmp_path), "more-{seed}.yaml", {"seed": "2"})
