@@ -141,7 +141,7 @@ static bool parse(const char *text, int64_t low, int64_t high, int64_t *to) {
 }
 
 /* ---- lines ---- */
-static size_t put(char *to, size_t at, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static size_t put(char *to, size_t at, const char *format, ...) {
     va_list list;
     va_start(list, format);
     int n = vsnprintf(to + at, LINE_MAX_ - at, format, list);
@@ -210,7 +210,10 @@ static bool keep(const char *what, size_t n) { /* one whole line into the journa
     journal_torn = false;
     ssize_t done = write(JOURNAL, what, n);
     if (done == (ssize_t)n) { journal_size += (off_t)n; return true; }
-    journal_torn = done > 0 && ftruncate(JOURNAL, journal_size);
+    if (done >= 0) {
+        journal_torn = ftruncate(JOURNAL, journal_size) != 0;
+        errno = ENOSPC;
+    }
     return false;
 }
 
@@ -946,7 +949,7 @@ static void take_signals(void) {
 
 static void loop(void) { /* returns when there is nothing left to do */
     for (;;) {
-        enforce();
+        if (slot || job.phase != RECORD) enforce();
         if (!slot && job.phase == RECORD) return;
         if (job.phase == IDLE && job.stuck) return; /* the next job must not have the last one's processes */
         struct pollfd fds[2] = {{signals, POLLIN, 0}, {conn >= 0 ? conn : LISTENER, POLLIN, 0}};

@@ -1,0 +1,184 @@
+"""How a job is started, and what is said when it can't be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import StartSlot
+from witness_driver import IS_ROOT, Line, Slot, until
+
+
+def launch(line: Line) -> tuple[str, int, str]:
+    assert line["raw"] is None
+    failure = line["launch"]
+    return failure["op"], failure["errno"], failure["path"]
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_environment_is_the_file_and_what_replaces_it(slot: Slot, tmp_path: Path) -> None:
+    """`e` gives the environment, `E` replaces or removes a name, and AVER_KEY is there."""
+    file = tmp_path / "env"
+    file.write_bytes(b"A=1\0B=two\nlines\0C=3\0D=4\0PATH=" + os.environ["PATH"].encode() + b"\0")
+    out = tmp_path / "out"
+    fields = (f"e{file}", "EB=x=y", "ENEW=1", "ENEW=2", "EC", f"o{out}", "aenv", "a-0")
+    slot.run("key-1", *fields)
+    seen = dict(pair.split("=", 1) for pair in out.read_text().split("\0")[:-1])
+    assert seen == {"A": "1", "B": "x=y", "D": "4", "NEW": "2", "AVER_KEY": "key-1", "PATH": os.environ["PATH"]}
+
+
+def test_changed_environment_file_is_read_again(slot: Slot, tmp_path: Path) -> None:
+    """The witness keeps the last environment file, and notices when it changed."""
+    file, out = tmp_path / "env", tmp_path / "out"
+    for value in ("old", "new", "newer"):
+        file.with_suffix(".part").write_bytes(f"V={value}\0".encode())
+        file.with_suffix(".part").replace(file)
+        for _ in range(2):
+            slot.run("k", f"e{file}", f"o{out}", "a/bin/sh", "a-c", "aecho $V")
+            assert out.read_text() == value + "\n"
+
+
+def test_without_a_file_the_environment_is_empty(slot: Slot, tmp_path: Path) -> None:
+    """Nothing of the witness's own environment reaches the job."""
+    slot.run("bare", f"o{tmp_path}/out", "aenv")
+    assert (tmp_path / "out").read_text() == "AVER_KEY=bare\n"
+
+
+def test_program_is_looked_up_in_the_jobs_path(slot: Slot, tmp_path: Path) -> None:
+    """PATH is that of the job; a file that may not be executed is passed over."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "prog").write_text("#!/bin/sh\nexit 1\n")
+    executable(tmp_path / "two" / "prog", "#!/bin/sh\nexit 42\n")
+    end = slot.run("path", f"EPATH=/nowhere:{tmp_path}/one:{tmp_path}/two", "aprog")
+    assert end["raw"] == 42 << 8
+    assert launch(slot.fail("path2", f"EPATH={tmp_path}/one", "aprog")) == ("exec", errno.EACCES, "prog")
+    assert slot.run("path3", f"d{tmp_path}/two", "EPATH=", "aprog")["raw"] == 42 << 8
+
+
+def test_folder_umask_limits_and_files(slot: Slot, tmp_path: Path) -> None:
+    """Folder, umask and limits are set; relative names are relative to the folder; stderr follows stdout."""
+    (tmp_path / "in").write_text("input\n")
+    script = "pwd -P; umask; ulimit -Sn; ulimit -Hn; cat; echo error >&2"
+    slot.sh("set", script, f"d{tmp_path}", "u027", "l7 50 60", "iin", "oout")
+    folder = str(tmp_path.resolve())
+    assert (tmp_path / "out").read_text().split() == [folder, "0027", "50", "60", "input", "error"]
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+
+
+def test_append_and_truncate(slot: Slot, tmp_path: Path) -> None:
+    """Files are truncated, or appended to with `A`; stderr may have its own, or name the same file."""
+    for key, *more in (("1",), ("2", "A"), ("3",)):
+        slot.sh("k" + key, f"echo o{key}; echo e{key} >&2", f"d{tmp_path}", "oout", "rerr", *more)
+        if key == "2":
+            assert (tmp_path / "out").read_text() == "o1\no2\n"
+    assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("o3\n", "e3\n")
+    slot.sh("same", "echo o; echo e >&2; echo o", f"d{tmp_path}", "osame", "rsame")
+    assert (tmp_path / "same").read_text() == "o\ne\no\n"
+
+
+def test_limit_above_our_own_is_lowered(start_slot: StartSlot, tmp_path: Path) -> None:
+    """A hard limit above the witness's own is lowered to it, and is no failure."""
+    slot = start_slot(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200)))
+    slot.sh("limits", "ulimit -Sn; ulimit -Hn", "l7 -1 -1", f"o{tmp_path}/out")
+    assert (tmp_path / "out").read_text().split() == ["200", "200"]
+
+
+def test_signals_are_reset(start_slot: StartSlot, tmp_path: Path) -> None:
+    """Ignored and blocked signals of whoever started the witness do not reach the job."""
+
+    def ignore() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM, signal.SIGCHLD})
+
+    slot = start_slot(ignore)
+    slot.run("signals", f"o{tmp_path}/out", "agrep", "aSig", "a/proc/self/status")
+    words = dict(line.split(":\t") for line in (tmp_path / "out").read_text().splitlines())
+    assert [int(words[name], 16) for name in ("SigBlk", "SigIgn", "SigPnd")] == [0, 0, 0]
+
+
+def test_own_session_and_no_descriptor_of_ours(slot: Slot, tmp_path: Path) -> None:
+    """The child leads a session of its own, and has only its three descriptors."""
+    slot.start("fds", f"o{tmp_path}/out", "abash", "a-c", "aecho $(ls /proc/$$/fd); echo done; exec sleep 60")
+    until(lambda: "done" in (tmp_path / "out").read_text())
+    pid = slot.lines() and slot.connect()["pid"]
+    assert os.getsid(pid) == pid
+    assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
+    slot.send("S", "kfds", "s9", "ca")
+    slot.expect("end")
+
+
+def test_no_such_program(slot: Slot) -> None:
+    """ENOENT with the path as given, whether looked up or not; no start line is sent."""
+    assert launch(slot.fail("a", "a/no/such/program")) == ("exec", errno.ENOENT, "/no/such/program")
+    assert launch(slot.fail("b", "ano-such-program")) == ("exec", errno.ENOENT, "no-such-program")
+    assert [line["ev"] for line in slot.lines()] == ["begin", "end", "begin", "end"]
+
+
+def test_not_a_program(slot: Slot, tmp_path: Path) -> None:
+    """A file without execute permission, a folder, text without `#!`, a missing interpreter."""
+    plain = tmp_path / "plain"
+    plain.write_text("hello\n")
+    assert launch(slot.fail("a", f"a{plain}")) == ("exec", errno.EACCES, str(plain))
+    assert launch(slot.fail("b", f"a{tmp_path}")) == ("exec", errno.EACCES, str(tmp_path))
+    text = executable(tmp_path / "text", "hello\n")
+    assert launch(slot.fail("c", f"a{text}")) == ("exec", errno.ENOEXEC, str(text))
+    script = executable(tmp_path / "script", "#!/no/such/interpreter\n")
+    assert launch(slot.fail("d", f"a{script}")) == ("exec", errno.ENOENT, str(script))
+
+
+def test_arguments_too_long(slot: Slot) -> None:
+    """An argument that the kernel refuses is E2BIG, not a crash."""
+    assert launch(slot.fail("big", "a/bin/true", "a" + "x" * (1 << 20))) == ("exec", errno.E2BIG, "/bin/true")
+
+
+def test_two_megabytes_of_arguments(slot: Slot, tmp_path: Path) -> None:
+    """A frame of 2 MB arrives whole, if the kernel takes that much."""
+    words = ["a" + "y" * 1000] * 2000
+    end = slot.run("long", "l3 -1 -1", f"o{tmp_path}/out", "abash", "a-c", "aecho $# ${#1999}", *words)
+    assert end["raw"] == 0
+    assert (tmp_path / "out").read_text().split() == ["1999", "1000"]
+
+
+def test_missing_folder_and_files(slot: Slot, tmp_path: Path) -> None:
+    """Each file that can't be had is named, with what it was for."""
+    gone = str(tmp_path / "gone" / "x")
+    assert launch(slot.fail("a", f"d{gone}", "atrue")) == ("chdir", errno.ENOENT, gone)
+    assert launch(slot.fail("b", f"i{gone}", "atrue")) == ("stdin", errno.ENOENT, gone)
+    assert launch(slot.fail("c", f"o{gone}", "atrue")) == ("stdout", errno.ENOENT, gone)
+    assert launch(slot.fail("d", f"o{tmp_path}/o", f"r{gone}", "atrue")) == ("stderr", errno.ENOENT, gone)
+    assert launch(slot.fail("e", f"e{gone}", "atrue")) == ("env", errno.ENOENT, gone)
+    assert slot.sh("f", "exit 0")["raw"] == 0
+
+
+@pytest.mark.skipif(IS_ROOT, reason="root may write everywhere")
+def test_unwritable_output(slot: Slot, tmp_path: Path) -> None:
+    """A file that may not be written is EACCES."""
+    file = tmp_path / "locked"
+    file.touch(0o400)
+    assert launch(slot.fail("a", f"o{file}", "atrue")) == ("stdout", errno.EACCES, str(file))
+
+
+def test_fifo_does_not_hang_the_witness(slot: Slot, tmp_path: Path) -> None:
+    """Output to a FIFO that nobody reads is refused at once; input from one that nobody writes is empty."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert launch(slot.fail("out", f"o{fifo}", "atrue")) == ("stdout", errno.ENXIO, str(fifo))
+    assert slot.run("in", f"i{fifo}", "acat")["raw"] == 0
+
+
+def test_path_bytes_are_kept(slot: Slot) -> None:
+    """Bytes of a path that are not ASCII come one by one."""
+    op, number, path = launch(slot.fail("a", 'a/no/ä"\\\n'))
+    assert (op, number) == ("exec", errno.ENOENT)
+    assert path.encode("latin-1") == '/no/ä"\\\n'.encode()

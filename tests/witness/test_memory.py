@@ -1,0 +1,143 @@
+"""Memory: watched by a cgroup or by looking, and the peak is no lie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from witness_driver import CGROUP1, Slot, acts, sh, sig
+
+MIB = 1 << 20
+KILL = signal.SIGKILL
+PATH = f"EPATH={os.environ['PATH']}"
+
+
+def hog(mib: int, then: str = "") -> tuple[str, ...]:
+    """Arguments of a program that takes so much memory, says so, and stays."""
+    text = f"import sys, time\nx = bytearray({mib} << 20)\nprint('ready', flush=True)\n{then or 'time.sleep(60)'}"
+    return ("a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
+
+
+@pytest.fixture
+def cgroup1() -> Iterator[Path]:
+    """A v1 memory cgroup folder of this test's own."""
+    folder = CGROUP1 / f"aver-test-{os.getpid()}"
+    if not (CGROUP1 / "memory.limit_in_bytes").exists():
+        pytest.skip("this machine has no v1 memory cgroup")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"the v1 memory cgroup can't be written: {error}")
+    yield folder
+    for inner in folder.iterdir():
+        if inner.is_dir():
+            with contextlib.suppress(OSError):
+                inner.rmdir()
+    folder.rmdir()
+
+
+def test_sampling_kills_above_the_limit(slot: Slot) -> None:
+    """Without a cgroup the witness looks, kills, and says `memory`; the peak is above the limit."""
+    end = slot.run("hog", f"m{60 * MIB}", *hog(120))
+    assert (sig(end), acts(end), end["mem"]) == ((0, KILL), [("memory", KILL)], "sampled")
+    assert end["peak"] > end["limit"] == 60 * MIB
+    assert end["oom"] == 0
+
+
+def test_sampling_spares_below_the_limit(slot: Slot) -> None:
+    """Below the limit nothing happens, and the peak is the memory that was taken."""
+    end = slot.run("fine", f"m{300 * MIB}", *hog(100, "time.sleep(1)"))
+    assert (end["raw"], end["acts"], end["mem"]) == (0, [], "sampled")
+    assert 95 * MIB < end["peak"] < 130 * MIB
+
+
+def test_shared_pages_count_once(slot: Slot) -> None:
+    """Forked processes that share pages are not counted twice, and not killed for it."""
+    text = (
+        "import os, time\nx = bytearray(80 << 20)\n"
+        "pids = [os.fork() for _ in range(1)]\n"
+        "if 0 in pids: time.sleep(0.7); os._exit(0)\n"
+        "pid = os.fork()\nif pid == 0: time.sleep(0.7); os._exit(0)\n"
+        "time.sleep(0.7); os.wait(); os.wait()\n"
+    )
+    end = slot.run("share", f"m{160 * MIB}", "a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
+    assert (end["raw"], end["acts"]) == (0, [])
+    assert 75 * MIB < end["peak"] < 160 * MIB
+
+
+def test_memory_of_several_processes_is_added(slot: Slot) -> None:
+    """The sum counts: two processes of 50 MB are above a limit of 80 MB."""
+    text = "import os, time\nos.fork()\nx = bytearray(50 << 20)\ntime.sleep(60)"
+    end = slot.run("sum", f"m{80 * MIB}", "a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
+    assert (acts(end), end["peak"] > 80 * MIB) == ([("memory", KILL)], True)
+
+
+def test_cgroup_that_cannot_be_made(slot: Slot, tmp_path: Path) -> None:
+    """No cgroup: the record says sampled, and the limit holds."""
+    end = slot.run("hog", f"m{60 * MIB}", f"g1 {tmp_path}/none", *hog(120))
+    assert (acts(end), end["mem"]) == ([("memory", KILL)], "sampled")
+    end = slot.run("plain", f"m{60 * MIB}", f"g2 {tmp_path}", "atrue")
+    assert (end["raw"], end["mem"]) == (0, "sampled")
+    assert not (tmp_path / "plain").exists()
+
+
+def test_cgroup1_kill(slot: Slot, cgroup1: Path) -> None:
+    """The kernel kills above the limit: `oom` counts it, the peak is the limit at most and not less than nearly it."""
+    end = slot.run("hog", f"m{60 * MIB}", f"g1 {cgroup1}", *hog(200))
+    assert (sig(end), end["mem"], end["acts"]) == ((0, KILL), "cgroup1", [])
+    assert end["oom"] >= 1
+    assert 50 * MIB < end["peak"] <= 60 * MIB
+    assert not (cgroup1 / "hog").exists()
+
+
+def test_cgroup1_kill_under_a_script_that_exits_0(slot: Slot, cgroup1: Path) -> None:
+    """A process under the script is killed for memory, the script exits 0: both facts are in the record."""
+    hungry = f"{sys.executable} -I -S -c 'x = bytearray(200 << 20)'; exit 0"
+    end = slot.run("under", f"m{60 * MIB}", f"g1 {cgroup1}", PATH, *sh(hungry))
+    assert (end["raw"], end["oom"]) == (0, 1)
+
+
+def test_cgroup1_is_fresh_for_each_job(slot: Slot, cgroup1: Path) -> None:
+    """The next job's counters start at 0, and left-over processes do not keep the cgroup."""
+    slot.run("one", f"m{60 * MIB}", f"g1 {cgroup1}", *hog(200))
+    end = slot.run("two", f"m{60 * MIB}", f"g1 {cgroup1}", PATH, *sh("setsid sleep 60 & exit 2"))
+    assert (end["raw"], end["oom"], end["left"], end["mem"]) == (2 << 8, 0, 1, "cgroup1")
+    assert [path.name for path in cgroup1.iterdir() if path.is_dir()] == []
+
+
+def test_cgroup1_peak_leaves_page_cache_out(slot: Slot, cgroup1: Path, tmp_path: Path) -> None:
+    """Written files are not the job's memory."""
+    write = f"head -c 60000000 /dev/zero >{tmp_path}/big; sleep 0.3; rm {tmp_path}/big"
+    end = slot.run("cache", f"m{300 * MIB}", f"g1 {cgroup1}", PATH, *sh(write))
+    assert end["raw"] == 0
+    assert end["peak"] < 30 * MIB
+
+
+def test_cgroup2_files(slot: Slot, tmp_path: Path) -> None:
+    """The v2 code path against a folder of plain files: NOT a real cgroup, which this test does not need.
+
+    What is written and what is read can be seen; that the kernel acts on it can't.
+    """
+    group = tmp_path / "job"
+    group.mkdir()
+    for name, text in {
+        "cgroup.procs": "", "cgroup.kill": "", "memory.max": "max", "memory.swap.max": "max",
+        "memory.stat": "anon 7000000\nfile 99000000\nshmem 1000000\n", "memory.peak": "99000000\n",
+        "memory.events": "low 0\noom 9\noom_kill 2\n",
+    }.items():  # fmt: skip
+        (group / name).write_text(text)
+    slot.start("job", f"m{60 * MIB}", f"g2 {tmp_path}", "asleep", "a60")
+    assert (group / "memory.max").read_text() == str(60 * MIB)
+    assert (group / "memory.swap.max").read_text().startswith("0")
+    assert (group / "cgroup.procs").read_text() == "0"
+    (group / "memory.events").write_text("low 0\noom 9\noom_kill 3\n")
+    slot.send("S", "kjob", "s9", "ca")
+    end = slot.expect("end")
+    assert (end["mem"], end["oom"]) == ("cgroup2", 1)
+    assert end["peak"] == 60 * MIB
+    assert (group / "cgroup.kill").read_text() == "1"
