@@ -230,15 +230,15 @@ def test_retry(text: str, rule: RetryRule) -> None:
         ("-1", 'f.yaml:2:22: "retry" in job "j" is -1; the least is 0'),
         ("{on: FAILED}", 'f.yaml:2:22: "retry" in job "j" has no "max"'),
         ("{max: 1, backof: 2}", 'f.yaml:2:31: unknown key "backof" in job "j"; did you mean "backoff"?'),
-        ("{max: 1, on: timeout}", 'f.yaml:2:35: "on" in job "j" has "timeout", which is no state, reason, exit or signal; '
-         'did you mean "TIMEOUT"?'),
+        ("{max: 1, on: timeout}", 'f.yaml:2:35: "on" in job "j" has "timeout", which is no state, reason, exit or '
+         'signal; did you mean "TIMEOUT"?'),
         ("{max: 1, on: COMPLETED}", 'f.yaml:2:35: "on" in job "j" has COMPLETED, which is no failure'),
         ("{max: 1, on: 'exit:0'}", 'f.yaml:2:35: "on" in job "j" has "exit:0"; an exit code is 1 to 255'),
         ("{max: 1, on: 'exit:256'}", 'f.yaml:2:35: "on" in job "j" has "exit:256"; an exit code is 1 to 255'),
         ("{max: 1, on: 'signal:BUZ'}", "f.yaml:2:35: \"on\" in job \"j\" has \"signal:BUZ\": 'BUZ' is not a signal"),
         ("{max: 1, on: []}", 'f.yaml:2:35: "on" in job "j" is an empty list'),
         ("{max: 1, grow: 0.5x}", 'f.yaml:2:37: "grow" in job "j" is "0.5x"; it is a factor from 1x to 100x'),
-        ("{max: 1, backoff: 30}", 'f.yaml:2:40: "backoff" in job "j" is "30", which has no unit; write it as 30s or 30m'),
+        ("{max: 1, backoff: 30}", 'f.yaml:2:40: "backoff" in job "j" is "30", which has no unit; write it as 30s'),
     ],
 )  # fmt: skip
 def test_mistakes_of_retry(text: str, complaint: str) -> None:

@@ -1,0 +1,82 @@
+"""`aver check` and `aver graph`."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aver.cli import check, graph
+from aver.errors import CantWriteError
+from aver.spec.mistakes import SpecError
+
+GOOD = "jobs:\n  a: {run: x}\n  b: {run: 'x {n}', needs: a, matrix: {n: 1..3}, partition: p}\n"
+BAD = "jobs:\n  a: {run: x, mems: 3}\n  b: {needs: c, run: y}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "good.yaml").write_text(GOOD)
+    (tmp_path / "bad.yaml").write_text(BAD)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checked(*args: str) -> Result:
+    return CliRunner().invoke(check.command, args)
+
+
+def test_no_mistakes(folder: Path) -> None:
+    """Exit status 0, how many jobs there are, and what means nothing here."""
+    result = checked("good.yaml")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "good.yaml: note: job b: partition: means nothing on this machine\ngood.yaml: no mistakes; 4 jobs\n",
+    )
+
+
+def test_mistakes(folder: Path) -> None:
+    """Exit status 2 and one line for each mistake, of all files."""
+    result = checked("bad.yaml", "good.yaml", "none.yaml")
+    assert result.exit_code == 2
+    lines = result.stdout.splitlines()
+    assert lines[:2] == [
+        'bad.yaml:2:15: unknown key "mems" in job "a"; did you mean "mem"?',
+        'bad.yaml:3:14: job "b" needs "c", which is no job of this flow',
+    ]
+    assert lines[3] == "good.yaml: no mistakes; 4 jobs"
+    assert lines[4].startswith('"none.yaml" does not exist')
+
+
+def test_json(folder: Path) -> None:
+    """The same as one document."""
+    result = checked("bad.yaml", "--json")
+    assert result.exit_code == 2
+    (report,) = json.loads(result.stdout)["files"]
+    assert (report["file"], report["is_right"], len(report["mistakes"])) == ("bad.yaml", False, 2)
+    assert report["mistakes"][0] == {
+        "line": 2,
+        "column": 15,
+        "text": 'unknown key "mems" in job "a"',
+        "hint": 'did you mean "mem"?',
+    }
+
+
+def test_graph(folder: Path) -> None:
+    """Text to the terminal, SVG and DOT by the name of the file."""
+    runner = CliRunner()
+    assert runner.invoke(graph.command, ["good.yaml"]).stdout == "good\n└─ a\n   └─ b ×3\n"
+    assert runner.invoke(graph.command, ["good.yaml", "-o", "x.svg"]).exit_code == 0
+    ET.parse(folder / "x.svg")
+    assert runner.invoke(graph.command, ["good.yaml", "-f", "dot"]).stdout.startswith('digraph "good" {')
+
+
+def test_graph_says_what_is_wrong(folder: Path) -> None:
+    """Mistakes and unwritable files are errors of the user."""
+    runner = CliRunner()
+    assert isinstance(runner.invoke(graph.command, ["bad.yaml"]).exception, SpecError)
+    result = runner.invoke(graph.command, ["good.yaml", "-o", "no/such/x.svg"])
+    assert isinstance(result.exception, CantWriteError)
