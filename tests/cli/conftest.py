@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from product import Product
 from stored_past import Answer, Aver, fill_home
 
 from aver.cli import main
@@ -32,3 +33,11 @@ def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AVER_HOME", str(home))
     fill_home(home, tmp_path / "work")
     return home
+
+
+@pytest.fixture
+def aver(aver_home: Path, tmp_path: Path) -> Product:
+    """The real product, with an empty home and a folder to work in."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return Product(folder)

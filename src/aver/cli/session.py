@@ -6,19 +6,20 @@ that what is read is fresh; if that fails, the command says so and answers all t
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Iterable, Sequence
 
 from aver.cli.address import Named, Number, parse_address
 from aver.cli.output.masking import Masking
 from aver.cli.output.text import Output
 from aver.coordinator.client import Client
+from aver.coordinator.origin import user_name
 from aver.core.model import FlowSpec, JobSpec, Submission
 from aver.errors import AverError, InternalError, UsageError
 from aver.home import Home
 from aver.store.reader import Reader
 from aver.store.rows import JobRow, RunRow
+
+__all__ = ["Session", "not_found", "user_name"]
 
 
 class Session:
@@ -154,11 +155,3 @@ class Session:
 
 def not_found(text: str) -> UsageError:
     return UsageError(f"no job or run {text}; `aver jobs` lists them")
-
-
-def user_name() -> str:
-    """Who asks."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"

@@ -7,9 +7,7 @@ stored, and values lie in one file per run.
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -20,10 +18,11 @@ from typing import Any, TypeVar
 import click
 
 from aver.cli.group import Invocation
-from aver.cli.session import Session, user_name
+from aver.cli.session import Session
 from aver.config import load_config
+from aver.coordinator.origin import origin_of
 from aver.core.codec import encode
-from aver.core.model import FlowSpec, Origin, Submission
+from aver.core.model import FlowSpec, Submission
 from aver.errors import CantWriteError, InternalError, UsageError
 from aver.spec.command import flow_of_command
 from aver.spec.load import load
@@ -87,7 +86,8 @@ def build(
         kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
         flow = _flow(invocation, file, args, kept)
     names = dict.fromkeys((*secrets, *load_config().secrets))
-    return Submission(flow, origin_of(redacted(invocation.typed), tuple(names))), environment
+    path = None if file is None or invocation.command is not None else os.path.abspath(file)
+    return Submission(flow, origin_of(redacted(invocation.typed), tuple(names), file=path)), environment
 
 
 def submit(session: Session, submission: Submission, environment: list[str]) -> Accepted:
@@ -117,27 +117,6 @@ def environment_of(extra: Sequence[str]) -> list[str]:
             raise UsageError(f"--env {name}: write it as NAME=VALUE")
         environment[name] = value
     return [f"{name}={value}" for name, value in environment.items()]
-
-
-def origin_of(typed: tuple[str, ...], secrets: tuple[str, ...]) -> Origin:
-    """Who submits, from where, and what the job inherits."""
-    try:
-        folder = os.getcwd()
-    except OSError as error:
-        raise UsageError(f"the folder that this was typed in is gone ({error.strerror}); cd to another one") from None
-    umask = os.umask(0o077)
-    os.umask(umask)
-    numbers = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
-    return Origin(
-        user=user_name(),
-        uid=os.getuid(),
-        host=socket.gethostname(),
-        folder=folder,
-        umask=umask,
-        limits=tuple((number, *resource.getrlimit(number)) for number in numbers),
-        secrets=secrets,
-        command=typed,
-    )
 
 
 def redacted(typed: Sequence[str]) -> tuple[str, ...]:

@@ -170,8 +170,8 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
 def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
     output.line(f"attempt {attempt.attempt} {state_text(output, attempt.state)}")
     asked = [
-        f"{attempt.cpus} cpus" if attempt.cpus is not None else "",
-        f"{attempt.gpus} gpus" if attempt.gpus else "",
+        f"cpus {attempt.cpus}" if attempt.cpus is not None else "",
+        f"gpus {attempt.gpus}" if attempt.gpus else "",
         f"memory {size(attempt.mem_bytes)}" if attempt.mem_bytes is not None else "",
         f"time {duration(attempt.time_s)}" if attempt.time_s is not None else "",
     ]

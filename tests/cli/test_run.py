@@ -1,0 +1,231 @@
+"""`aver run`, end to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from product import Product, end, wait_for_file
+
+
+def test_output_is_streamed_and_the_verdict_is_one_line(aver: Product) -> None:
+    """stdout has the job's words and nothing else; stderr has one line of ours."""
+    answer = aver("run", "--", "echo", "hello")
+    assert (answer.status, answer.out) == (0, "hello\n")
+    assert answer.err.startswith("aver: job 1 COMPLETED in ")
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "script", "status", "said"),
+    [
+        ((), "exit 0", 0, "COMPLETED"),
+        ((), "exit 3", 1, "FAILED 3:0 NonZeroExitCode"),
+        ((), "exit 137", 1, "FAILED 137:0 NonZeroExitCode"),
+        ((), "kill -KILL $$", 1, "FAILED 0:9 RaisedSignal:9(Killed)"),
+        (("--time", "1s"), "exec sleep 60", 3, "TIMEOUT 0:15 TimeLimit"),
+        (("--time", "1s"), "trap 'exit 0' TERM; sleep 60 & wait", 3, "TIMEOUT 0:0 TimeLimit"),
+    ],
+)
+def test_exit_statuses(aver: Product, options: tuple[str, ...], script: str, status: int, said: str) -> None:
+    """The exit status is the outcome's, and the line says the outcome."""
+    answer = aver("run", *options, "--", "bash", "-c", script)
+    assert answer.status == status
+    assert f"aver: job 1 {said} in " in answer.err
+
+
+def test_out_of_memory_exits_4(aver: Product) -> None:
+    """Memory is enforced, whatever this machine has to do it with."""
+    answer = aver("run", "--mem", "30M", "--", "python3", "-c", "import time; x = b'x' * (300 << 20); time.sleep(60)")
+    assert answer.status == 4
+    assert "OUT_OF_MEMORY" in answer.err
+
+
+def test_a_command_that_is_not_there_is_a_launch_failure(aver: Product) -> None:
+    """Not exit 127: it never ran, and why says what is missing."""
+    answer = aver("run", "--", "/no/such/program")
+    assert answer.status == 1
+    assert "FAILED JobLaunchFailure" in answer.err
+    assert "/no/such/program" in aver("why", "1").out
+
+
+def test_forward_exit_gives_the_jobs_own_code(aver: Product) -> None:
+    """--forward-exit is for people who think in shells."""
+    assert aver("run", "--forward-exit", "--", "sh", "-c", "exit 37").status == 37
+    assert aver("run", "--forward-exit", "--", "sh", "-c", "kill -TERM $$").status == 143
+
+
+def test_a_program_without_two_dashes_gets_the_hint(aver: Product) -> None:
+    """`aver run sh x` is answered with `aver run -- sh x`."""
+    answer = aver("run", "sh", "x.sh")
+    assert answer.status == 2
+    assert "aver run -- sh x.sh" in answer.err
+
+
+def test_nothing_to_run_is_usage(aver: Product) -> None:
+    """No file and no command."""
+    assert aver("run").status == 2
+    assert aver("run", "--").status == 2
+
+
+@pytest.mark.parametrize(
+    "options", [("--time", "soon"), ("--mem", "-5"), ("--cpus", "0"), ("--env", "X"), ("--signal", "NOPE@1")]
+)
+def test_wrong_values_are_one_line_that_names_the_option(aver: Product, options: tuple[str, str]) -> None:
+    """Exit 2; nothing is submitted."""
+    answer = aver("run", *options, "--", "true")
+    assert answer.status == 2
+    assert options[0] in answer.err
+    assert answer.err.count("\n") == 1
+    assert aver("jobs", "--json").document["jobs"] == []
+
+
+def test_arguments_go_through_untouched(aver: Product) -> None:
+    """Bytes that are not UTF-8, quotes, newlines, empty words and further `--` arrive as they are."""
+    words = [b"\xff\xfe", b"a b", b"it's", b"two\nlines", b"", b"--", b"--help", b"{x}", b"$HOME", b"%j"]
+    code = "import os, sys; os.write(1, b'\\0'.join(map(os.fsencode, sys.argv[1:])))"
+    answer = aver("run", "-q", "--", "python3", "-c", code, *words)
+    assert os.fsencode(answer.out) == b"\0".join(words)
+
+
+def test_a_script_gets_its_arguments_and_its_lines_are_read(aver: Product) -> None:
+    """#SBATCH lines are options; what follows the file is the script's."""
+    script = aver.folder / "job.sh"
+    script.write_text('#!/bin/bash\n#SBATCH --job-name=mine\n#SBATCH --time=5\necho "$1 $2"\n')
+    answer = aver("run", "job.sh", "--time", "x")
+    assert answer.out == "--time x\n"
+    document = aver("show", "1", "--json").document
+    assert document["job"]["name"] == "mine"
+    assert document["attempts"][0]["time_s"] == 300
+
+
+def test_the_job_inherits_environment_folder_and_umask(aver: Product) -> None:
+    """It runs as if it had been typed here."""
+    before = os.umask(0o027)
+    try:
+        answer = aver("run", "-q", "--env", "B=2 3", "--", "sh", "-c", 'echo "$A $B $(umask)"; pwd', env={"A": "1"})
+    finally:
+        os.umask(before)
+    assert answer.out == f"1 2 3 0027\n{aver.folder}\n"
+
+
+def test_stdin_is_empty_a_file_or_ours(aver: Product) -> None:
+    """Empty by default; --stdin FILE; --stdin - copies."""
+    (aver.folder / "in").write_text("from file")
+    assert aver("run", "-q", "--", "cat", stdin=b"typed").out == ""
+    assert aver("run", "-q", "--stdin", "in", "--", "cat").out == "from file"
+    assert aver("run", "-q", "--stdin", "-", "--", "cat", stdin=b"typed\xff").out == "typed\udcff"
+
+
+def test_output_and_error_go_to_files_and_to_us(aver: Product) -> None:
+    """With --error the two streams stay apart."""
+    answer = aver("run", "-q", "-o", "%x-%j.out", "-e", "%x.err", "-J", "n", "--", "sh", "-c", "echo out; echo err >&2")
+    assert (answer.out, answer.err) == ("out\n", "err\n")
+    assert (aver.folder / "n-1.out").read_text() == "out\n"
+    assert (aver.folder / "n.err").read_text() == "err\n"
+
+
+def test_an_old_output_file_is_not_shown(aver: Product) -> None:
+    """What was in the file before the job is not the job's; with --append it stays in the file."""
+    (aver.folder / "f").write_text("old\n")
+    assert aver("run", "-q", "--append", "-o", "f", "--", "echo", "new").out == "new\n"
+    assert (aver.folder / "f").read_text() == "old\nnew\n"
+    assert aver("run", "-q", "-o", "f", "--", "echo", "newer").out == "newer\n"
+    assert (aver.folder / "f").read_text() == "newer\n"
+
+
+def test_a_flood_of_output_arrives_whole(aver: Product) -> None:
+    """100,000 lines, to the last byte."""
+    answer = aver("run", "-q", "--", "seq", "100000")
+    assert answer.out == "".join(f"{number}\n" for number in range(1, 100001))
+
+
+def test_secrets_are_masked_in_the_stream_and_kept_out_of_the_store(aver: Product, aver_home: Path) -> None:
+    """The value is in the job and in the environment's file, and nowhere else."""
+    answer = aver(
+        "run",
+        "--env",
+        "TOKEN=hunter2",
+        "--secret",
+        "TOKEN",
+        "--",
+        "sh",
+        "-c",
+        'printf hun; sleep 0.2; echo "ter2 $TOKEN"',
+    )
+    assert answer.out == "*** ***\n"
+    for path in aver_home.rglob("*"):
+        if path.is_file() and path.parent.name != "env":
+            assert b"hunter2" not in path.read_bytes(), path
+
+
+def test_interrupt_cancels_and_reports(aver: Product) -> None:
+    """Ctrl-C: the job is cancelled, its verdict is waited for and said, exit 130."""
+    process = aver.start("run", "--", "sh", "-c", "touch started; exec sleep 600")
+    wait_for_file(aver.folder / "started")
+    answer = end(process, signal.SIGINT)
+    assert answer.status == 130
+    assert "aver: job 1 CANCELLED 0:15" in answer.err
+    assert aver.state(1) == "CANCELLED"
+
+
+def test_term_cancels_too(aver: Product) -> None:
+    """TERM: the same, exit 143."""
+    process = aver.start("run", "--", "sh", "-c", "touch started; exec sleep 600")
+    wait_for_file(aver.folder / "started")
+    assert end(process, signal.SIGTERM).status == 143
+    assert aver.state(1) == "CANCELLED"
+
+
+def test_hangup_detaches(aver: Product) -> None:
+    """HUP: the job goes on."""
+    process = aver.start("run", "--", "sh", "-c", "touch started; while [ ! -e go ]; do sleep 0.05; done")
+    wait_for_file(aver.folder / "started")
+    assert end(process, signal.SIGHUP).status == 129
+    assert aver.state(1) == "RUNNING"
+    (aver.folder / "go").touch()
+    assert aver("watch", "1", "--exit-status").status == 0
+
+
+def test_a_second_interrupt_stops_the_waiting(aver: Product) -> None:
+    """Ctrl-C twice: we leave at once and say that the job is being cancelled."""
+    script = "trap 'touch termed' TERM; touch started; while [ ! -e go ]; do sleep 0.05; done"
+    process = aver.start("run", "--kill-wait", "50", "--", "sh", "-c", script)
+    wait_for_file(aver.folder / "started")
+    process.send_signal(signal.SIGINT)
+    wait_for_file(aver.folder / "termed")
+    answer = end(process, signal.SIGINT)
+    assert answer.status == 130
+    assert "job 1 is being cancelled" in answer.err
+    (aver.folder / "go").touch()
+    assert aver("watch", "1", "--exit-status").status == 5
+
+
+def test_detach_is_submit(aver: Product) -> None:
+    """--detach prints the number and leaves."""
+    answer = aver("run", "--detach", "--", "true")
+    assert (answer.status, answer.out) == (0, "1\n")
+
+
+def test_a_flow_shows_changes_and_exits_by_its_worst(aver: Product) -> None:
+    """One line for each change, one summary, the run's exit status."""
+    (aver.folder / "flow.yaml").write_text(
+        "jobs:\n  a: {run: 'true'}\n  b: {needs: [a], run: exit 3}\n  c: {needs: [b], run: 'true'}\n"
+    )
+    answer = aver("run", "flow.yaml")
+    assert answer.status == 1
+    assert "job 2 a COMPLETED" in answer.out
+    assert "job 3 b FAILED 3:0 NonZeroExitCode" in answer.out
+    assert "job 4 c SKIPPED NeedFailed:b(FAILED)" in answer.out
+    assert "aver: run 1 FAILED: 1 COMPLETED, 1 FAILED, 1 SKIPPED" in answer.err
+
+
+def test_a_wrong_flow_shows_every_mistake(aver: Product) -> None:
+    """Exit 2, one line for each."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {rnu: 'true'}\n  b: {needs: [x], run: 'true', time: soon}\n")
+    answer = aver("run", "flow.yaml")
+    assert answer.status == 2
+    assert all(line.startswith("aver: flow.yaml:") for line in answer.err.splitlines())
+    assert len(answer.err.splitlines()) >= 2
