@@ -86,7 +86,7 @@ def build(
         kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
         flow = _flow(invocation, file, args, kept)
     names = dict.fromkeys((*secrets, *load_config().secrets))
-    path = None if file is None or invocation.command is not None else os.path.abspath(file)
+    path = None if file is None or invocation.command is not None else file
     return Submission(flow, origin_of(redacted(invocation.typed), tuple(names), file=path)), environment
 
 

@@ -194,6 +194,7 @@ class Origin:
     limits: tuple[tuple[int, int, int], ...] = ()  # (resource, soft, hard), as getrlimit has them
     secrets: tuple[str, ...] = ()
     command: tuple[str, ...] = ()  # what was typed
+    file: str | None = None  # the flow's file, absolute; `aver reinit` reads it again
 
 
 @dataclass(frozen=True, slots=True)
