@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from aver.core.model import JobSpec, Shell
-from aver.errors import UsageError
-from aver.spec.generated import parse_generated, read_generated
+from aver.spec.generated import parse_generated
 from aver.spec.mistakes import SpecError
 
 RUN = (JobSpec("old", Shell("x")),)
@@ -50,11 +47,3 @@ def test_forms(text: str) -> None:
 def test_mistakes(text: str, complaint: str) -> None:
     """A malformed, cyclic or duplicate batch is refused with its place."""
     assert complaints(text) == [complaint]
-
-
-def test_from_a_file(tmp_path: Path) -> None:
-    """The name may have a member's values in it; a missing file is said."""
-    (tmp_path / "more-1.yaml").write_text("new: {run: y, needs: elsewhere}\n")
-    assert read_generated(str(tmp_path), "more-{seed}.yaml", {"seed": "1"}).jobs[0].name == "new"
-    with pytest.raises(UsageError, match="does not exist"):
-        read_generated(str(tmp_path), "more-{seed}.yaml", {"seed": "2"})

@@ -93,11 +93,11 @@ def _read_flow_defaults(parts: dict[str, Entry], reader: Reader) -> Draft:
 
 
 def read_jobs(
-    entry: Entry, defaults: Draft, known: Sequence[JobSpec] | None, mistakes: Mistakes, now: float
+    entry: Entry, defaults: Draft, known: Sequence[JobSpec], mistakes: Mistakes, now: float
 ) -> tuple[JobSpec, ...]:
     """The jobs of a map, or of a list whose items have a `name`. `known` as in `check_graph`."""
     memory = NeedsMemory()
-    taken = {spec.name: 0 for spec in known or ()}
+    taken = {spec.name: 0 for spec in known}
     read: list[ReadJob] = []
     entries = _job_entries(entry, mistakes)
     if not entries and not len(mistakes):

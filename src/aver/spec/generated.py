@@ -7,27 +7,22 @@ the run and must not take a name that the run has.
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from aver.core.model import FlowSpec, JobSpec
-from aver.core.template import fill
-from aver.spec import document
-from aver.spec.document import Entry, Scalar, read_document
+from aver.spec.document import Entry, Mapping, Scalar, read_document
 from aver.spec.flow import collector_paused, read_jobs
 from aver.spec.job import Draft, read_defaults
-from aver.spec.load import read_bytes
 from aver.spec.mistakes import Mistakes
 from aver.spec.values import Reader
 
 _WRAPPER = {"jobs", "defaults"}
 
 
-def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec] | None, now: float) -> FlowSpec:
+def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], now: float) -> FlowSpec:
     """The generated jobs as a FlowSpec named after the file; raise SpecError with all mistakes.
 
-    `known` are the run's jobs; None: needs of jobs outside the batch are left to the plan.
+    `known` are the jobs that the run has already.
     """
     mistakes = Mistakes(file)
     jobs: tuple[JobSpec, ...] = ()
@@ -36,7 +31,7 @@ def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec] | 
         if root is not None:
             entry = Entry(Scalar(root.line, root.column, "jobs", "jobs"), root)
             defaults = Draft()
-            if isinstance(root, document.Mapping) and "jobs" in root.entries and _WRAPPER.issuperset(root.entries):
+            if isinstance(root, Mapping) and "jobs" in root.entries and _WRAPPER.issuperset(root.entries):
                 entry = root.entries["jobs"]
                 if "defaults" in root.entries:
                     reader = Reader(mistakes, "defaults", now)
@@ -45,16 +40,3 @@ def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec] | 
             jobs = read_jobs(entry, defaults, known, mistakes, now)
     mistakes.refuse_if_any()
     return FlowSpec(mistakes.file, jobs)
-
-
-def read_generated(
-    folder: str,
-    generates: str,
-    values: Mapping[str, str],
-    *,
-    known: Sequence[JobSpec] | None = None,
-    now: float | None = None,
-) -> FlowSpec:
-    """The batch in the file `generates` (its `{name}` filled) of `folder`; raise UsageError or SpecError."""
-    path = os.path.join(folder, fill(generates, values))
-    return parse_generated(read_bytes(path), path, known=known, now=time.time() if now is None else now)

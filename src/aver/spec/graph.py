@@ -20,11 +20,10 @@ from aver.spec.needs import NeedAt, ReadNeeds
 MAX_CYCLES = 20
 
 
-def check_graph(jobs: Sequence[ReadJob], known: Sequence[JobSpec] | None, mistakes: Mistakes) -> None:
+def check_graph(jobs: Sequence[ReadJob], known: Sequence[JobSpec], mistakes: Mistakes) -> None:
     """Note every mistake in the needs of `jobs`.
 
-    `known` are jobs that exist already and may be needed; None: they are not known here, and a
-    need of a job that is not among `jobs` is left to the plan.
+    `known` are jobs that exist already and may be needed.
     """
     _Graph(jobs, known, mistakes).check()
 
@@ -49,11 +48,10 @@ class _Glob:
 
 
 class _Graph:
-    def __init__(self, jobs: Sequence[ReadJob], known: Sequence[JobSpec] | None, mistakes: Mistakes) -> None:
+    def __init__(self, jobs: Sequence[ReadJob], known: Sequence[JobSpec], mistakes: Mistakes) -> None:
         self.jobs = jobs
-        self.is_closed = known is not None
         self.mistakes = mistakes
-        self.specs = {spec.name: spec for spec in known or ()} | {job.spec.name: job.spec for job in jobs}
+        self.specs = {spec.name: spec for spec in known} | {job.spec.name: job.spec for job in jobs}
         self.index = {job.spec.name: number for number, job in enumerate(jobs)}
         self.names = NameIndex(self.specs)
         self.edges: list[list[int]] = [[] for _ in jobs]
@@ -108,7 +106,7 @@ class _Graph:
             known = _Glob(self._new_node(), self.names.matching(glob))
             self.globs[glob] = known
             self.edges[known.node] += [self.index[name] for name in known.matches if name in self.index]
-        if known.matches or not self.is_closed:
+        if known.matches:
             self._check_glob_members(written, known, job)
             return True
         text = f"job {shown(job.spec.name)} needs {shown(written.need.job)}, which matches no job"
@@ -116,15 +114,13 @@ class _Graph:
         return False
 
     def _check_glob_members(self, written: NeedAt, glob: _Glob, job: ReadJob) -> None:
-        if not (written.address.values and self.is_closed):
+        if not written.address.values:
             return
         if not any(_has_members(self.specs[name], written.address) for name in glob.matches):
             text = f"job {shown(job.spec.name)} needs {shown(written.need.job)}, which matches no member"
             self.mistakes.add(written.place, text, "look at the matrices of the jobs")
 
     def _note_unknown(self, name: str, written: NeedAt, job: ReadJob) -> None:
-        if not self.is_closed:
-            return
         text = f"job {shown(job.spec.name)} needs {shown(name)}, which is no job of this flow"
         self.mistakes.add(written.place, text, did_you_mean(name, self.specs))
 

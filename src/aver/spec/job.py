@@ -322,7 +322,7 @@ def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
 def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
     text = reader.text(entry)
     if text is not None and text != "local":
-        reader.wrong(entry, f"is {shown(text)}; only local is known yet", "leave it out, or write engine: local")
+        reader.wrong(entry, f"is {shown(text)}; only local is known yet", "leave it out")
 
 
 def _reserved(draft: Draft, entry: Entry, reader: Reader) -> None:
