@@ -1,7 +1,8 @@
 """The reason strings of verdicts and of pending jobs.
 
-Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`,
-`Retry`, `ConditionNotMet`, `GeneratedJobs` (those that it generated can't be used), and those that name the need for which a job was SKIPPED:
+Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`, `Retry`,
+`ConditionNotMet`, `GeneratedJobs` (those that it generated can't be used), and those that name
+the need for which a job was SKIPPED:
 
     NeedFailed:prep(OUT_OF_MEMORY)    the need ended badly
     NeedUnverified:prep(UNVERIFIED)   nobody knows how the need ended
