@@ -330,7 +330,8 @@ def test_flow_settings() -> None:
 
 words = st.sampled_from(
     [*JOB_KEYS, *FLOW_KEYS, "a", "b", "a*", "a[seed=1]", "seed", "{seed}", "1..5", "any_of", "include", "exclude",
-     "zip", "max", "on", "grow", "exit:75", "TERM@5m", "2x", "1h", "2G", "x {seed}", "any", "FAILED", "always", "", "first"]
+     "zip", "max", "on", "grow", "exit:75", "TERM@5m", "2x", "1h", "2G",
+     "x {seed}", "any", "FAILED", "always", "", "first"]
 )  # fmt: skip
 values = st.recursive(
     words | st.integers(-3, 300) | st.booleans() | st.none() | st.floats() | st.text(max_size=5),
