@@ -19,7 +19,18 @@ from pathlib import Path
 
 from aver.core.evidence import WitnessStart, WitnessVanished
 from aver.core.testimony import parse_record, parse_start
-from aver.engines.api import Control, Heard, NotListed, ObserveReply, Order, Rejected, Seen, SubmitReply, Submitted, Totals
+from aver.engines.api import (
+    Control,
+    Heard,
+    NotListed,
+    ObserveReply,
+    Order,
+    Rejected,
+    Seen,
+    SubmitReply,
+    Submitted,
+    Totals,
+)
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.local.slot import Slot
