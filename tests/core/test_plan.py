@@ -479,3 +479,20 @@ def test_a_skip_names_the_need_as_its_own_job_wrote_it() -> None:
         skip(1, "NeedSucceeded:train[seed=*](COMPLETED)"),
         skip(2, "NeedSucceeded:train(COMPLETED)"),
     ]
+
+
+def test_when_the_named_member_is_corrected_the_reason_names_the_next_bad_one() -> None:
+    """A reason never names a job that is COMPLETED by now."""
+    plan = begun(job("train", members=3), job("eval", "train"))
+    plan.settle(0, FAILED)
+    plan.settle(2, State.TIMEOUT)
+    assert skips(plan.settle(0, COMPLETED)) == [skip(3, "NeedFailed:train[seed=2](TIMEOUT)")]
+
+
+def test_if_failure_forgets_a_failure_that_was_corrected() -> None:
+    """A retry that succeeded is no failure."""
+    plan = begun(job("a"), job("b"), job("mend", "a", "b", condition=Condition.FAILURE))
+    plan.settle(0, FAILED)
+    plan.reopen(0)
+    plan.settle(0, COMPLETED)
+    assert skips(plan.settle(1, COMPLETED)) == [skip(2, "ConditionNotMet")]

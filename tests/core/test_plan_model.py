@@ -174,7 +174,7 @@ def flows(draw: st.DrawFn, prefix: str, known: tuple[JobSpec, ...] = ()) -> Flow
             all_of = draw(st.lists(edges(above, prefix), max_size=3))
             any_of = draw(st.lists(st.lists(edges(above, prefix), min_size=1, max_size=3), max_size=1))
             needs = Needs(tuple(all_of), tuple(tuple(group) for group in any_of))
-        condition = draw(st.sampled_from([*[Condition.NEEDS] * 4, Condition.ALWAYS, Condition.FAILURE]))
+        condition = draw(st.sampled_from([*[Condition.NEEDS] * 3, Condition.ALWAYS, *[Condition.FAILURE] * 2]))
         background = draw(st.booleans())
         name = f"{prefix}{at}"
         specs.append(
