@@ -16,6 +16,8 @@ from aver.errors import AverError
 COMMANDS = {
     "run": "Run a script, a flow or a command, show its output and exit as it ended.",
     "submit": "Submit in the background and print the number.",
+    "check": "Show every mistake of a flow or a script; run nothing.",
+    "graph": "Draw a flow as a text tree, DOT or SVG.",
     "watch": "Wait until jobs or runs are settled.",
     "jobs": "List jobs.",
     "runs": "List runs.",
@@ -25,6 +27,8 @@ COMMANDS = {
     "cancel": "Cancel jobs or runs, or send them a signal.",
     "hold": "Hold pending jobs back.",
     "release": "Let held jobs go.",
+    "suspend": "Stop running jobs for a while.",
+    "resume": "Let suspended jobs go on.",
     "accept": "State as a person that a lost job succeeded.",
     "retry": "Run failed, lost and skipped jobs of a run again.",
     "status": "Show the coordinator and what it has to do.",

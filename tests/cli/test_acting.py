@@ -1,0 +1,119 @@
+"""Commands that change something: submit, cancel, hold, release, accept, retry, stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from product import Product, wait_for_file
+
+
+def test_submit_prints_the_number_and_nothing_else(aver: Product) -> None:
+    """For scripts: job=$(aver submit …)."""
+    answer = aver("submit", "--", "true")
+    assert (answer.status, answer.out, answer.err) == (0, "1\n", "")
+    assert aver("submit", "--json", "--", "true").document == {"kind": "submitted", "run": 2, "first_job": 2, "jobs": 1}
+
+
+def test_submit_of_a_flow_prints_the_runs_number(aver: Product) -> None:
+    """Its jobs have the numbers after it."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: 'true'}\n  b: {run: 'true'}\n")
+    assert aver("submit", "--json", "flow.yaml").document == {
+        "kind": "submitted", "run": 1, "first_job": 2, "jobs": 2,
+    }  # fmt: skip
+
+
+def test_cancel_ends_a_running_job(aver: Product) -> None:
+    """Who cancelled it is evidence, and twice is harmless."""
+    number = aver.submit("--", "sh", "-c", "touch started; exec sleep 600")
+    wait_for_file(aver.folder / "started")
+    assert aver("cancel", str(number)).status == 0
+    assert aver("watch", str(number), "-e").status == 5
+    assert aver("why", str(number)).out.startswith("Cancelled by ")
+    again = aver("cancel", str(number))
+    assert (again.status, again.out) == (0, f"{number}: already CANCELLED\n")
+
+
+def test_cancel_by_pattern(aver: Product) -> None:
+    """Only the jobs that match."""
+    (aver.folder / "flow.yaml").write_text(
+        "jobs:\n  prep: {run: sleep 600}\n  train: {needs: [prep], run: 'true'}\n  tell: {needs: [prep], run: 'true'}\n"
+    )
+    run = aver.submit("flow.yaml")
+    done = aver("cancel", f"{run}/t*", "--json").document
+    assert [result["id"] for result in done["results"]] == [3, 4]
+    assert aver.state(3) == "CANCELLED"
+    assert aver("cancel", str(run)).status == 0
+    assert aver("watch", str(run), "-e").status == 5
+
+
+def test_a_signal_cancels_nothing(aver: Product) -> None:
+    """--signal only sends it."""
+    script = "trap 'exit 42' USR1; touch started; while :; do sleep 0.05; done"
+    number = aver.submit("--", "sh", "-c", script)
+    wait_for_file(aver.folder / "started")
+    assert aver("cancel", str(number), "--signal", "USR1").status == 0
+    aver("watch", str(number))
+    assert aver("show", str(number), "--json").document["job"]["exit"]["text"] == "42:0"
+    assert aver("cancel", str(number), "--signal", "NOPE").status == 2
+
+
+def test_hold_and_release(aver: Product) -> None:
+    """A held job says so until it is let go."""
+    number = aver.submit("--hold", "--", "true")
+    assert aver("show", str(number), "--json").document["job"]["reason"] == "JobHeldUser"
+    assert f"aver release {number}" in aver("why", str(number)).out
+    assert aver("release", str(number)).status == 0
+    assert aver("watch", str(number), "-e").status == 0
+
+
+def test_suspend_and_resume(aver: Product) -> None:
+    """A suspended job is SUSPENDED, and ends as it would have."""
+    number = aver.submit("--", "sh", "-c", "touch started; while [ ! -e go ]; do sleep 0.05; done")
+    wait_for_file(aver.folder / "started")
+    assert aver("suspend", str(number)).status == 0
+    assert aver.state(number) == "SUSPENDED"
+    (aver.folder / "go").touch()
+    assert aver("resume", str(number)).status == 0
+    assert aver("watch", str(number), "-e").status == 0
+
+
+def test_a_lost_job_is_unverified_until_a_person_accepts_it(aver: Product) -> None:
+    """A killed witness: exit 7, never success; then `accept` makes it COMPLETED, by a person."""
+    number = aver.submit("--", "sh", "-c", "echo $PPID > pid.tmp; mv pid.tmp pid; exec sleep 600")
+    wait_for_file(aver.folder / "pid")
+    os.kill(int((aver.folder / "pid").read_text()), signal.SIGKILL)
+    assert aver("watch", str(number), "-e").status == 7
+    assert f"aver accept {number}" in aver("why", str(number)).out
+    assert aver("accept", str(number)).status == 0
+    job = aver("show", str(number), "--json").document["job"]
+    assert (job["state"], job["source"]) == ("COMPLETED", "person")
+
+
+def test_retry_runs_it_again_and_keeps_both_attempts(aver: Product) -> None:
+    """The second attempt finds what the first left."""
+    number = aver.submit("--", "sh", "-c", "if [ -e once ]; then exit 0; fi; touch once; exit 3")
+    assert aver("watch", str(number), "-e").status == 1
+    assert aver("retry", str(number)).status == 0
+    assert aver("watch", str(number), "-e").status == 0
+    attempts = aver("show", str(number), "--json").document["attempts"]
+    assert [attempt["exit"]["text"] for attempt in attempts] == ["3:0", "0:0"]
+
+
+def test_stop_leaves_jobs_running(aver: Product) -> None:
+    """The next command finds them again."""
+    number = aver.submit("--", "sh", "-c", "touch started; while [ ! -e go ]; do sleep 0.05; done")
+    wait_for_file(aver.folder / "started")
+    assert aver("stop").status == 0
+    (aver.folder / "go").touch()
+    assert aver("watch", str(number), "-e").status == 0
+
+
+def test_reading_works_when_no_coordinator_can_start(aver: Product) -> None:
+    """An unsettled job and wrong settings: the answer comes all the same, and says so."""
+    number = aver.submit("--hold", "--", "true")
+    aver("stop")
+    answer = aver("show", str(number), env={"AVER_CONFIG": "/no/such/settings"})
+    assert answer.status == 0
+    assert "PENDING" in answer.out
+    assert "AVER_CONFIG" in answer.err

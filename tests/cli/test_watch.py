@@ -1,0 +1,103 @@
+"""`aver watch` and `aver log -f`, end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from product import Product, end, wait_for_file
+
+WAITS = "touch started; while [ ! -e go ]; do sleep 0.05; done; exit 3"
+
+
+def test_without_exit_status_settled_is_success(aver: Product) -> None:
+    """`watch` exits 0 once settled; with --exit-status as the job ended."""
+    number = str(aver.submit("--", "sh", "-c", "exit 3"))
+    assert aver("watch", number).status == 0
+    assert aver("watch", number, "--exit-status").status == 1
+
+
+def test_changes_are_plain_lines_and_the_end_is_one_line(aver: Product) -> None:
+    """Elsewhere than on a terminal: time, job, name, state."""
+    number = aver.submit("-J", "train", "--", "sh", "-c", WAITS)
+    process = aver.start("watch", str(number), "--exit-status")
+    wait_for_file(aver.folder / "started")
+    (aver.folder / "go").touch()
+    answer = end(process)
+    assert answer.status == 1
+    last = answer.out.splitlines()[-1]
+    assert last.split(" ", 1)[1] == f"job {number} train FAILED 3:0 NonZeroExitCode"
+    assert answer.err.startswith(f"aver: job {number} FAILED 3:0 NonZeroExitCode in ")
+    assert "\x1b" not in answer.out + answer.err
+
+
+def test_timeout_exits_124_and_cancels_nothing(aver: Product) -> None:
+    """The job goes on."""
+    number = aver.submit("--", "sh", "-c", WAITS)
+    answer = aver("watch", str(number), "--timeout", "1s", "--exit-status")
+    assert answer.status == 124
+    assert "nothing was cancelled" in answer.err
+    assert aver.state(number) == "RUNNING"
+    (aver.folder / "go").touch()
+
+
+def test_json_is_one_document_with_the_exit_status(aver: Product) -> None:
+    """stdout has nothing else."""
+    number = aver.submit("--", "false")
+    answer = aver("watch", str(number), "--exit-status", "--json")
+    assert (answer.status, answer.document["exit_status"], answer.document["is_settled"]) == (1, 1, True)
+
+
+def test_of_many_the_worst_counts(aver: Product) -> None:
+    """FAILED is worse than CANCELLED."""
+    first = aver.submit("--hold", "--", "true")
+    second = aver.submit("--", "false")
+    assert aver("cancel", str(first)).status == 0
+    assert aver("watch", str(first), "-e").status == 5
+    assert aver("watch", str(first), str(second), "-e").status == 1
+
+
+def test_a_skipped_job_alone_exits_9(aver: Product) -> None:
+    """It never ran, and its need decides only for the run."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: exit 3}\n  b: {needs: [a], run: 'true'}\n")
+    run = aver.submit("flow.yaml")
+    assert aver("watch", f"{run}/b", "-e").status == 9
+    assert aver("watch", str(run), "-e").status == 1
+
+
+def test_a_killed_coordinator_is_said_at_once(aver: Product, aver_home: Path) -> None:
+    """Exit 69, and the next command starts another, which finds the job."""
+    number = aver.submit("--", "sh", "-c", WAITS)
+    wait_for_file(aver.folder / "started")
+    process = aver.start("watch", str(number), "--exit-status")
+    assert process.stdout is not None
+    process.stdout.readline()  # it has begun to wait
+    os.kill(json.loads((aver_home / "lock").read_text())["pid"], signal.SIGKILL)
+    answer = end(process)
+    assert answer.status == 69
+    assert answer.err.startswith("aver: the coordinator ended while this waited")
+    (aver.folder / "go").touch()
+    assert aver("watch", str(number), "--exit-status").status == 1
+
+
+def test_log_follows_to_the_end(aver: Product) -> None:
+    """`log -f` shows what comes and ends with the job."""
+    number = aver.submit("--", "sh", "-c", f"echo first; {WAITS}")
+    wait_for_file(aver.folder / "started")
+    process = aver.start("log", str(number), "-f")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"first\n"
+    (aver.folder / "go").touch()
+    assert end(process).status == 0
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 5000])
+def test_log_shows_the_last_lines(aver: Product, lines: int) -> None:
+    """-n counts lines from the end, also of large files."""
+    number = aver.submit("--", "seq", "100000")
+    aver("watch", str(number))
+    wanted = "".join(f"{value}\n" for value in range(100001 - lines, 100001))
+    assert aver("log", str(number), "-n", str(lines)).out == wanted
