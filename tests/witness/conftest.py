@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from witness_driver import Slot
-
-StartSlot = Callable[..., Slot]
+from witness_driver import Slot, StartSlot
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import StartSlot
-from witness_driver import IS_ROOT, Line, Slot, until
+from witness_driver import IS_ROOT, Line, Slot, StartSlot, until
 
 
 def launch(line: Line) -> tuple[str, int, str]:
@@ -111,7 +110,7 @@ def test_own_session_and_no_descriptor_of_ours(slot: Slot, tmp_path: Path) -> No
     """The child leads a session of its own, and has only its three descriptors."""
     slot.start("fds", f"o{tmp_path}/out", "abash", "a-c", "aecho $(ls /proc/$$/fd); echo done; exec sleep 60")
     until(lambda: "done" in (tmp_path / "out").read_text())
-    pid = slot.lines() and slot.connect()["pid"]
+    pid = int(slot.connect()["pid"])
     assert os.getsid(pid) == pid
     assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
     slot.send("S", "kfds", "s9", "ca")

@@ -61,6 +61,21 @@ def test_signal_for_the_program_reaches_an_execed_program(slot: Slot) -> None:
     assert (sig(end), acts(end)) == ((0, USR1), [("signal", USR1)])
 
 
+def test_signal_for_the_program_spares_a_script_of_env(slot: Slot, tmp_path: Path) -> None:
+    """Scope p: `#!/usr/bin/env bash` execs bash, which is still the script that was started."""
+    script, out = tmp_path / "script", tmp_path / "out"
+    script.write_text("#!/usr/bin/env bash\necho ready\nread <fifo\nexit 5\n")
+    script.chmod(0o755)
+    os.mkfifo(tmp_path / "fifo")
+    slot.start("env", f"d{tmp_path}", f"EPATH={os.environ['PATH']}", f"o{out}", "a./script", "aword")
+    ready(out)
+    slot.send("S", "kenv", f"s{USR1}", "cp")
+    slot.send("X")
+    slot.expect("error")
+    (tmp_path / "fifo").write_text("go\n")
+    assert slot.expect("end")["raw"] == 5 << 8
+
+
 def test_signal_for_the_script_alone(slot: Slot, tmp_path: Path) -> None:
     """Scope b: the child gets the signal, its own children do not."""
     out = tmp_path / "out"
@@ -143,7 +158,8 @@ def test_cancel_may_shorten_the_kill_wait(slot: Slot, tmp_path: Path) -> None:
 def test_daemon_does_not_get_away(slot: Slot, tmp_path: Path) -> None:
     """A double fork with a session of its own is killed at the end, and counted."""
     out = tmp_path / "pid"
-    script = f"(setsid bash -c 'trap \"\" TERM HUP; echo $$ >{out}; while :; do sleep 1; done' &) ; until [ -s {out} ]; do sleep 0.01; done"
+    daemon = f"trap '' TERM HUP; echo $$ >{out}; while :; do sleep 1; done"
+    script = f'(setsid bash -c "{daemon.replace("$", chr(92) + "$")}" &); until [ -s {out} ]; do sleep 0.01; done'
     end = slot.sh("daemon", script, f"EPATH={os.environ['PATH']}")
     assert end["raw"] == 0
     assert end["left"] >= 1

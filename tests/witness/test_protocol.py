@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import StartSlot
-from witness_driver import Slot, acts, frame, is_running, sh, sig, until
+from witness_driver import Slot, StartSlot, acts, frame, is_running, sh, sig, until
 
 
 def test_version(witness_binary: Path) -> None:

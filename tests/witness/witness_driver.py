@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 Line = dict[str, Any]
+StartSlot = Callable[..., "Slot"]
 DEADLINE_S = 20.0
 IS_ROOT = os.geteuid() == 0
 CGROUP1 = Path("/sys/fs/cgroup/memory")
@@ -98,7 +99,7 @@ class Slot:
             close_fds=False,
             start_new_session=True,
             restore_signals=False,
-            preexec_fn=before_exec,  # noqa: PLW1509
+            preexec_fn=before_exec,
             env=os.environ,
         )
         for fd in (*high, journal):

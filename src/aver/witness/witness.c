@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -63,8 +64,8 @@ static struct {
     char cgroup_path[4096];
     const char *mem;
     bool warned, ending, killed, sampled, hostoom_known, stuck;
-    dev_t exe_dev;
-    ino_t exe_ino;
+    char args[4096]; /* the end of the arguments as they were given, to see an exec */
+    size_t args_len;
     int tries;
 } job = {.cgroup = -1, .procs = -1};
 
@@ -366,11 +367,35 @@ static void note(const char *what, int sig) {
     if (job.acts < ACTS) job.act[job.acts].what = what, job.act[job.acts].sig = sig, job.act[job.acts++].at = now() - job.start;
 }
 
+static void keep_args(void) { /* with their NULs, as in /proc/PID/cmdline */
+    int n = 0;
+    while (order.argv[n]) n++;
+    for (job.args_len = 0; n-- > 0;) {
+        size_t size = strlen(order.argv[n]) + 1, room = sizeof job.args - job.args_len, take = size < room ? size : room;
+        memcpy(job.args + room - take, order.argv[n] + size - take, take);
+        job.args_len += take;
+    }
+}
+
+static bool is_as_started(void) { /* a script's command line ends with its own path and arguments, whoever interprets it */
+    char path[64], end[2 * sizeof job.args];
+    size_t have = 0;
+    ssize_t n;
+    snprintf(path, sizeof path, "/proc/%d/cmdline", job.pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    while ((n = read(fd, end + have, sizeof job.args)) > 0)
+        if ((have += (size_t)n) > sizeof job.args) {
+            memmove(end, end + have - sizeof job.args, sizeof job.args);
+            have = sizeof job.args;
+        }
+    close(fd);
+    return !have || (have >= job.args_len && !memcmp(end + have - job.args_len, job.args + sizeof job.args - job.args_len, job.args_len));
+}
+
 static bool takes_program_signal(int sig) { /* the child: catches it, or has become another program */
     char path[64];
-    struct stat st;
-    snprintf(path, sizeof path, "/proc/%d/exe", job.pid);
-    if (!stat(path, &st) && job.exe_ino && (st.st_ino != job.exe_ino || st.st_dev != job.exe_dev)) return true;
+    if (!is_as_started()) return true;
     snprintf(path, sizeof path, "/proc/%d/status", job.pid);
     const char *caught = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 ? NULL : field(scratch, "SigCgt");
     return caught && strtoull(caught, NULL, 16) >> (sig - 1) & 1;
@@ -588,8 +613,6 @@ static void build_env(char **base, size_t n, char **over, size_t overs) { /* NAM
 static void finish(void);
 
 static void start_job(const char *env_file, char **env, size_t env_n, char **over, size_t overs, const char *cgroup) {
-    struct stat st;
-    char path[64];
     memset((void *)&failure, 0, sizeof failure);
     job.wall = wall();
     job.start = job.end = now();
@@ -608,6 +631,7 @@ static void start_job(const char *env_file, char **env, size_t env_n, char **ove
     if (env_file && !load_env(env_file)) { fail("env", env_file); finish(); return; }
     if (env_file) env = base_env, env_n = base_n;
     build_env(env, env_n, over, overs);
+    keep_args();
     if (cgroup) open_cgroup(cgroup);
     job.start = now();
     job.wall = wall();
@@ -624,8 +648,6 @@ static void start_job(const char *env_file, char **env, size_t env_n, char **ove
         return;
     }
     if (failure.join) drop_cgroup(), job.mem = job.mem_limit ? "sampled" : "none";
-    snprintf(path, sizeof path, "/proc/%d/exe", pid);
-    if (!stat(path, &st)) job.exe_dev = st.st_dev, job.exe_ino = st.st_ino;
     job.interval = FIRST_SAMPLE;
     job.sampled_at = job.start;
     job.sample_at = job.start + FIRST_SAMPLE;
@@ -907,7 +929,7 @@ static void receive(void) {
     }
     if (conn < 0) at = in_len = 0;
     memmove(in, in + at, in_len -= at);
-    if (!in_len && in_size > 65536) { free(in); in = NULL; in_size = 0; }
+    if (!in_len && in_size > 16384) { free(in); in = NULL; in_size = 0; }
 }
 
 /* ---- the two forms ---- */
@@ -978,6 +1000,7 @@ static int run_slot(void) {
     struct stat st;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     slot = true;
+    mallopt(M_MMAP_THRESHOLD, 32768); /* a large order's memory goes back to the system */
     if (fcntl(LISTENER, F_SETFD, FD_CLOEXEC) || null < 0) return 2;
     if (!fstat(JOURNAL, &st) && null != JOURNAL) journal_size = st.st_size, fcntl(JOURNAL, F_SETFD, FD_CLOEXEC);
     for (int fd = 0; fd < 3; fd++) dup2(null, fd);
@@ -1025,6 +1048,7 @@ static int run_once(int argc, char **argv) {
         if (!good) break;
     }
     if (!good || i + 1 >= argc || strcmp(argv[i], "--")) {
+        free(over);
         fprintf(stderr, "aver-witness: bad option near '%s'; usage: aver-witness once --record FILE --key KEY [options] -- command\n", i < argc ? argv[i] : "the end");
         return 2;
     }
@@ -1033,6 +1057,7 @@ static int run_once(int argc, char **argv) {
     order.umask = -1;
     set_up();
     start_job(NULL, environ, n, over, overs, cgroup);
+    free(over);
     loop();
     if (path && !write_record(path)) fprintf(stderr, "aver-witness: can't write the exit record %s: %s\n", path, strerror(errno));
     if (failure.op) {
