@@ -81,6 +81,13 @@ def test_flags_win_over_lines() -> None:
     assert (spec.name, spec.streams.stdout) == ("other", "keep")
 
 
+def test_an_environment_that_is_not_cut_is_said() -> None:
+    """`--export=NONE` can't be honoured; the job says so instead of keeping silent."""
+    said = ("--export: the job has the whole environment of its submitter all the same",)
+    assert script("#SBATCH --export=NONE\n").ignored == said
+    assert script("#SBATCH --export=ALL\n").ignored == ()
+
+
 def test_lines_that_are_no_options() -> None:
     """Other comments, and lines after the first command, mean nothing."""
     assert script("##SBATCH -n 4\n# SBATCH -n 4\n#SBATCHES\n  \nx\n#SBATCH -n 4\n").request == Request()

@@ -170,6 +170,8 @@ class BatchOptions:
         if use is None:
             self._ignored[f"--{name}: means nothing on this machine"] = None
             return
+        if name == "export" and "ALL" not in value.split(","):
+            self._ignored["--export: the job has the whole environment of its submitter all the same"] = None
         try:
             use(self._values, value, self._now)
         except ValueError as error:
