@@ -1,0 +1,41 @@
+"""The pages name every command and every option, and the exit statuses are those of the code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from aver.cli import main
+from aver.core.fold import exit_status_of
+from aver.core.states import SETTLED
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def section(name: str) -> str:
+    text = (DOCS / "commands.md").read_text()
+    found = re.search(rf"^## aver {name}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/commands.md has no section for {name}"
+    return found[1]
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_the_page_has_every_option_and_an_example(name: str) -> None:
+    """A new option without its line on the page fails here."""
+    command = importlib.import_module(f"aver.cli.{name}").command
+    page = section(name)
+    for param in command.params:
+        if isinstance(param, click.Option):
+            assert max(param.opts, key=len) in page, param.opts
+    assert f"\naver {name}" in page or f"$(aver {name}" in page
+
+
+def test_the_page_of_exit_statuses_says_what_the_code_does() -> None:
+    """Each settled state stands in the row of its exit status."""
+    rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", (DOCS / "exit-statuses.md").read_text(), re.MULTILINE))
+    for state in SETTLED:
+        assert state.value in rows[str(exit_status_of(state))], state
