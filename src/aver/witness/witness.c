@@ -1000,7 +1000,9 @@ static int run_slot(void) {
     struct stat st;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     slot = true;
-    mallopt(M_MMAP_THRESHOLD, 32768); /* a large order's memory goes back to the system */
+    mallopt(M_TOP_PAD, 4096); /* a large order's memory goes back to the system */
+    mallopt(M_TRIM_THRESHOLD, 32768);
+    mallopt(M_MMAP_THRESHOLD, 65536);
     if (fcntl(LISTENER, F_SETFD, FD_CLOEXEC) || null < 0) return 2;
     if (!fstat(JOURNAL, &st) && null != JOURNAL) journal_size = st.st_size, fcntl(JOURNAL, F_SETFD, FD_CLOEXEC);
     for (int fd = 0; fd < 3; fd++) dup2(null, fd);
