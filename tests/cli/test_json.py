@@ -82,10 +82,19 @@ def test_documents_of_the_coordinator_fit_the_schema(document: SubmittedFacts | 
     assert problems(json.loads(encode(document)), SCHEMA) == []
 
 
+def test_mistakes_fit_the_schema(tmp_path: Path, call: Aver) -> None:
+    """A right file and a wrong one."""
+    (tmp_path / "right.yaml").write_text("jobs: {a: {run: 'true'}}\n")
+    (tmp_path / "wrong.yaml").write_text("jobs: {a: {rnu: 'true'}}\n")
+    answer = call("check", str(tmp_path / "right.yaml"), str(tmp_path / "wrong.yaml"), "--json")
+    assert answer.status == 2
+    assert problems(answer.document, SCHEMA) == []
+
+
 def test_the_schema_has_every_kind() -> None:
     """Each document is one of the schema's alternatives."""
     named = {SCHEMA["$defs"][one["$ref"].rsplit("/", 1)[1]]["properties"]["kind"]["const"] for one in SCHEMA["oneOf"]}
-    assert named == set(KINDS.values())
+    assert named == {*KINDS.values(), "check"}
 
 
 def test_the_validator_can_fail() -> None:

@@ -25,7 +25,6 @@ from aver.core.codec import encode
 from aver.core.model import FlowSpec, Submission
 from aver.errors import CantWriteError, InternalError, UsageError
 from aver.spec.command import flow_of_command
-from aver.spec.load import load
 from aver.spec.options import Overrides, parse_overrides
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -142,6 +141,8 @@ def _flow(invocation: Invocation, file: str | None, args: Sequence[str], overrid
         return flow_of_command(invocation.command, overrides)
     if file is None:
         raise UsageError("nothing to run: give a flow or a batch script, or a command after --")
+    from aver.spec.load import load  # YAML is heavy, and a command does not need it
+
     flow = load(file, overrides, args=() if file.endswith((".yaml", ".yml", ".json")) else args)
     if args and not flow.is_single:
         raise UsageError(f"a flow takes no arguments; options come before the file: aver run {args[0]} {file}")

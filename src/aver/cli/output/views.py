@@ -98,7 +98,7 @@ def state_text(output: Output, state: str) -> str:
 
 def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:
     if not jobs:
-        output.note("no such jobs")
+        output.note("no jobs")
         return
     show_table(output, job_table(jobs))
     if left_out:
