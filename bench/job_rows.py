@@ -209,8 +209,10 @@ def _sleepers_of(other: str, count: int, window_s: float) -> tuple[float, float]
             time.sleep(2)
             return proportional_bytes(process.pid) / count, _idle_percent([process.pid], window_s)
         finally:
-            # It is a session of its own, started here.
-            os.killpg(process.pid, signal.SIGKILL)
+            # Stopped first, so that it starts no further job; GNU parallel's jobs have groups of their own.
+            process.send_signal(signal.SIGSTOP)
+            for pid in [*children_of(process.pid), process.pid]:
+                os.kill(pid, signal.SIGKILL)
             process.wait()
 
 
