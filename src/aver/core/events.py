@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aver.core.evidence import Verdict
-from aver.core.model import FlowSpec, Request, Submission
+from aver.core.model import FlowSpec, Request, StepSpec, Submission
 from aver.core.states import State
 
 
@@ -76,6 +76,50 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step of a running attempt is about to be handed to the engine: the intent for all its tasks."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    step: int
+    token: str  # of the srun that asked; the same token is the same step
+    spec: StepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """A task has ended, as its witness saw it."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    step: int
+    task: int
+    said: str  # verbatim
+    verdict: Verdict
+    usage: Usage | None = None
+    because: bool = False  # ended by us since another task failed
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """The last task of a step has ended; `derived` is its raw share in the job's DerivedExitCode."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    step: int
+    verdict: Verdict
+    derived: int
+    first_failed: int | None = None
+    srun_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobMoved:
     """A job's move that no attempt's evidence made: skipped, cancelled while pending, held, a new pending reason."""
 
@@ -116,5 +160,15 @@ class RunPruned:
 
 
 Event = (
-    RunSubmitted | JobsGenerated | AttemptPlanned | Observed | JobMoved | PersonAsked | RunMoved | RunPruned
+    RunSubmitted
+    | JobsGenerated
+    | AttemptPlanned
+    | Observed
+    | StepStarted
+    | TaskEnded
+    | StepEnded
+    | JobMoved
+    | PersonAsked
+    | RunMoved
+    | RunPruned
 )

@@ -63,6 +63,35 @@ class Shell:
 Command = Argv | Script | Shell
 
 
+class AfterKind(StrEnum):
+    """How a job waits for others that it did not come with, by their numbers (Slurm's --dependency)."""
+
+    AFTER = "after"
+    AFTEROK = "afterok"
+    AFTERANY = "afterany"
+    AFTERNOTOK = "afternotok"
+    AFTERCORR = "aftercorr"
+    SINGLETON = "singleton"
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """One term. `jobs` are numbers; the second is an array index, or None for the whole."""
+
+    kind: AfterKind
+    jobs: tuple[tuple[int, int | None], ...] = ()
+    delay_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Afters:
+    """All terms, or with `is_any` one of them. `ends_if_never`: CANCELLED rather than pending for ever."""
+
+    terms: tuple[After, ...]
+    is_any: bool = False
+    ends_if_never: bool = False
+
+
 class Outcome(StrEnum):
     """How a need must end for its dependent to run."""
 
@@ -171,6 +200,30 @@ class JobSpec:
     priority: int = 0
     comment: str | None = None
     ignored: tuple[str, ...] = ()  # options that mean nothing on the engine, said once
+    after: Afters | None = None
+    has_streams: bool = False  # its standard streams are descriptors that the submitter hands over
+    facts: tuple[tuple[str, str], ...] = ()  # what Slurm's commands show and nothing else needs: partition, account …
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpec:
+    """One `srun` inside a job."""
+
+    name: str
+    args: tuple[str, ...]
+    folder: str
+    tasks: int = 1
+    cpus_per_task: int = 1
+    mem_bytes: int | None = None
+    time_s: int | None = None
+    warning: WarningSignal | None = None
+    kill_on_bad_exit: bool = False
+    wait_s: int | None = None  # after the first task's end the others have this long; None: for ever
+    stdin: str | None = None  # patterns; None: the descriptors that came with the request
+    stdout: str | None = None
+    stderr: str | None = None
+    append: bool = False
+    umask: int = 0o022
 
 
 @dataclass(frozen=True, slots=True)

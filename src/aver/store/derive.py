@@ -32,18 +32,11 @@ from aver.core.expand import FlowIndex
 from aver.core.model import FlowSpec, JobSpec
 from aver.core.states import UNSETTLED, State
 from aver.store import statements as sql
-from aver.store.encoding import column_text, request_text
+from aver.store.encoding import NO_VERDICT, column_text, request_text, verdict_columns
+from aver.store.statements import Statement
+from aver.store.steps import StepEvent, step_statements
 
 JOBS_PER_STATEMENT = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    sql: str
-    parameter: str | int
-
-
-_NO_VERDICT: tuple[Any, ...] = (None, None, None, None, None)
 
 
 @dataclass(slots=True)
@@ -116,7 +109,16 @@ class _Pending:
 def statements(events: Iterable[Event]) -> Iterator[Statement]:
     """Yield, in order, the statements that bring the derived tables from before these events to after them."""
     pending = _Pending()
+    steps: list[StepEvent] = []
     for event in events:
+        if isinstance(event, StepEvent):
+            if not steps:
+                yield from _flush(pending)
+                pending = _Pending()
+            steps.append(event)
+            continue
+        yield from step_statements(steps)
+        steps = []
         match event:
             case Observed():
                 pending.touched.add(event.run)
@@ -145,6 +147,7 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
             case _:
                 assert_never(event)
     yield from _flush(pending)
+    yield from step_statements(steps)
 
 
 def _ending(state: State, at: float, known: float | None) -> tuple[bool, float | None]:
@@ -154,24 +157,12 @@ def _ending(state: State, at: float, known: float | None) -> tuple[bool, float |
     return (True, at) if known is None else (False, known)
 
 
-def _verdict_columns(state: State, verdict: Verdict | None) -> tuple[Any, ...]:
-    if verdict is None or state in UNSETTLED:
-        return _NO_VERDICT
-    return (
-        None if verdict.exit is None else verdict.exit.wait_status,
-        1 if verdict.verified else 0,
-        column_text(verdict.source),
-        verdict.warnings or None,
-        column_text(verdict.detail) or None,
-    )
-
-
 def _job_change(
     at: float, state: State, reason: str, verdict: Verdict | None, ended_at: float | None = None
 ) -> _Change:
     keeps_end, ended = _ending(state, at, ended_at)
     return _Change(
-        state, column_text(reason), _verdict_columns(state, verdict), keeps_end, ended, fresh=state is State.PENDING
+        state, column_text(reason), verdict_columns(state, verdict), keeps_end, ended, fresh=state is State.PENDING
     )
 
 
@@ -186,7 +177,7 @@ def _observe(pending: _Pending, event: Observed) -> None:
         times = (usage.started_at, usage.elapsed_s, usage.user_s, usage.sys_s, usage.peak_bytes, node)
     keeps_end, ended = _ending(event.state, event.at, ended_at)
     change = _Change(
-        event.state, column_text(event.reason), _verdict_columns(event.state, event.verdict), keeps_end, ended, times
+        event.state, column_text(event.reason), verdict_columns(event.state, event.verdict), keeps_end, ended, times
     )
     pending.add_attempt((event.job, event.attempt), change)
 
@@ -207,7 +198,7 @@ def _plan(pending: _Pending, event: AttemptPlanned) -> None:
     pending.planned[key] = event
     pending.attempts.pop(key, None)  # the row is made anew
     if event.attempt > 1:  # late news of older attempts is no news of the job any more
-        pending.add_job(event.job, _Change(None, "", _NO_VERDICT, True, None, attempt=event.attempt))
+        pending.add_job(event.job, _Change(None, "", NO_VERDICT, True, None, attempt=event.attempt))
 
 
 def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
-from typing import get_args
+from typing import Any, get_args
 
 from aver.core.codec import decode, dumps, encode
 from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, Usage
 from aver.core.evidence import Verdict
 from aver.core.exit import ExitStatus
 from aver.core.model import Request
-from aver.core.states import State
+from aver.core.states import UNSETTLED, State
 
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")
@@ -128,3 +128,18 @@ def column_text(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+NO_VERDICT: tuple[Any, ...] = (None, None, None, None, None)
+
+
+def verdict_columns(state: State, verdict: Verdict | None) -> tuple[Any, ...]:
+    if verdict is None or state in UNSETTLED:
+        return NO_VERDICT
+    return (
+        None if verdict.exit is None else verdict.exit.wait_status,
+        1 if verdict.verified else 0,
+        column_text(verdict.source),
+        verdict.warnings or None,
+        column_text(verdict.detail) or None,
+    )

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from aver.core.codec import decode
 from aver.core.events import JobsGenerated, PersonAsked, RunSubmitted
 from aver.core.exit import ExitStatus
-from aver.core.model import Request, Submission
+from aver.core.model import Request, StepSpec, Submission
 from aver.core.states import UNSETTLED, State
 from aver.errors import AverError
 from aver.store.encoding import decode_event
 from aver.store.open import connect, read_version, reading_failed, show_path
-from aver.store.rows import AttemptRow, JobRow, RunRow, StoredEvent
+from aver.store.rows import AttemptRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
 
 Row = TypeVar("Row")
 
@@ -29,11 +29,19 @@ EVENTS_PER_PAGE = 1000
 _RUN = "id, name, state, round, submitted_at, ended_at, first_job, jobs, is_single, user, folder"
 _JOB = (
     "id, run, name, first_job, spec, member, state, reason, exit, verified, source, warnings, detail, attempt, "
-    "submitted_at, started_at, ended_at, elapsed_s, background"
+    "submitted_at, started_at, ended_at, elapsed_s, background, derived"
 )
 _ATTEMPT = (
     "a.job, a.attempt, a.key, a.engine, a.state, a.reason, a.exit, a.verified, a.source, a.warnings, a.detail, "
     "a.planned_at, a.started_at, a.ended_at, a.elapsed_s, a.user_s, a.sys_s, a.peak_bytes, a.node, a.request"
+)
+_STEP = (
+    "job, attempt, step, name, token, tasks, spec, started_at, state, reason, exit, verified, source, warnings, detail, "
+    "ended_at, derived, first_failed, srun_code"
+)
+_TASK = (
+    "job, attempt, step, task, state, reason, exit, verified, source, warnings, detail, because, ended_at, started_at, "
+    "elapsed_s, user_s, sys_s, peak_bytes, node"
 )
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
@@ -153,6 +161,22 @@ class Reader:
         )
         return self._all(self._attempt_row, text, (run,))
 
+    def steps(self, job: int, attempt: int | None = None) -> list[StepRow]:
+        """By attempt and number."""
+        chosen, parameters = ("", (job,)) if attempt is None else (" AND attempt = ?", (job, attempt))
+        text = f"SELECT {_STEP} FROM steps WHERE job = ?{chosen} ORDER BY attempt, step"
+        return self._all(self._step_row, text, parameters)
+
+    def steps_of_jobs(self, jobs: Iterable[int]) -> list[StepRow]:
+        """Of many jobs, by job, attempt and number."""
+        text = f"SELECT {_STEP} FROM steps WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, attempt, step"
+        return self._all(self._step_row, text, (json.dumps(list(jobs)),))
+
+    def tasks(self, job: int, attempt: int, step: int) -> list[TaskRow]:
+        """The tasks that have ended, by number."""
+        text = f"SELECT {_TASK} FROM tasks WHERE job = ? AND attempt = ? AND step = ? ORDER BY task"
+        return self._all(self._task_row, text, (job, attempt, step))
+
     def submission(self, run: int) -> Submission | None:
         """What was submitted; None when there is no such run."""
         for stored in self._flow_events(run, "RunSubmitted"):
@@ -260,14 +284,14 @@ class Reader:
     def _job_row(self, row: Any) -> JobRow:
         (
             job, run, name, first_job, spec, member, state, reason, ended, verified, source, warnings, detail,
-            attempt, submitted_at, started_at, ended_at, elapsed_s, background,
+            attempt, submitted_at, started_at, ended_at, elapsed_s, background, derived,
         ) = row  # fmt: skip
         return JobRow(
             job, run, name, first_job, spec, member,
             _STATES.get(state) or self._state(state, f"job {job}"), reason,
             self._exit(ended), _VERIFIED.get(verified), source,
             () if warnings is None else self._warnings(warnings, f"job {job}"), detail or "",
-            attempt, submitted_at, started_at, ended_at, elapsed_s, bool(background),
+            attempt, submitted_at, started_at, ended_at, elapsed_s, bool(background), derived,
         )  # fmt: skip
 
     def _attempt_row(self, row: Any) -> AttemptRow:
@@ -280,6 +304,30 @@ class Reader:
             job, attempt, key, engine, self._state(state, what), reason,
             self._exit(ended), _VERIFIED.get(verified), source, self._warnings(warnings, what), detail or "",
             planned_at, started_at, ended_at, elapsed_s, user_s, sys_s, peak_bytes, node, self._request(request, what),
+        )  # fmt: skip
+
+    def _step_row(self, row: Any) -> StepRow:
+        (
+            job, attempt, step, name, token, tasks, spec, started_at, state, reason, ended, verified, source, warnings,
+            detail, ended_at, derived, first_failed, srun_code,
+        ) = row  # fmt: skip
+        what = f"step {job}.{step}"
+        try:
+            known = decode(StepSpec, json.loads(spec))
+        except ValueError as error:
+            raise AverError(f"{show_path(self.path)}: {what} can't be read: {error}") from None
+        return StepRow(
+            job, attempt, step, name, token, tasks, known, started_at, self._state(state, what), reason,
+            self._exit(ended), _VERIFIED.get(verified), source, self._warnings(warnings, what), detail or "",
+            ended_at, derived, first_failed, srun_code,
+        )  # fmt: skip
+
+    def _task_row(self, row: Any) -> TaskRow:
+        job, attempt, step, task, state, reason, ended, verified, source, warnings, detail, because, *times = row
+        what = f"task {task} of step {job}.{step}"
+        return TaskRow(
+            job, attempt, step, task, self._state(state, what), reason, self._exit(ended), _VERIFIED.get(verified),
+            source, self._warnings(warnings, what), detail or "", bool(because), *times,
         )  # fmt: skip
 
     def _request(self, text: str, what: str) -> Request:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aver.core.events import Event
 from aver.core.evidence import Verdict
 from aver.core.exit import ExitStatus
-from aver.core.model import Request
+from aver.core.model import Request, StepSpec
 from aver.core.states import State
 
 
@@ -50,6 +50,7 @@ class JobRow:
     ended_at: float | None
     elapsed_s: float | None
     background: bool
+    derived: int = 0  # DerivedExitCode, raw, of the newest attempt
 
     @property
     def verdict(self) -> Verdict | None:
@@ -90,7 +91,61 @@ class StoredEvent:
     event: Event
 
 
-def _verdict(row: JobRow | AttemptRow) -> Verdict | None:
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    job: int
+    attempt: int
+    step: int
+    task: int
+    state: State
+    reason: str
+    exit: ExitStatus | None
+    verified: bool | None
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    because: bool
+    ended_at: float | None
+    started_at: float | None
+    elapsed_s: float | None
+    user_s: float | None
+    sys_s: float | None
+    peak_bytes: int | None
+    node: str | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return _verdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    job: int
+    attempt: int
+    step: int
+    name: str
+    token: str
+    tasks: int
+    spec: StepSpec
+    started_at: float
+    state: State
+    reason: str
+    exit: ExitStatus | None
+    verified: bool | None
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    ended_at: float | None
+    derived: int | None
+    first_failed: int | None
+    srun_code: int | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return _verdict(self)
+
+
+def _verdict(row: JobRow | AttemptRow | StepRow | TaskRow) -> Verdict | None:
     if not row.state.is_settled or row.source is None or row.verified is None:
         return None
     return Verdict(row.state, row.exit, row.reason, row.verified, row.source, row.warnings, row.detail)

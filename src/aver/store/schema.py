@@ -38,8 +38,23 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (job, attempt)) WITHOUT ROWID""",
         "INSERT INTO meta VALUES ('home', lower(hex(randomblob(4)))), ('next_id', 1)",
     ),
+    (
+        "ALTER TABLE jobs ADD COLUMN derived INTEGER NOT NULL DEFAULT 0",
+        """CREATE TABLE steps (
+            job INTEGER NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, name TEXT NOT NULL,
+            token TEXT NOT NULL, tasks INTEGER NOT NULL, spec TEXT NOT NULL, started_at REAL NOT NULL,
+            state TEXT NOT NULL, reason TEXT NOT NULL, exit INTEGER, verified INTEGER, source TEXT, warnings TEXT,
+            detail TEXT, ended_at REAL, derived INTEGER, first_failed INTEGER, srun_code INTEGER,
+            PRIMARY KEY (job, attempt, step)) WITHOUT ROWID""",
+        """CREATE TABLE tasks (
+            job INTEGER NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, task INTEGER NOT NULL,
+            state TEXT NOT NULL, reason TEXT NOT NULL, exit INTEGER, verified INTEGER, source TEXT, warnings TEXT,
+            detail TEXT, because INTEGER NOT NULL, ended_at REAL, started_at REAL, elapsed_s REAL, user_s REAL,
+            sys_s REAL, peak_bytes INTEGER, node TEXT,
+            PRIMARY KEY (job, attempt, step, task)) WITHOUT ROWID""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)
 
-DERIVED_TABLES = ("runs", "jobs", "attempts")
+DERIVED_TABLES = ("runs", "jobs", "attempts", "steps", "tasks")

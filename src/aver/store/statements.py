@@ -5,6 +5,14 @@ The rows' columns are in the order in which `derive` and `encoding` write them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    sql: str
+    parameter: str | int
+
 
 def _value(at: int) -> str:
     return f"json_extract(value, '$[{at}]')"  # not ->>, which SQLite has only since 3.38
@@ -42,7 +50,8 @@ UPDATE jobs SET
     exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
     ended_at = coalesce(iif(c9, ended_at, NULL), c10),
     started_at = coalesce(c12, iif(c11, NULL, started_at)),
-    elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s))
+    elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s)),
+    derived = iif(c11, 0, derived)
 FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND attempt <= coalesce(c1, attempt)"""
 
 RAISE_ATTEMPTS = f"""
@@ -66,7 +75,30 @@ UPDATE_RUNS = f"""
 UPDATE runs SET state = c1, round = c2, ended_at = c3
 FROM (SELECT {_columns(4)} FROM json_each(?)) WHERE id = c0"""
 
+PUT_STEPS = f"""
+REPLACE INTO steps (state, reason, job, attempt, step, name, token, tasks, spec, started_at)
+SELECT 'RUNNING', 'None', {_values(0, 8)} FROM json_each(?)
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
+
+PUT_TASKS = f"""
+REPLACE INTO tasks (job, attempt, step, task, state, reason, exit, verified, source, warnings, detail,
+    because, ended_at, started_at, elapsed_s, user_s, sys_s, peak_bytes, node)
+SELECT {_values(0, 19)} FROM json_each(?)
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
+
+END_STEPS = f"""
+UPDATE steps SET
+    state = c3, reason = c4, exit = c5, verified = c6, source = c7, warnings = c8, detail = c9,
+    ended_at = c10, derived = c11, first_failed = c12, srun_code = c13
+FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE job = c0 AND attempt = c1 AND step = c2"""
+
+RAISE_DERIVED = f"""
+UPDATE jobs SET derived = max(derived, c2)
+FROM (SELECT {_columns(3)} FROM json_each(?)) WHERE id = c0 AND attempt = c1"""
+
 PRUNE = (
+    "DELETE FROM tasks WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
+    "DELETE FROM steps WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
     "DELETE FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
     "DELETE FROM jobs WHERE run = ?",
     "DELETE FROM runs WHERE id = ?",
