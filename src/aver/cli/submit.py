@@ -12,6 +12,7 @@ from aver.cli.output.documents import SubmittedFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.submission import Accepted, build, ignored_options, submission_options, submit
+from aver.cli.waiting import promoted_jobs
 
 
 @click.command(
@@ -56,6 +57,10 @@ def report(session: Session, accepted: Accepted, quiet: bool, as_json: bool) -> 
 
 
 def note_ignored(session: Session, accepted: Accepted, quiet: bool) -> None:
+    """Say what was asked for and is not done as it was written."""
+    promoted = sorted(promoted_jobs(accepted.submission.flow))
+    if promoted and not quiet:
+        session.output.note(f"promoted to the foreground, since foreground jobs need them: {', '.join(promoted)}")
     ignored = ignored_options(accepted.submission.flow)
     if ignored and not quiet:
         session.output.note(f"ignored, since it means nothing on this machine: {', '.join(ignored)}")

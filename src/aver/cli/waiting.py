@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 from aver.cli.facts import job_facts, jobs_facts, run_facts
 from aver.cli.output.documents import Ended, JobFacts, RunFacts
-from aver.cli.output.progress import LiveLine, bar, change_line, job_summary, run_summary
+from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summary, job_summary, run_summary
 from aver.cli.session import Session, not_found
 from aver.coordinator.client import Client
 from aver.core.fold import exit_status_of, fold_run
+from aver.core.model import FlowSpec
+from aver.core.plan import Plan
 from aver.core.states import State
 from aver.errors import InternalError
 from aver.store.rows import JobRow, RunRow
@@ -46,11 +48,20 @@ class Watched:
         reader = self.session.found_reader("")
         for run in self.runs():
             if self._foreground_only:
-                jobs = [(job.state, job.reason) for job in reader.jobs(run.id) if not job.background]
-                pairs.append((fold_run(jobs), "") if jobs else (run.state, ""))
+                jobs = [(job.state, job.reason) for job in self._foreground(reader.jobs(run.id))]
+                pairs.append((fold_run(jobs) if jobs else State.COMPLETED, ""))
             else:
                 pairs.append((run.state, ""))
         return pairs[0][0] if len(pairs) == 1 else fold_run(pairs)
+
+    def _foreground(self, jobs: list[JobRow]) -> list[JobRow]:
+        """Without background jobs, but for those that a foreground job needs."""
+        if not any(job.background for job in jobs):
+            return jobs
+        run = jobs[0].run
+        batches = [batch.flow for batch in self.session.found_reader("").generated(run)]
+        promoted = promoted_jobs(self.session.submission(run).flow, *batches)
+        return [job for job in jobs if not job.background or job.name.partition("[")[0] in promoted]
 
     def run_state(self, run: RunRow) -> State:
         return self.state() if self._foreground_only else run.state
@@ -70,9 +81,20 @@ class Watched:
     def summaries(self) -> list[str]:
         runs, jobs = self.facts()
         states = [self.run_state(run) for run in self.runs()]
-        return [run_summary(run, state) for run, state in zip(runs, states, strict=True)] + [
-            job_summary(job) for job in jobs
-        ]
+        return [
+            run_summary(run, state) if run.state == state else foreground_summary(run, state)
+            for run, state in zip(runs, states, strict=True)
+        ] + [job_summary(job) for job in jobs]
+
+
+def promoted_jobs(*flows: FlowSpec) -> frozenset[str]:
+    """Background jobs that a foreground job needs; `flows` are the run's own and what was generated later."""
+    if not any(spec.background for flow in flows for spec in flow.jobs):
+        return frozenset()
+    plan = Plan(flows[0])
+    for flow in flows[1:]:
+        plan.add(flow)
+    return plan.promoted
 
 
 def wait(

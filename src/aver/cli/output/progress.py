@@ -50,6 +50,14 @@ def run_summary(run: RunFacts, state: State) -> str:
     return text if state is State.COMPLETED else f"{text}; aver why {run.id}"
 
 
+def foreground_summary(run: RunFacts, state: State) -> str:
+    """`run 3: its foreground is COMPLETED; all of it is RUNNING: 2 COMPLETED, 1 RUNNING; aver watch 3`."""
+    hint = "aver why" if run.is_settled else "aver watch"
+    return (
+        f"run {run.id}: its foreground is {state}; all of it is {run.state}: {counts_text(run.counts)}; {hint} {run.id}"
+    )
+
+
 def bar(run: RunFacts) -> str:
     """`run 3 [#####...............] 5/20 settled, 2 RUNNING, 1 FAILED`."""
     settled = sum(count for state, count in run.counts.items() if State(state).is_settled)
