@@ -15,7 +15,7 @@ from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
 from aver.core import events as ev
 from aver.core import render
-from aver.core.evidence import Act, ActKind, MemoryWatch, WitnessRecord, WitnessStart
+from aver.core.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.core.judge import launch_text
 from aver.core.model import Request
 from aver.core.reasons import PENDING_WORDS
@@ -81,6 +81,8 @@ def _is_about(event: ev.Event, job: JobRow) -> bool:
             return event.job in (None, job.id)
         case ev.AttemptPlanned() | ev.Observed() | ev.JobMoved():
             return event.job == job.id
+        case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
+            return event.job == job.id
         case ev.RunMoved() | ev.RunPruned():
             return False
         case _:
@@ -125,6 +127,17 @@ def _tell(event: ev.Event, job: JobRow, request: Request) -> Iterator[Happening]
             yield Happening(event.at, "coordinator", what, event.attempt, None)
         case ev.Observed():
             yield from _tell_observed(event)
+        case ev.StepStarted():
+            yield Happening(event.at, "coordinator", _step(event), event.attempt, None)
+        case ev.TaskEnded():
+            if event.verdict.state is not State.COMPLETED:
+                because = ", because another task failed" if event.because else ""
+                what = f"task {event.task} of step {event.step} {_ended(event.verdict)}{because}"
+                yield Happening(event.at, "witness", what, event.attempt, event.said)
+        case ev.StepEnded():
+            first = "" if event.first_failed is None else f"; task {event.first_failed} failed first"
+            what = f"step {event.step} {_ended(event.verdict)}{first}"
+            yield Happening(event.at, "judge", what, event.attempt, None)
         case ev.JobMoved():
             yield Happening(event.at, "coordinator", _moved(event.state, event.reason), None, None)
         case ev.PersonAsked():
@@ -160,6 +173,15 @@ def _tell_observed(event: ev.Observed) -> Iterator[Happening]:
         yield Happening(event.at, "judge", what, event.attempt, None)
     if event.job_state is not None and event.job_state is not event.state:
         yield Happening(event.at, "coordinator", _moved(event.job_state, event.job_reason or ""), event.attempt, None)
+
+
+def _step(event: ev.StepStarted) -> str:
+    tasks = f"{event.spec.tasks} task{'s' if event.spec.tasks != 1 else ''}"
+    return f"step {event.step} ({event.spec.name}) started with {tasks}"
+
+
+def _ended(verdict: Verdict) -> str:
+    return f"ended {verdict.state} with {render.exit_words(verdict.exit)}"
 
 
 def _asked(request: Request) -> str:

@@ -10,7 +10,7 @@ from aver.cli.output.documents import JobList
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.core.states import State
-from aver.store.rows import JobRow, RunRow
+from aver.store.rows import JobRow
 
 
 @click.command("jobs", short_help="List jobs.")
@@ -33,18 +33,22 @@ def command(run: str | None, states: tuple[State, ...], limit: int | None, show_
     """
     session = Session()
     session.refresh()
-    rows = _rows(session, run, states)
-    shown = row_limit(limit, show_all)
-    kept = rows if shown is None else rows[:shown] if run is not None else rows[-shown:]
-    document = JobList(jobs_facts(session, kept), left_out=len(rows) - len(kept))
-    answer(session.output, document, as_json)
+    rows, total = _rows(session, run, states, row_limit(limit, show_all))
+    answer(session.output, JobList(jobs_facts(session, rows), left_out=total - len(rows)), as_json)
 
 
-def _rows(session: Session, run: str | None, states: tuple[State, ...]) -> list[JobRow]:
-    if run is None:
-        return [] if session.reader is None else session.reader.jobs(states=states or None)
-    found = session.find(run)
-    if isinstance(found, RunRow):
-        assert session.reader is not None
-        return session.reader.jobs(found.id, states or None)
-    return [job for job in found if not states or job.state in states]
+def _rows(session: Session, run: str | None, states: tuple[State, ...], limit: int | None) -> tuple[list[JobRow], int]:
+    """The rows to show, and how many there are. Without a state, nothing is read that is not shown."""
+    found = None if run is None else session.find(run)
+    reader = session.reader
+    if reader is None:
+        return [], 0
+    if isinstance(found, list):
+        rows = [job for job in found if not states or job.state in states]
+        return rows[:limit], len(rows)
+    if states or limit is None:
+        rows = reader.jobs(None if found is None else found.id, states or None)
+        return (rows if limit is None else rows[:limit] if found else rows[-limit:]), len(rows)
+    if found is not None:
+        return reader.jobs(found.id, limit=limit), found.jobs
+    return reader.newest_jobs(limit)[::-1], sum(row.jobs for row in reader.runs())

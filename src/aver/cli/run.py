@@ -28,6 +28,7 @@ from aver.core.model import Submission
 from aver.core.reasons import JOB_LAUNCH_FAILURE
 from aver.errors import UsageError
 
+LEAVING_S = 1.0  # for the output's rest when nobody waits for the verdict any more
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -103,6 +104,8 @@ class Attached:
             self._wait()
         except SignalReceived as received:
             return self._interrupted(received.number)
+        finally:
+            self._stream.finish(LEAVING_S)
         self._report()
         status = exit_status_of(self._watched.state())
         if forward_exit:
@@ -115,10 +118,10 @@ class Attached:
         client = self._session.connect()
         try:
             wait(self._watched, client, self._seen, foreground_only=True)
+            self._seen(())
         finally:
             self._lines.end()
             client.close()
-        self._seen(())
         self._stream.finish()
 
     def _seen(self, changed: tuple[int, ...]) -> None:

@@ -26,6 +26,7 @@ class OutputStream:
         self._wake_read, self._wake_write = os.pipe()
         self._is_settled = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._is_closed = False
 
     def begin(self, path: str, offset: int, write: Write) -> None:
         """Follow one file. Signals stay with the main thread."""
@@ -41,14 +42,18 @@ class OutputStream:
     def has_begun(self) -> bool:
         return bool(self._threads)
 
-    def finish(self) -> None:
-        """The job is settled: pass on the rest, then return."""
+    def finish(self, timeout_s: float | None = None) -> None:
+        """Pass on the rest, then return; after `timeout_s` return whatever is left. Twice is harmless."""
+        if self._is_closed:
+            return
         self._is_settled.set()
         os.write(self._wake_write, b"x")
         for thread in self._threads:
-            thread.join()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+            thread.join(timeout_s)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._is_closed = True
+            os.close(self._wake_read)
+            os.close(self._wake_write)
 
     def _copy(self, path: str, offset: int, write: Write) -> None:
         masked = self._masking.stream()

@@ -125,17 +125,23 @@ class ChangeLines:
         self._single = {run.id for run in watched.runs() if run.is_single}
 
     def begin(self) -> None:
-        """Say how things stand."""
+        """Say how the jobs stand that were named; of a run, only what changes from now on is said."""
+        for job in self._jobs_of_runs():
+            self._shown[job.id] = _line_key(job)
         for job in self._watched.jobs():
             self._show(job)
         self._draw()
 
     def __call__(self, changed: tuple[int, ...]) -> None:
+        """Say what changed; the first call, with nothing, catches up with what happened before it."""
         if changed:
             rows = self._session.found_reader("").jobs_by_id(changed)
             for number in changed:
                 if number in rows:
                     self._show(rows[number])
+        else:
+            for job in self._jobs_of_runs():
+                self._show(job)
         if self._live.is_due:
             self._draw()
 
@@ -143,16 +149,25 @@ class ChangeLines:
         self._live.clear()
 
     def _show(self, job: JobRow) -> None:
-        line_key = f"{job.state} {job.attempt}"
-        if self._shown.get(job.id) == line_key:
+        if self._shown.get(job.id) == _line_key(job):
             return
-        self._shown[job.id] = line_key
+        self._shown[job.id] = _line_key(job)
         self._live.clear()
         output = self._session.output
         output.line(change_line(output, job_facts(job, job.run in self._single)))
+
+    def _jobs_of_runs(self) -> list[JobRow]:
+        """Those that have begun or are settled."""
+        reader = self._session.found_reader("")
+        begun = frozenset(State) - {State.PENDING}
+        return [job for run in self._watched.runs() for job in reader.jobs(run.id, begun)]
 
     def _draw(self) -> None:
         runs, jobs = self._watched.facts()
         parts = [bar(run) for run in runs] + [f"job {job.id} {job.state}" for job in jobs if not job.is_settled]
         if parts:
             self._live.draw("   ".join(parts))
+
+
+def _line_key(job: JobRow) -> str:
+    return f"{job.state} {job.attempt}"
