@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.steps import Steps
 from aver.core import reasons
 from aver.core.events import (
     AttemptPlanned,
@@ -22,6 +23,7 @@ from aver.core.events import (
     Observed,
     RunMoved,
     RunSubmitted,
+    TaskEnded,
     Usage,
 )
 from aver.core.evidence import (
@@ -59,7 +61,7 @@ class Identity:
         return f"{self.home}.{job}.{attempt}.{self.boot[:8]}"
 
     def is_of_this_boot(self, key: str) -> bool:
-        return key.endswith("." + self.boot[:8])
+        return key.split(".")[3:4] == [self.boot[:8]]
 
 
 @dataclass(slots=True)
@@ -94,6 +96,7 @@ class Driver:
         self.after_commit: list[tuple[Event, Control]] = []
         self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
+        self.steps = Steps(self)
         self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
 
     # ---- runs -------------------------------------------------------------------------------
@@ -275,9 +278,10 @@ class Driver:
             self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self.out.starts.append(attempt)
 
-    def committed(self, events: Sequence[Event]) -> list[str]:
+    def committed(self, events: Sequence[Event], now: float) -> list[str]:
         """These are durable: start what waited for it. Returns the keys whose ends are durable."""
         ended = []
+        self.steps.committed(events, now)
         for event in events:
             if isinstance(event, AttemptPlanned):
                 attempt = self.attempts.get(event.key)
@@ -287,6 +291,8 @@ class Driver:
                         self._start(attempt)
             elif isinstance(event, Observed) and event.verdict is not None:
                 ended.append(self.identity.key(event.job, event.attempt))
+            elif isinstance(event, TaskEnded):
+                ended.append(f"{self.identity.key(event.job, event.attempt)}.s{event.step}.t{event.task}")
         if self.after_commit:
             waiting = {id(event) for event in events}
             self.out.controls += [control for event, control in self.after_commit if id(event) in waiting]
@@ -299,16 +305,44 @@ class Driver:
         """Take evidence; False if it is of an attempt that is not live, which changes nothing."""
         attempt = self.attempts.get(one.key)
         if attempt is None:
-            return False
+            return self.steps.heard(one, now)
+        if attempt.parked is not None:
+            return True
         run = self.runs[attempt.run]
         attempt.evidence.append(one.evidence)
         if isinstance(one.evidence, WitnessStart):
             self._started(run, attempt, one, now)
             return True
         verdict = judge(attempt.evidence, run.rules(attempt.index))
-        if verdict is not None:
+        if verdict is None:
+            return True
+        if self.steps.is_busy(attempt.key):
+            self._park(run, attempt, one, verdict, now)
+        else:
             self._settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
         return True
+
+    def _park(self, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
+        """The script has ended and steps of it run: they are ended first, and the job is COMPLETING meanwhile."""
+        attempt.parked = (one, verdict)
+        attempt.state = State.COMPLETING
+        said = "its script has ended; its steps are being ended"
+        self.emit(
+            Observed(
+                now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE
+            )
+        )
+        self.steps.end_all(attempt, now)
+        if not self.steps.is_busy(attempt.key):
+            self.unpark(attempt, now)
+
+    def unpark(self, attempt: LiveAttempt, now: float) -> None:
+        """The last step has ended: what waited for it goes on."""
+        if attempt.parked is None or attempt.key not in self.attempts:
+            return
+        one, verdict = attempt.parked
+        attempt.parked = None
+        self._settle(self.runs[attempt.run], attempt, one.source, one.said, one.evidence, verdict, now)
 
     def rejected(self, attempt: LiveAttempt, text: str, now: float) -> None:
         """The engine refused it."""
@@ -441,12 +475,17 @@ class Driver:
 
     def _generate(self, run: LiveRun, attempt: LiveAttempt, flow: FlowSpec, now: float) -> str | None:
         """Add the jobs that a verified completion brought, all or none; return what is wrong with them."""
+        before = [segment for segment in run.segments if segment.made_by == attempt.job]
+        if before:
+            if any(segment.flow.jobs == flow.jobs for segment in before):
+                return None  # the same jobs as when it ran before: they are there
+            return "it generated other jobs when it ran before; submit the flow as a new run"
         first_job = self.next_id
         try:
             instructions = run.plan.add(flow)
         except ValueError as error:
             return f"the jobs that it generated can't be added: {error}"
-        run.add_segment(first_job, flow)
+        run.add_segment(first_job, flow, attempt.job)
         self._note_numbers(first_job, run.number)
         self.next_id = first_job + FlowIndex(flow).count
         self.emit(JobsGenerated(now, run.number, attempt.job, first_job, flow))
@@ -511,7 +550,9 @@ class Driver:
             run = found[0]
             index = run.index_of(job)
             assert index is not None
-            if kind == "deadline":
+            if kind.startswith("wait "):
+                self.steps.wait_is_over(kind)
+            elif kind == "deadline":
                 self._deadline(run, index, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
                 self.show_reason(run, job, reasons.PRIORITY, now)

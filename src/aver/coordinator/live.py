@@ -9,12 +9,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aver.core.evidence import Evidence, Rules
+from aver.core.evidence import Evidence, Rules, Verdict
 from aver.core.expand import FlowIndex
 from aver.core.model import FlowSpec, JobSpec, Request, Submission
 from aver.core.plan import Plan
 from aver.core.retry import AttemptSummary
 from aver.core.states import State
+from aver.engines.api import Heard
 
 
 @dataclass(slots=True)
@@ -36,6 +37,8 @@ class LiveAttempt:
     cancel_asked: bool = False
     started_at: float | None = None
     gpus: tuple[int, ...] = ()
+    streams: tuple[int, ...] = ()  # descriptors for its standard streams, where its submitter hands them over
+    parked: tuple[Heard, Verdict] | None = None  # its script has ended, its steps have not
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Segment:
     first_spec: int
     flow: FlowSpec
     index: FlowIndex
+    made_by: int | None = None  # the number of the job that generated it
 
 
 class LiveRun:
@@ -78,9 +82,10 @@ class LiveRun:
         last = self.segments[-1]
         return last.first_index + last.index.count
 
-    def add_segment(self, first_job: int, flow: FlowSpec) -> Segment:
+    def add_segment(self, first_job: int, flow: FlowSpec, made_by: int) -> Segment:
         last = self.segments[-1]
-        segment = Segment(first_job, self.job_count, last.first_spec + len(last.flow.jobs), flow, FlowIndex(flow))
+        first_spec = last.first_spec + len(last.flow.jobs)
+        segment = Segment(first_job, self.job_count, first_spec, flow, FlowIndex(flow), made_by)
         self.segments.append(segment)
         return segment
 

@@ -236,8 +236,9 @@ class Loop:
             log("writing works again")
         self._cant_write = self._retry_commit_at = None
         reached("committed")
-        self._engine.settle(self._driver.committed(batch.events))
-        self._act(time.time())  # first start what waits, then talk
+        now = time.time()
+        self._engine.settle(self._driver.committed(batch.events, now))
+        self._act(now)  # first start what waits, then talk
         reached("acted")
         for peer, reply in batch.replies:
             self._server.send(peer, reply)
@@ -330,7 +331,7 @@ class Loop:
             raise GeneratedBatch(f"can't read {path}, which it was to generate: {error.strerror}") from None
         if len(data) > LARGEST_GENERATED_BYTES:
             raise GeneratedBatch(f"{path} has more than {LARGEST_GENERATED_BYTES} bytes")
-        known = [one for segment in run.segments for one in segment.flow.jobs]
+        known = [one for segment in run.segments if segment.made_by != job for one in segment.flow.jobs]
         try:
             flow = parse_generated(data, path, known=known, now=time.time())
         except UsageError as error:

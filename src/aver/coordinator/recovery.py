@@ -29,7 +29,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     run = LiveRun(number, row.first_job, submission)
     for event in reader.generated(number):
         run.plan.add(event.flow)
-        run.add_segment(event.first_job, event.flow)
+        run.add_segment(event.first_job, event.flow, event.job)
     run.state, run.round = row.state, row.round
     jobs = reader.jobs(run=number)
     attempts = reader.attempts_of_run(number)

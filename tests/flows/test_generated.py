@@ -1,0 +1,118 @@
+"""Jobs that jobs generate: all or nothing, after a verified completion, once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from flow_lab import Lab, reasons, states
+
+import aver
+
+
+def generating(batch: object, more: str = "") -> str:
+    text = batch if isinstance(batch, str) else json.dumps(batch)
+    return f"""
+jobs:
+  before: {{run: "true"}}
+  gen:
+    needs: before
+    generates: more.json
+    run: |
+      cat > more.json <<'END'
+      {text}
+      END
+  after: {{needs: gen, run: "true"}}
+{more}
+"""
+
+
+def test_generated_jobs_join_the_run(lab: Lab) -> None:
+    """They may need any job of the run, have matrices, and generate further; the run's state counts them."""
+    deeper = {"leaf": {"run": "echo leaf >> order"}}
+    batch = {
+        "one": {"run": "echo one >> order", "needs": ["before"]},
+        "many": {"run": "echo {n} >> order", "matrix": {"n": [1, 2]}, "needs": ["one", "after"]},
+        "nested": {"run": f"echo {json.dumps(json.dumps(deeper))} > deeper.json", "generates": "deeper.json"},
+    }
+    run = lab.run(generating(batch))
+    assert run.state == "COMPLETED", [(job.name, job.verdict) for job in run]
+    assert set(states(run)) == {"before", "gen", "after", "one", "many[n=1]", "many[n=2]", "nested", "leaf"}
+    assert sorted(lab.lines("order")) == ["1", "2", "leaf", "one"]
+    assert set(states(run)) == {job["name"] for job in lab("jobs", str(run.number), "--json").document["jobs"]}
+
+
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        ("{not json", "not JSON"),
+        ({"a": {"run": "true", "nedes": "before"}}, "nedes"),
+        ({"a": {"run": "true", "needs": "b"}, "b": {"run": "true", "needs": "a"}}, "a -> b -> a"),
+        ({"a": {"run": "true"}, "after": {"run": "true"}}, "after"),
+        ({"a": {"run": "true", "needs": "nobody"}}, "nobody"),
+        ({"a": {"run": "true", "cpus": 1000}}, "1000 cpus"),
+    ],
+    ids=["malformed", "unknown-key", "cyclic", "duplicate", "unknown-need", "too-large"],
+)
+def test_a_batch_with_a_mistake_fails_its_job(lab: Lab, batch: object, said: str) -> None:
+    """The generating job is FAILED with a clear reason, nothing of the batch is added, and the run is not green."""
+    run = lab.run(generating(batch))
+    assert states(run) == {"before": "COMPLETED", "gen": "FAILED", "after": "SKIPPED"}
+    verdict = run["gen"].verdict
+    assert verdict is not None
+    assert verdict.reason == "GeneratedJobs"
+    assert said in verdict.detail
+    assert str(verdict.exit) == "0:0"
+    assert run.state == "FAILED"
+    assert said in lab("why", str(run["gen"].number)).out
+
+
+def test_a_missing_batch_fails_its_job(lab: Lab) -> None:
+    """A job that did not write what it was to generate is FAILED, though it exited 0."""
+    run = lab.run("jobs:\n  gen: {run: 'true', generates: more.json}\n")
+    assert run["gen"].reason == "GeneratedJobs"
+    assert run.state == "FAILED"
+
+
+def test_a_job_that_failed_generates_nothing(lab: Lab) -> None:
+    """Only a verified completion adds jobs."""
+    run = lab.run(generating({"a": {"run": "true"}}).replace("      END\n", "      END\n      exit 3\n"))
+    assert states(run) == {"before": "COMPLETED", "gen": "FAILED", "after": "SKIPPED"}
+    assert run["gen"].reason == "NonZeroExitCode"
+
+
+def test_killed_between_the_completion_and_the_adding(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGKILL after the batch is read and before it is durable: the next coordinator adds it, once."""
+    monkeypatch.setenv("AVER_CRASH_AT", "generated-read")
+    run = lab.submit(generating({"late": {"run": "echo late >> order", "needs": "gen"}}))
+    lab.until(lambda: _crashed(lab), "the coordinator did not crash")
+    assert "late" not in states(run)
+    monkeypatch.delenv("AVER_CRASH_AT")
+    run.wait(60)
+    assert run.state == "COMPLETED"
+    assert sorted(states(run)) == ["after", "before", "gen", "late"]
+    assert lab.lines("order") == ["late"]
+    assert len(run["gen"].attempts) == 1
+
+
+def _crashed(lab: Lab) -> bool:
+    from aver.coordinator.client import Client
+    from aver.errors import UnreachableError
+    from aver.home import Home
+
+    try:
+        Client.connect(Home(lab.home), start=False).close()
+    except UnreachableError:
+        return True
+    return False
+
+
+def test_a_generating_job_that_is_retried_adds_nothing_twice(lab: Lab) -> None:
+    """The same batch again is fine and adds nothing; the jobs of the first time are as they were."""
+    run = lab.run(generating({"late": {"run": "echo late >> order"}}))
+    assert run.state == "COMPLETED"
+    run.retry("gen")
+    assert aver.Run(run.number).wait(60) == "COMPLETED"
+    assert sorted(states(run)) == ["after", "before", "gen", "late"]
+    assert lab.lines("order") == ["late"]
+    assert reasons(run)["gen"] == "None"
