@@ -44,7 +44,7 @@ class MemoryWatch(StrEnum):
 class LaunchFailure:
     """The command never ran: which operation failed, on what, and errno."""
 
-    operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit
+    operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit, journal
     errno: int
     path: str
 

@@ -28,7 +28,7 @@ _HEX = frozenset(b"0123456789abcdef")
 _LATEST = 1e11  # seconds since 1970; also the longest duration that is believed
 _LARGEST = 1 << 62
 _LARGEST_PID = 1 << 30
-_OPERATIONS = frozenset({"exec", "chdir", "stdin", "stdout", "stderr", "env", "cgroup", "fork", "limit"})
+_OPERATIONS = frozenset({"exec", "chdir", "stdin", "stdout", "stderr", "env", "cgroup", "fork", "limit", "journal"})
 _ACTS = {kind.value: kind for kind in ActKind}
 _WATCHES = {watch.value: watch for watch in MemoryWatch}
 

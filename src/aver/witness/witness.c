@@ -885,6 +885,11 @@ static const char *order_other(char verb, char *p, char *end) {
     return NULL;
 }
 
+static bool has_hung_up(void) { /* an order of a coordinator that is gone may have been given to another witness since */
+    struct pollfd peer = {conn, POLLRDHUP, 0};
+    return poll(&peer, 1, 0) > 0 && peer.revents;
+}
+
 static void take_frame(char *p, size_t n) {
     const char *wrong = NULL;
     char *end = p + n;
@@ -893,7 +898,7 @@ static void take_frame(char *p, size_t n) {
     if (n < 2 || end[-1] || p[1] || wrong) { complain("malformed frame"); return; }
     char verb = *p;
     p += 2;
-    if (verb == 'R') wrong = job.phase == IDLE ? order_run(p, end) : "a job runs";
+    if (verb == 'R') wrong = job.phase != IDLE ? "a job runs" : has_hung_up() ? "who gave this order is gone" : order_run(p, end);
     else if (verb == 'Q') { if (job.phase == IDLE) exit(0); wrong = "a job runs"; }
     else if (strchr("SCPUT", verb)) wrong = order_other(verb, p, end);
     else wrong = "unknown verb";

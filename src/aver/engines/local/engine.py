@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from aver.core.evidence import WitnessStart, WitnessVanished
+from aver.core.evidence import Refused, WitnessStart, WitnessVanished
 from aver.core.testimony import parse_record, parse_start
 from aver.engines.api import (
     Control,
@@ -38,7 +38,18 @@ from aver.engines.local.sweep import sweep
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
+HELLO_WAIT_S = 5.0
 WITNESS = "witness"
+REFUSALS = frozenset(
+    {
+        "a job runs",
+        "an order without a key",
+        "an order without a program",
+        "bad key",
+        "malformed frame",
+        "unknown or malformed field in a run order",
+    }
+)  # of run orders; docs/design/witness.md
 
 
 class LocalEngine:
@@ -68,6 +79,12 @@ class LocalEngine:
         return self._poller.fileno()
 
     def attach(self) -> None:
+        """Find the witnesses and journals that are there; the caller then hears what they say.
+
+        A witness says hello only after it has read to its end what the last coordinator sent it: then its journal
+        has the beginning of every attempt that it took. One that is stopped may say nothing for long; it takes no
+        order of a coordinator that is gone.
+        """
         numbers = sorted(int(path.stem) for path in self._folder.glob("*.log") if path.stem.isdigit())
         for number in numbers:
             slot = Slot(self._folder, number)
@@ -78,6 +95,9 @@ class LocalEngine:
             if not is_alive:
                 self._bury(slot, was_connected=False)
         self._next_number = max(numbers, default=0) + 1
+        deadline = time.monotonic() + HELLO_WAIT_S
+        while any(not slot.has_said_hello for slot in self._slots.values()) and time.monotonic() < deadline:
+            self._listen(0.1)
 
     def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
         return [self._submit(order) for order in orders]
@@ -94,7 +114,8 @@ class LocalEngine:
             return Rejected(order.key, str(error))
         if slot.durable_offset == slot.read_offset:  # the witness truncates its journal
             slot.durable_offset = slot.read_offset = 0
-        slot.key = order.key
+            slot.cut_off, slot.ended = slot.ended, set()
+        slot.key, slot.order, slot.has_begun = order.key, order, False
         slot.job_pid = None
         self._by_key[order.key] = slot
         slot.send(frame, self._poller)
@@ -127,7 +148,12 @@ class LocalEngine:
                 slot.send(control_frame(control), self._poller)
 
     def heard(self) -> list[Heard]:
-        for fd, events in self._poller.poll(0):
+        self._listen(0)
+        heard, self._heard = self._heard, []
+        return heard
+
+    def _listen(self, timeout_s: float) -> None:
+        for fd, events in self._poller.poll(timeout_s):
             slot = self._slots.get(fd)
             if slot is None:
                 continue
@@ -140,8 +166,6 @@ class LocalEngine:
                 self._forget(slot)
                 self._catch_up(slot)
                 self._bury(slot, was_connected=True)
-        heard, self._heard = self._heard, []
-        return heard
 
     def _take(self, slot: Slot, line: bytes) -> None:
         """Take one line of a witness, from its connection or from its journal."""
@@ -153,11 +177,13 @@ class LocalEngine:
                 self._take_end(slot, words, text)
             elif event == "start":
                 start = parse_start(words)
-                slot.job_pid = start.pid
                 if start.key == slot.key:
+                    slot.job_pid = start.pid
+                    slot.has_begun = True
                     self._heard.append(Heard(start.key, WITNESS, text, start))
             elif event == "hello":
                 slot.witness_pid = words["witness"]
+                slot.has_said_hello = True
                 if slot.key is None or words["journal"] != slot.read_offset:
                     self._catch_up(slot)
                 slot.job_pid = words["pid"]
@@ -166,20 +192,26 @@ class LocalEngine:
                 elif words["key"] == slot.key:
                     start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"])
                     self._heard.append(Heard(slot.key, WITNESS, text, start))
-            elif event == "begin":
+            elif event == "begin" and words["key"] not in slot.cut_off:
                 slot.key = words["key"]
+                slot.has_begun = True
                 self._by_key[slot.key] = slot
+            elif event == "error" and words["text"] in REFUSALS:
+                self._take_refusal(slot, words["text"])
         except (ValueError, KeyError, TypeError):
             return  # a line that can't be read is no evidence; without an end the attempt is not settled by it
 
     def _take_end(self, slot: Slot, words: dict[str, object], text: str) -> None:
         record = parse_record(words)
+        if record.key in slot.cut_off:
+            return  # the witness did not live to cut its journal
         size = words["size"]
         if isinstance(size, int):
             slot.read_offset = max(slot.read_offset, size)
         if record.key in self._ends:
             return
         self._ends[record.key] = (slot, slot.read_offset)
+        slot.ended.add(record.key)
         slot.unsettled.add(record.key)
         self._heard.append(Heard(record.key, WITNESS, text, record))
         self._by_key.pop(record.key, None)
@@ -188,6 +220,16 @@ class LocalEngine:
             slot.job_pid = None
             if slot.connection is not None:
                 self._rest(slot)
+
+    def _take_refusal(self, slot: Slot, text: str) -> None:
+        """The witness did not take the order: it never began."""
+        if slot.key is None or slot.has_begun:
+            return
+        said = f"its witness refused the order: {text}"
+        self._heard.append(Heard(slot.key, WITNESS, text, Refused(time.time(), said)))
+        self._by_key.pop(slot.key, None)
+        slot.key = None
+        self._rest(slot)
 
     def _rest(self, slot: Slot) -> None:
         if slot not in self._idle:
@@ -214,6 +256,10 @@ class LocalEngine:
             self._children.discard(slot.witness_pid)
             self._dead.add(slot.witness_pid)
             self._reap()
+        unread = slot.order if slot.key is not None and not slot.has_begun else None
+        if unread is not None:  # its journal has no beginning of it: it never ran
+            self._by_key.pop(unread.key, None)
+            slot.key = None
         if slot.key is not None:
             key = slot.key
             session = slot.job_pid if was_connected else None
@@ -229,6 +275,8 @@ class LocalEngine:
             self._gone.append(slot)
         else:
             slot.remove_files()
+        if unread is not None and isinstance(reply := self._submit(unread), Rejected):
+            self._heard.append(Heard(unread.key, "engine", reply.text, Refused(time.time(), reply.text)))
 
     def settle(self, keys: Sequence[str]) -> None:
         for key in keys:

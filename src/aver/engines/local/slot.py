@@ -16,6 +16,8 @@ import socket
 import zlib
 from pathlib import Path
 
+from aver.engines.api import Order
+
 FIRST_FREE_FD = 64  # a witness gets 3 and 4
 HEADER_BYTES = 18  # length, space, sum, space
 RECEIVE_BYTES = 1 << 18
@@ -30,6 +32,11 @@ class Slot:
         self.journal_path = folder / f"{number}.log"
         self.connection: socket.socket | None = None
         self.key: str | None = None  # what runs in it, as far as we know
+        self.order: Order | None = None  # the order of that key, if it was ours
+        self.has_begun = False  # its beginning is in the journal, or its start was said
+        self.has_said_hello = False
+        self.ended: set[str] = set()  # keys whose end is in the journal and was heard
+        self.cut_off: set[str] = set()  # the same, in the part that the witness was told to cut off
         self.job_pid: int | None = None
         self.witness_pid: int | None = None
         self.is_ours = False  # our own child, to be reaped
