@@ -27,7 +27,7 @@ def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str
     attempt = driver.by_job.get(job)
     if attempt is not None and attempt.is_dispatched:
         attempt.cancel_asked = True
-        driver.after_commit.append((asked, Control(attempt.key, "cancel")))
+        driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
         return "cancelling"
     driver.end_unstarted(run, index, CancelledBefore(now, by), now)
     driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
@@ -48,7 +48,7 @@ def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool)
         attempt = driver.by_job.get(run.job_number(index))
         if attempt is not None and attempt.is_dispatched:
             attempt.cancel_asked = True
-            driver.after_commit.append((asked, Control(attempt.key, "cancel")))
+            driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
         else:
             driver.end_unstarted(run, index, CancelledBefore(now, by), now)
             driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
@@ -65,7 +65,7 @@ def signal(driver: Driver, run: LiveRun, index: int, number: int, by: str, now: 
         return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     driver.emit(asked)
-    driver.after_commit.append((asked, Control(attempt.key, "signal", signal=number)))
+    driver.after_commit += [(asked, Control(key, "signal", signal=number)) for key in driver.running_keys(attempt)]
     return "signalled"
 
 
@@ -110,7 +110,7 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
     word = "resume" if resume else "suspend"
     asked = PersonAsked(now, run.number, job, by, word)
     driver.emit(asked)
-    driver.after_commit.append((asked, Control(attempt.key, word)))
+    driver.after_commit += [(asked, Control(key, word)) for key in driver.running_keys(attempt)]
     attempt.state = State.RUNNING if resume else State.SUSPENDED
     said = f"{word} by {by}"
     driver.emit(Observed(now, run.number, job, attempt.attempt, "person", said, attempt.state, reasons.NONE))

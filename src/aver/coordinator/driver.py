@@ -328,9 +328,7 @@ class Driver:
         attempt.state = State.COMPLETING
         said = "its script has ended; its steps are being ended"
         self.emit(
-            Observed(
-                now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE
-            )
+            Observed(now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE)
         )
         self.steps.end_all(attempt, now)
         if not self.steps.is_busy(attempt.key):
@@ -501,6 +499,10 @@ class Driver:
         run.state = state
         self.emit(RunMoved(now, run.number, state, run.round))
         self.out.finished_runs.append(run.number)
+
+    def running_keys(self, attempt: LiveAttempt) -> list[str]:
+        """The keys of the attempt and of its steps' tasks: all that is to be reached when the job is meant."""
+        return [attempt.key, *self.steps.running_keys(attempt.key)]
 
     # ---- ends without a start
 

@@ -40,6 +40,7 @@ class Which:
     name: str
     attempt: int
     values: tuple[tuple[str, str], ...] = ()
+    member: int | None = None  # its number in its matrix
 
 
 def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bool) -> JobFiles:
@@ -47,7 +48,9 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     origin = submission.origin
     values = dict(which.values)
     folder = os.path.join(origin.folder, fill(spec.folder, values)) if spec.folder else origin.folder
-    facts = Facts(job=which.job, run=which.run, name=which.name, user=origin.user, node=origin.host)
+    array = values.get("array")
+    member = int(array) if array is not None and array.isdecimal() else which.member
+    facts = Facts(which.job, which.run, which.name, origin.user, origin.host, member)
     streams = spec.streams
 
     def place(pattern: str) -> str:
@@ -117,7 +120,8 @@ def script_path(home: Home, run: int, spec_number: int) -> Path:
 
 def remove_run_files(home: Home, run: int) -> None:
     """Remove what the home keeps for the run; missing files are fine."""
-    home.env(run).unlink(missing_ok=True)
+    for path in home.env(run).parent.glob(f"{run}.*env"):
+        path.unlink(missing_ok=True)
     folder = home.scripts(run)
     if folder.is_dir():
         for path in folder.iterdir():

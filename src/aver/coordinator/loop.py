@@ -20,12 +20,14 @@ from aver.coordinator.driver import Driver, GeneratedBatch
 from aver.coordinator.files import Which, job_files, remove_run_files
 from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
-from aver.coordinator.ordering import order_of
-from aver.coordinator.recovery import ask_engine, load_run
+from aver.coordinator.ordering import order_of, task_order
+from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
 from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
+from aver.coordinator.stepping import Stepping
 from aver.coordinator.watchers import Watchers
 from aver.core.events import Event, RunSubmitted
+from aver.core.evidence import Refused
 from aver.core.model import FlowSpec
 from aver.core.template import fill
 from aver.engines.api import Rejected
@@ -63,6 +65,7 @@ class Loop:
         self._kill_wait_s = kill_wait_s
         self._idle_exit_s = idle_exit_s
         self._requests = Requests(home, driver, self._open_reader)
+        self._stepping = Stepping(home, driver, self._open_reader)
         self._watchers = Watchers(server, driver, self._open_reader)
         self._batch = Batch()
         self._flying: Batch | None = None
@@ -90,6 +93,7 @@ class Loop:
                 for number in reader.unsettled_runs():
                     load_run(self._driver, reader, number, now)
         ask_engine(self._driver, self._engine, now)
+        ask_engine_of_tasks(self._driver, self._engine, now)
         reached("recovered")
         if self._driver.runs:
             log(f"took up {len(self._driver.runs)} runs, {len(self._driver.attempts)} attempts planned or running")
@@ -141,6 +145,10 @@ class Loop:
                 case "watch":
                     self._watchers.watch(peer, request)
                     return
+                case "step":
+                    reply = self._stepping.begin(peer, request, now)
+                case "signal_step":
+                    reply = self._stepping.signal(request, now)
                 case "stop":
                     self.stop()
                     reply = {}
@@ -151,6 +159,8 @@ class Loop:
                 case other:
                     raise UsageError(f"the coordinator does not know the request {other!r}")
         except AverError as error:
+            for descriptor in peer.take_descriptors():
+                os.close(descriptor)
             self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
             return
         self._batch.replies.append((peer, {"ok": True, **reply}))
@@ -204,9 +214,26 @@ class Loop:
                     self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)
             self._driver.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
+        while self._driver.steps.starts:
+            self._start_tasks(now)
         if out.controls:
             controls, out.controls = out.controls, []
             self._engine.control(controls)
+
+    def _start_tasks(self, now: float) -> None:
+        steps = self._driver.steps
+        starts, steps.starts = steps.starts, []
+        orders = [
+            task_order(self._driver.runs[step.attempt.run], step, task, self._driver.identity.host, self._kill_wait_s)
+            for step, task in starts
+        ]
+        for (_, task), reply in zip(starts, self._engine.submit(orders), strict=True):
+            if isinstance(reply, Rejected):
+                steps.rejected(task, Refused(now, reply.text), reply.text, now)
+        for step in {id(step): step for step, _ in starts}.values():
+            for descriptor in step.streams:
+                os.close(descriptor)
+            step.streams = ()
 
     def _begin_commit(self) -> None:
         out = self._driver.out
@@ -243,6 +270,7 @@ class Loop:
         for peer, reply in batch.replies:
             self._server.send(peer, reply)
         self._watchers.tell(batch.events)
+        self._stepping.forget(batch.events)
         reached("told")
         for number in self._finished:
             run = self._driver.runs.get(number)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.steps import LiveStep, LiveTask
 from aver.core.model import Argv, Script, Shell
 from aver.core.template import fill, fill_shell
 from aver.engines.api import Order
 from aver.home import Home
+from aver.spec.patterns import Facts, expand_pattern
 
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
@@ -33,12 +35,59 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         limits=origin.limits,
         request=attempt.request,
         stdin=files.stdin,
-        stdout=files.stdout,
+        stdout=None if spec.has_streams else files.stdout,
         stderr=files.stderr,
         append=files.append,
         warning=spec.warning,
         kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
+        streams=attempt.streams,
     )
+
+
+def task_order(run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float) -> Order:
+    """Everything that the witness needs to start one task of a step."""
+    spec = step.spec
+    attempt = step.attempt
+    origin = run.submission.origin
+    facts = Facts(
+        job=attempt.job, run=run.number, name=run.name(attempt.index), user=origin.user, node=host,
+        step=step.number, task=task.number,
+    )  # fmt: skip
+
+    def place(pattern: str | None) -> str | None:
+        return None if pattern is None else os.path.join(spec.folder, expand_pattern(pattern, facts))
+
+    return Order(
+        key=task.key,
+        args=spec.args,
+        folder=spec.folder,
+        env_file=step.env_file,
+        env=task_env(step.number, spec.tasks, task.number, host, spec.cpus_per_task),
+        umask=spec.umask,
+        limits=origin.limits,
+        request=step.request(),
+        stdin=place(spec.stdin),
+        stdout=place(spec.stdout),
+        stderr=place(spec.stderr if spec.stderr is not None else spec.stdout),
+        append=spec.append,
+        warning=spec.warning,
+        kill_wait_s=kill_wait_s,
+        streams=step.streams,
+    )
+
+
+def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) -> tuple[str, ...]:
+    """What Slurm tells a task about itself."""
+    ranks = ",".join(str(one) for one in range(tasks)) if tasks <= 1024 else ""
+    pairs = [
+        f"SLURM_STEP_ID={step}", f"SLURM_STEPID={step}", f"SLURM_PROCID={rank}", f"SLURM_LOCALID={rank}",
+        "SLURM_NODEID=0", f"SLURM_NTASKS={tasks}", f"SLURM_NPROCS={tasks}", f"SLURM_STEP_NUM_TASKS={tasks}",
+        "SLURM_STEP_NUM_NODES=1", f"SLURM_STEP_TASKS_PER_NODE={tasks}", f"SLURM_TASKS_PER_NODE={tasks}",
+        f"SLURM_STEP_NODELIST={host}", f"SLURMD_NODENAME={host}", f"SLURM_GTIDS={ranks}",
+    ]  # fmt: skip
+    if cpus_per_task > 1:
+        pairs.append(f"SLURM_CPUS_PER_TASK={cpus_per_task}")
+    return tuple(pairs)
 
 
 def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:

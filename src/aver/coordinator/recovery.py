@@ -5,16 +5,19 @@ Used at the start and whenever a settled run is taken up again. Start-up is not 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.steps import LiveStep, LiveTask
 from aver.core import reasons
-from aver.core.events import PersonAsked
-from aver.core.evidence import WitnessVanished
+from aver.core.events import PersonAsked, TaskEnded
+from aver.core.evidence import Evidence, MachineRestarted, WitnessVanished
 from aver.core.plan import RunCancel
 from aver.core.retry import AttemptSummary, decide
 from aver.core.states import State
+from aver.core.testimony import parse_record
 from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, Seen
 from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow
@@ -40,7 +43,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     }
     driver.adopt(run)
     newest = {attempt.job: attempt for attempt in attempts}
-    _add_live_attempts(driver, run, jobs, newest)
+    _add_live_attempts(driver, reader, run, jobs, newest)
     instructions = run.plan.restore([job.state for job in jobs], _run_cancel(asked))
     for job in jobs:
         if job.state is State.PENDING:
@@ -67,7 +70,9 @@ def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence
             history.append(AttemptSummary(row.attempt, row.request, row.verdict))
 
 
-def _add_live_attempts(driver: Driver, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> None:
+def _add_live_attempts(
+    driver: Driver, reader: Reader, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]
+) -> None:
     """Attempts without a verdict: they were planned or ran."""
     for index, job in enumerate(jobs):
         row = newest.get(job.id)
@@ -80,6 +85,35 @@ def _add_live_attempts(driver: Driver, run: LiveRun, jobs: Sequence[JobRow], new
         run.requests[index] = row.request
         driver.attempts[attempt.key] = attempt
         driver.by_job[job.id] = attempt
+        _add_live_steps(driver, attempt, reader)
+
+
+def _add_live_steps(driver: Driver, attempt: LiveAttempt, reader: Reader) -> None:
+    """The attempt's steps that have not ended, with the tasks of theirs that have."""
+    for row in reader.steps(attempt.job, attempt.attempt):
+        driver.steps.note_number(attempt.key, row.step)
+        if row.state.is_settled:
+            continue
+        tasks = [LiveTask(rank, f"{attempt.key}.s{row.step}.t{rank}") for rank in range(row.tasks)]
+        for one in reader.tasks(row.job, row.attempt, row.step):
+            tasks[one.task].verdict = one.verdict
+            tasks[one.task].because = one.because
+            tasks[one.task].ended_at = one.ended_at
+            tasks[one.task].evidence += _records(reader, row.job, row.attempt, row.step, one.task)
+        step = LiveStep(attempt, row.step, row.token, row.spec, tasks)
+        driver.steps.restore(step)
+
+
+def _records(reader: Reader, job: int, attempt: int, step: int, task: int) -> list[Evidence]:
+    """What the task's witness said, if it was a witness who said it."""
+    for stored in reader.events(job=job):
+        event = stored.event
+        if isinstance(event, TaskEnded) and (event.attempt, event.step, event.task) == (attempt, step, task):
+            try:
+                return [parse_record(json.loads(event.said))]
+            except ValueError:
+                return []
+    return []
 
 
 def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> dict[int, float]:
@@ -120,6 +154,17 @@ def ask_engine(driver: Driver, engine: Engine, now: float) -> None:
                 driver.occupy(attempt)
                 vanished = WitnessVanished(now)
                 driver.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
+
+
+def ask_engine_of_tasks(driver: Driver, engine: Engine, now: float) -> None:
+    """The same for the tasks of live steps. One that was never begun waits for its srun, which comes back."""
+    tasks = [(step, task) for step, task in driver.steps.live_tasks() if task.verdict is None]
+    for (_, task), reply in zip(tasks, engine.observe([task.key for _, task in tasks]), strict=True):
+        if not isinstance(reply, NotListed):
+            task.is_dispatched = True
+        elif not driver.identity.is_of_this_boot(task.key):
+            evidence = MachineRestarted(now, task.key.split(".")[3], driver.identity.boot[:8])
+            driver.steps.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
 
 
 def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:

@@ -19,6 +19,7 @@ from typing import Any
 LARGEST_REQUEST_BYTES = 256 << 20
 LARGEST_BACKLOG_BYTES = 64 << 20
 RECEIVE_BYTES = 1 << 18
+MOST_DESCRIPTORS = 8
 
 
 @dataclass(eq=False, slots=True)
@@ -31,6 +32,13 @@ class Peer:
     watches: set[int] = field(default_factory=set)  # numbers that it waits for
     is_foreground: bool = False
     is_open: bool = True
+    descriptors: list[int] = field(default_factory=list)  # that came with its requests and are not taken yet
+    token: str | None = None  # of the step that it waits for
+
+    def take_descriptors(self) -> tuple[int, ...]:
+        """Those that came with the last request; the caller closes them."""
+        taken, self.descriptors = tuple(self.descriptors), []
+        return taken
 
 
 class Server:
@@ -70,7 +78,8 @@ class Server:
     def read(self, peer: Peer) -> list[dict[str, Any]]:
         """Return the requests that are complete; a peer that hung up or talks nonsense is dropped."""
         try:
-            data = peer.connection.recv(RECEIVE_BYTES)
+            data, descriptors, _, _ = socket.recv_fds(peer.connection, RECEIVE_BYTES, MOST_DESCRIPTORS)
+            peer.descriptors += descriptors
         except BlockingIOError:
             return []
         except OSError:
@@ -121,6 +130,8 @@ class Server:
             self.peers.pop(peer.connection.fileno(), None)
             self._poller.unregister(peer.connection)
             peer.connection.close()
+            for descriptor in peer.take_descriptors():
+                os.close(descriptor)
 
     def close(self) -> None:
         """Stop listening; the socket's file goes first, so that nobody connects to one who leaves."""

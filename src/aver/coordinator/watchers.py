@@ -10,7 +10,17 @@ from typing import Any
 
 from aver.coordinator.driver import Driver
 from aver.coordinator.server import Peer, Server
-from aver.core.events import Event, JobMoved, JobsGenerated, Observed, RunMoved
+from aver.coordinator.stepping import step_message, step_token
+from aver.core.events import (
+    Event,
+    JobMoved,
+    JobsGenerated,
+    Observed,
+    RunMoved,
+    StepEnded,
+    StepStarted,
+    TaskEnded,
+)
 from aver.errors import UsageError
 from aver.store.reader import Reader
 
@@ -58,6 +68,7 @@ class Watchers:
 
     def tell(self, events: Sequence[Event]) -> None:
         """These are durable: push what each watcher waits for."""
+        self._tell_steps(events)
         watching = [peer for peer in self._server.peers.values() if peer.watches]
         if not watching:
             return
@@ -84,6 +95,17 @@ class Watchers:
                     pass
         for peer in watching:
             self._push(peer, changed, settled)
+
+    def _tell_steps(self, events: Sequence[Event]) -> None:
+        """Each srun hears of the tasks of its own step."""
+        waiting = {peer.token: peer for peer in self._server.peers.values() if peer.token is not None}
+        if not waiting:
+            return
+        for event in events:
+            if isinstance(event, (StepStarted, TaskEnded, StepEnded)):
+                peer = waiting.get(step_token(event.job, event.attempt, event.step))
+                if peer is not None:
+                    self._server.send(peer, step_message(event))
 
     def _push(self, peer: Peer, changed: dict[int, list[int]], settled: set[int]) -> None:
         jobs: list[int] = []

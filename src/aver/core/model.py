@@ -217,6 +217,8 @@ class StepSpec:
     mem_bytes: int | None = None
     time_s: int | None = None
     warning: WarningSignal | None = None
+    is_exact: bool = False  # takes just the cpus that it asks for; otherwise all of the job's
+    is_overlapping: bool = False  # takes none
     kill_on_bad_exit: bool = False
     wait_s: int | None = None  # after the first task's end the others have this long; None: for ever
     stdin: str | None = None  # patterns; None: the descriptors that came with the request

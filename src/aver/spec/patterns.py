@@ -16,7 +16,7 @@ _PATTERN = re.compile(r"%([0-9]*)([%jJxuNnaAst])")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the patterns stand for. `run` is %A; `member` is %a, the member's number in its matrix."""
+    """What the patterns stand for. `run` is %A; `member` is %a, its number in its matrix; %s and %t are a step's."""
 
     job: int
     run: int
@@ -24,6 +24,8 @@ class Facts:
     user: str
     node: str
     member: int | None = None
+    step: int | None = None
+    task: int | None = None
 
 
 def expand_pattern(pattern: str, facts: Facts) -> str:
@@ -53,6 +55,10 @@ def _value(match: re.Match[str], facts: Facts) -> str:
             return safe_part(facts.user)
         case "x":
             return safe_part(facts.name)
+        case "s" if facts.step is not None:
+            return f"{facts.step:0{width}d}"
+        case "t" if facts.task is not None:
+            return f"{facts.task:0{width}d}"
         case _:  # %s and %t belong to steps
             return match[0]
 

@@ -1,0 +1,161 @@
+"""What `srun` asks the coordinator for: a step, and signals to it. Checked here, carried out on the driver's steps.
+
+After the reply, which comes when the step's intent is durable, `srun` is told of each task's end, and of the step's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aver.coordinator.driver import Driver
+from aver.coordinator.server import Peer
+from aver.core.codec import decode
+from aver.core.events import Event, StepEnded, StepStarted, TaskEnded
+from aver.core.model import StepSpec
+from aver.errors import CantWriteError, UsageError
+from aver.home import Home
+from aver.store.reader import Reader
+
+MOST_TASKS = 100_000
+STREAMS = 3
+
+
+@dataclass(slots=True)
+class Stepping:
+    home: Home
+    driver: Driver
+    open_reader: Callable[[], Reader | None]
+
+    def begin(self, peer: Peer, request: dict[str, Any], now: float) -> dict[str, Any]:
+        """Begin a step, or take up the one that this token has begun before."""
+        key, token = request.get("key"), request.get("token")
+        if not isinstance(key, str) or not isinstance(token, str) or not token:
+            raise UsageError("the request names no job")
+        streams = peer.take_descriptors()
+        try:
+            if self.driver.steps.by_token(token) is None:
+                ended = self._ended(key, token)
+                if ended is not None:
+                    return ended
+            step = self.driver.steps.begin(key, token, self._spec(request), streams[:STREAMS], now)
+            if step.env_file is None:
+                step.env_file = os.fspath(self._write_env(step.attempt.run, key, step.number, request.get("env", [])))
+        except BaseException:
+            for descriptor in streams:
+                os.close(descriptor)
+            raise
+        for descriptor in streams if step.streams != streams[:STREAMS] else streams[STREAMS:]:
+            os.close(descriptor)
+        peer.token = step_token(step.attempt.job, step.attempt.attempt, step.number)
+        return {
+            "job": step.attempt.job,
+            "step": step.number,
+            "waiting": self.driver.steps.is_waiting(step),
+            "node": self.driver.identity.host,
+            "tasks": [
+                task_message(one.number, one.verdict, one.because) for one in step.tasks if one.verdict is not None
+            ],
+        }
+
+    def _spec(self, request: dict[str, Any]) -> StepSpec:
+        try:
+            spec = decode(StepSpec, request.get("spec"))
+        except ValueError as error:
+            raise UsageError(f"the step can't be read: {error}") from None
+        if not 1 <= spec.tasks <= MOST_TASKS or spec.cpus_per_task < 1:
+            raise UsageError(f"Invalid number of tasks: {spec.tasks}")
+        if not spec.args:
+            raise UsageError("No command given to execute.")
+        return spec
+
+    def _ended(self, key: str, token: str) -> dict[str, Any] | None:
+        """A step that has ended while its srun could not hear it."""
+        attempt = self.driver.attempts.get(key)
+        reader = self.open_reader()
+        if attempt is None or reader is None:
+            return None
+        with reader:
+            for row in reader.steps(attempt.job, attempt.attempt):
+                if row.token == token and row.state.is_settled:
+                    tasks = reader.tasks(row.job, row.attempt, row.step)
+                    return {
+                        "job": row.job,
+                        "step": row.step,
+                        "waiting": False,
+                        "node": self.driver.identity.host,
+                        "tasks": [task_message(one.task, one.verdict, one.because) for one in tasks],
+                        "ended": {"code": row.srun_code, "state": row.state.value},
+                    }
+        return None
+
+    def _write_env(self, run: int, key: str, step: int, env: object) -> Path:
+        """The tasks' environment is srun's own, mode 0600 as all of them."""
+        if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
+            raise UsageError("the step's environment can't be read")
+        path = step_env_path(self.home, run, key, step)
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(b"".join(os.fsencode(pair) + b"\0" for pair in env))
+        except OSError as error:
+            raise CantWriteError(f"can't write {path}: {error.strerror}") from None
+        return path
+
+    def forget(self, events: Sequence[Event]) -> None:
+        """The environment of a step is of no use after its end."""
+        for event in events:
+            if isinstance(event, StepEnded):
+                key = self.driver.identity.key(event.job, event.attempt)
+                step_env_path(self.home, event.run, key, event.step).unlink(missing_ok=True)
+
+    def signal(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        """Send a signal to a step's tasks; without one, end them."""
+        key, number, signal = request.get("key"), request.get("step"), request.get("signal")
+        if not isinstance(key, str) or not isinstance(number, int):
+            raise UsageError("the request names no step")
+        if signal is not None and (not isinstance(signal, int) or not 1 <= signal <= 64):
+            raise UsageError(f"{signal!r} is not a signal number")
+        step = self.driver.steps.find(key, number)
+        if step is None:
+            return {"did": "not running"}
+        if signal is None:
+            self.driver.steps.cancel(step, "request", now)
+            return {"did": "cancelling"}
+        self.driver.steps.signal(step, signal)
+        return {"did": "signalled"}
+
+
+def step_env_path(home: Home, run: int, key: str, step: int) -> Path:
+    return home.path / "env" / f"{run}.{key}.{step}.env"
+
+
+def step_token(job: int, attempt: int, step: int) -> str:
+    """By which the messages of a step find its srun."""
+    return f"{job}.{attempt}.{step}"
+
+
+def task_message(task: int, verdict: Any, because: bool) -> dict[str, Any]:
+    exit_status = None if verdict is None else verdict.exit
+    return {
+        "task": task,
+        "state": None if verdict is None else verdict.state.value,
+        "reason": None if verdict is None else verdict.reason,
+        "detail": "" if verdict is None else verdict.detail,
+        "raw": None if exit_status is None else exit_status.wait_status,
+        "because": because,
+    }
+
+
+def step_message(event: StepStarted | TaskEnded | StepEnded) -> dict[str, Any]:
+    """What srun is told, after the commit."""
+    match event:
+        case StepStarted():
+            return {"begun": event.step}
+        case TaskEnded():
+            return task_message(event.task, event.verdict, event.because)
+        case StepEnded():
+            return {"ended": {"code": event.srun_code, "state": event.verdict.state.value}}

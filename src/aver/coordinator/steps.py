@@ -1,0 +1,329 @@
+"""Steps of running jobs: one `srun` each, one witness per task. The design is `docs/design/steps.md`.
+
+As the driver: no sockets, no disk, no clock. A task is handed to the engine after its step's intent is
+durable; each task's end is an event; the last one folds the step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aver.coordinator.live import LiveAttempt
+from aver.core import reasons
+from aver.core.events import Event, StepEnded, StepStarted, TaskEnded, Usage
+from aver.core.evidence import CancelledBefore, Evidence, Rules, Verdict, WitnessRecord, WitnessStart
+from aver.core.exit import ExitStatus
+from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
+from aver.core.judge import judge
+from aver.core.model import Request, Scope, StepSpec
+from aver.core.states import State
+from aver.engines.api import Control, Heard
+from aver.errors import UsageError
+
+if TYPE_CHECKING:
+    from aver.coordinator.driver import Driver
+
+
+@dataclass(slots=True)
+class LiveTask:
+    number: int
+    key: str
+    evidence: list[Evidence] = field(default_factory=list)
+    verdict: Verdict | None = None
+    is_dispatched: bool = False
+    because: bool = False
+    ended_at: float | None = None
+
+    def as_task(self) -> Task:
+        """For the fold and the summary."""
+        if self.verdict is None:
+            return Task(self.number, Running())
+        record = next((one for one in self.evidence if isinstance(one, WitnessRecord)), None)
+        end = (record.exit or record.launch) if record is not None else None
+        return Task(self.number, end if end is not None else Lost(), self.ended_at, self.because)
+
+
+@dataclass(slots=True)
+class LiveStep:
+    attempt: LiveAttempt
+    number: int
+    token: str
+    spec: StepSpec
+    tasks: list[LiveTask]
+    env_file: str | None = None
+    streams: tuple[int, ...] = ()
+    is_durable: bool = False
+    cpus: int = 0  # what it takes of the job's
+    time_s: int | None = None  # its own limit, or what is left of the job's when it begins
+    is_limited_by_job: bool = False
+
+    @property
+    def is_ended(self) -> bool:
+        return all(task.verdict is not None for task in self.tasks)
+
+    def request(self) -> Request:
+        mem_bytes = self.spec.mem_bytes if self.spec.mem_bytes is not None else self.attempt.request.mem_bytes
+        return Request(self.spec.cpus_per_task, 0, mem_bytes, self.time_s)
+
+
+class Steps:
+    """All steps of all live attempts."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._by_key: dict[str, tuple[LiveStep, LiveTask]] = {}
+        self._by_token: dict[str, LiveStep] = {}
+        self._of: dict[str, dict[int, LiveStep]] = {}  # by the attempt's key
+        self._waiting: dict[str, deque[LiveStep]] = {}
+        self._numbers: dict[str, int] = {}
+        self.starts: list[tuple[LiveStep, LiveTask]] = []  # for the loop: hand these to the engine
+
+    # ---- beginning ----------------------------------------------------------------------------
+
+    def begin(self, key: str, token: str, spec: StepSpec, streams: tuple[int, ...], now: float) -> LiveStep:
+        """Take a step of the attempt with this key; the same token is the same step. UsageError says why not."""
+        known = self._by_token.get(token)
+        if known is not None:
+            known.streams = known.streams or streams
+            self._dispatch(known, now)
+            return known
+        attempt = self._driver.attempts.get(key)
+        if attempt is None or not attempt.is_dispatched or attempt.parked is not None:
+            raise UsageError("Unable to create step: the job is not running")
+        allowed = attempt.request.cpus
+        wanted = spec.tasks * spec.cpus_per_task
+        if wanted > allowed and not spec.is_overlapping:
+            raise UsageError(f"Unable to create step for job {attempt.job}: More processors requested than permitted")
+        number = self._numbers.get(key, 0)
+        self._numbers[key] = number + 1
+        tasks = [LiveTask(rank, f"{key}.s{number}.t{rank}") for rank in range(spec.tasks)]
+        cpus = 0 if spec.is_overlapping else wanted if spec.is_exact else allowed
+        step = LiveStep(attempt, number, token, spec, tasks, streams=streams, cpus=cpus)
+        self._by_token[token] = step
+        self._waiting.setdefault(key, deque()).append(step)
+        self._admit(key, now)
+        return step
+
+    def is_waiting(self, step: LiveStep) -> bool:
+        """Other steps of its job have the cpus."""
+        return step in self._waiting.get(step.attempt.key, ())
+
+    def _admit(self, key: str, now: float) -> None:
+        """Begin waiting steps for which the job has cpus, in order."""
+        waiting = self._waiting.get(key)
+        while waiting:
+            step = waiting[0]
+            used = sum(other.cpus for other in self._of.get(key, {}).values())
+            if used + step.cpus > step.attempt.request.cpus and step.cpus:
+                return
+            waiting.popleft()
+            self._add(step)
+            attempt = step.attempt
+            self._driver.emit(
+                StepStarted(now, attempt.run, attempt.job, attempt.attempt, step.number, step.token, step.spec)
+            )
+
+    def _add(self, step: LiveStep) -> None:
+        self._by_token[step.token] = step
+        self._of.setdefault(step.attempt.key, {})[step.number] = step
+        for task in step.tasks:
+            self._by_key[task.key] = (step, task)
+
+    def restore(self, step: LiveStep) -> None:
+        """A step from the store that had not ended."""
+        step.is_durable = True
+        self._numbers[step.attempt.key] = max(step.number + 1, self._numbers.get(step.attempt.key, 0))
+        self._add(step)
+
+    def note_number(self, key: str, number: int) -> None:
+        """Steps up to this one have been."""
+        self._numbers[key] = max(number + 1, self._numbers.get(key, 0))
+
+    def committed(self, events: Sequence[Event], now: float) -> None:
+        """Hand over the tasks of steps whose intent is durable now."""
+        for event in events:
+            if isinstance(event, StepStarted):
+                step = self._by_token.get(event.token)
+                if step is not None:
+                    step.is_durable = True
+                    self._dispatch(step, now)
+
+    def _dispatch(self, step: LiveStep, now: float) -> None:
+        needs_streams = step.spec.stdout is None or step.spec.stdin is None
+        if not step.is_durable or (needs_streams and not step.streams):
+            return
+        step.time_s, step.is_limited_by_job = self._limit(step, now)
+        for task in step.tasks:
+            if not task.is_dispatched and task.verdict is None:
+                task.is_dispatched = True
+                self.starts.append((step, task))
+
+    def _limit(self, step: LiveStep, now: float) -> tuple[int | None, bool]:
+        job_limit = step.attempt.request.time_s
+        if job_limit is None or step.attempt.started_at is None:
+            return step.spec.time_s, False
+        left = max(1, int(job_limit - (now - step.attempt.started_at)))
+        if step.spec.time_s is not None and step.spec.time_s <= left:
+            return step.spec.time_s, False
+        return left, True
+
+    # ---- ending -------------------------------------------------------------------------------
+
+    def heard(self, one: Heard, now: float) -> bool:
+        """Take evidence of a task; False if no live step has it."""
+        found = self._by_key.get(one.key)
+        if found is None:
+            return False
+        step, task = found
+        task.evidence.append(one.evidence)
+        if task.verdict is not None or isinstance(one.evidence, WitnessStart):
+            return True
+        verdict = judge(task.evidence, Rules())
+        if verdict is not None:
+            self._end_task(step, task, verdict, one, now)
+        return True
+
+    def _end_task(self, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float) -> None:
+        record = one.evidence if isinstance(one.evidence, WitnessRecord) else None
+        if verdict.state is State.TIMEOUT and step.is_limited_by_job:
+            verdict = Verdict(
+                State.CANCELLED, verdict.exit, reasons.TIME_LIMIT, verdict.verified, verdict.source, verdict.warnings,
+                "its job's time limit passed",
+            )  # fmt: skip
+        task.verdict = verdict
+        task.ended_at = now if record is None else record.started_at + record.elapsed_s
+        usage = None
+        if record is not None:
+            peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
+            usage = Usage(
+                record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, self._driver.identity.host
+            )
+        attempt = step.attempt
+        self._driver.emit(
+            TaskEnded(
+                now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage,
+                task.because,
+            )
+        )  # fmt: skip
+        if verdict.state is not State.COMPLETED and step.spec.kill_on_bad_exit:
+            self.end_others(step)
+        if step.spec.wait_s is not None and not step.is_ended:
+            self._driver.at(now + step.spec.wait_s, f"wait {step.token}", attempt.job)
+        if step.is_ended:
+            self._end_step(step, now)
+
+    def end_others(self, step: LiveStep) -> None:
+        """One task's end is the end of the step: mark and end those that still run."""
+        for task in step.tasks:
+            if task.verdict is None and not task.because:
+                task.because = True
+                self._driver.out.controls.append(Control(task.key, "cancel"))
+
+    def wait_is_over(self, kind: str) -> None:
+        """The time that `--wait` gives after the first task's end has passed."""
+        step = self._by_token.get(kind.partition(" ")[2])
+        if step is not None:
+            self.end_others(step)
+
+    def _end_step(self, step: LiveStep, now: float) -> None:
+        folded = fold_step(task.as_task() for task in step.tasks)
+        verdict = _step_verdict(step, folded)
+        raw = step_raw(verdict.exit, verdict.state) if verdict.exit is not None else 0
+        attempt = step.attempt
+        code = folded.srun_code
+        if verdict.state is State.OUT_OF_MEMORY:
+            code = 1  # as Slurm's srun
+        self._driver.emit(
+            StepEnded(
+                now, attempt.run, attempt.job, attempt.attempt, step.number, verdict, raw, folded.first_failed, code
+            )
+        )
+        for task in step.tasks:
+            self._by_key.pop(task.key, None)
+        self._by_token.pop(step.token, None)
+        live = self._of.get(attempt.key, {})
+        live.pop(step.number, None)
+        self._admit(attempt.key, now)
+        if not self.is_busy(attempt.key):
+            self._of.pop(attempt.key, None)
+            self._driver.unpark(attempt, now)
+
+    def is_busy(self, key: str) -> bool:
+        """Whether the attempt has steps that have not ended."""
+        return bool(self._of.get(key)) or bool(self._waiting.get(key))
+
+    def end_all(self, attempt: LiveAttempt, now: float) -> None:
+        """The script has ended, or its job is cancelled: so are its steps."""
+        for step in self._waiting.pop(attempt.key, ()):
+            self._by_token.pop(step.token, None)  # never begun: its srun is of a job that is over
+        for step in list(self._of.get(attempt.key, {}).values()):
+            self.cancel(step, "the end of its job", now)
+
+    def cancel(self, step: LiveStep, by: str, now: float) -> None:
+        """End the step's tasks. Those that were never handed over never run."""
+        for task in step.tasks:
+            if task.verdict is not None:
+                continue
+            if task.is_dispatched:
+                self._driver.out.controls.append(Control(task.key, "cancel"))
+            else:
+                said = f"cancelled by {by} before it began"
+                self.heard(Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
+
+    def signal(self, step: LiveStep, number: int) -> None:
+        for task in step.tasks:
+            if task.is_dispatched and task.verdict is None:
+                self._driver.out.controls.append(Control(task.key, "signal", signal=number, scope=Scope.PROGRAM))
+
+    def rejected(self, task: LiveTask, evidence: Evidence, text: str, now: float) -> None:
+        """The engine refused it."""
+        self.heard(Heard(task.key, "engine", text, evidence), now)
+
+    # ---- looking ------------------------------------------------------------------------------
+
+    def find(self, attempt_key: str, number: int) -> LiveStep | None:
+        return self._of.get(attempt_key, {}).get(number)
+
+    def by_token(self, token: str) -> LiveStep | None:
+        return self._by_token.get(token)
+
+    def live_of(self, attempt_key: str) -> Iterator[LiveStep]:
+        yield from self._of.get(attempt_key, {}).values()
+
+    def running_keys(self, attempt_key: str) -> list[str]:
+        """The keys of tasks that the engine has."""
+        return [
+            task.key
+            for step in self.live_of(attempt_key)
+            for task in step.tasks
+            if task.is_dispatched and task.verdict is None
+        ]
+
+    def live_tasks(self) -> list[tuple[LiveStep, LiveTask]]:
+        return list(self._by_key.values())
+
+
+def _step_verdict(step: LiveStep, folded: StepExit) -> Verdict:
+    """What became of the step, from its tasks: memory, then time, then a cancellation, then its exit."""
+    verdicts = [task.verdict for task in step.tasks if task.verdict is not None and not task.because]
+    states = {verdict.state for verdict in verdicts}
+    exit_status = folded.exit
+    detail = "" if folded.first_failed is None else f"task {folded.first_failed} failed first"
+    for state in (State.OUT_OF_MEMORY, State.TIMEOUT, State.CANCELLED, State.UNVERIFIED, State.NODE_FAIL):
+        if state in states:
+            chosen = next(verdict for verdict in verdicts if verdict.state is state)
+            return Verdict(state, exit_status, chosen.reason, chosen.verified, chosen.source, (), detail)
+    if exit_status is None:
+        return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, "coordinator", (), detail)
+    if exit_status.is_success:
+        return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, "witness", (), detail)
+    return Verdict(State.FAILED, exit_status, _reason(verdicts, exit_status), True, "witness", (), detail)
+
+
+def _reason(verdicts: Sequence[Verdict], exit_status: ExitStatus) -> str:
+    if any(verdict.reason == reasons.JOB_LAUNCH_FAILURE for verdict in verdicts):
+        return reasons.JOB_LAUNCH_FAILURE
+    return reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
