@@ -17,7 +17,7 @@ from aver.coordinator.files import prepare_outputs, remove_run_files, write_env,
 from aver.coordinator.live import LiveRun
 from aver.coordinator.recovery import load_run
 from aver.core.codec import decode
-from aver.core.evidence import Accepted, Rules, Verdict
+from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
 from aver.core.expand import FlowIndex
 from aver.core.judge import judge
 from aver.core.model import FlowSpec, Submission
@@ -141,7 +141,8 @@ class Requests:
                 return "not settled yet"
             if state is not State.UNVERIFIED:
                 return f"already {state}: only an UNVERIFIED job can be accepted"
-            verdict: Verdict | None = judge([Accepted(now, by)], Rules())
+            gone = WitnessVanished(now)  # that is what UNVERIFIED says
+            verdict: Verdict | None = judge([gone, Accepted(now, by)], Rules())
             assert verdict is not None
             asking.correct(self.driver, run, index, verdict, f"accepted by {by}", by, now)
             return f"accepted as {verdict.state}"
