@@ -62,8 +62,8 @@ def test_job_outlives_the_coordinator(slot: Slot) -> None:
     slot.start("alone", *sh("sleep 0.3; exit 4"))
     slot.disconnect()
     assert slot.process.wait(20) == 0
-    begin, end = slot.lines()
-    assert (begin["ev"], end["ev"], end["key"], end["raw"]) == ("begin", "end", "alone", 4 << 8)
+    begin, start, end = slot.lines()
+    assert (begin["ev"], start["ev"], end["ev"], end["key"], end["raw"]) == ("begin", "start", "end", "alone", 4 << 8)
 
 
 def test_limits_hold_without_a_coordinator(slot: Slot) -> None:
@@ -117,7 +117,7 @@ def test_wrong_frames_are_answered_and_ignored(slot: Slot, data: bytes, text: st
     slot.send_raw(data)
     assert slot.expect("error")["text"] == text
     assert slot.sh("after", "exit 3")["raw"] == 3 << 8
-    assert [line["key"] for line in slot.lines()] == ["after", "after"]
+    assert [line["key"] for line in slot.lines()] == ["after", "after", "after"]
 
 
 def test_orders_for_a_running_job(slot: Slot) -> None:
@@ -154,19 +154,20 @@ def test_journal_is_truncated_when_all_of_it_is_durable(slot: Slot) -> None:
     """`j` truncates if it is the journal's size, and only then."""
     first = slot.sh("one", "exit 0")
     second = slot.sh("two", "exit 0", f"j{first['size'] - 1}")
-    assert len(slot.lines()) == 4
+    assert len(slot.lines()) == 6
     third = slot.sh("three", "exit 0", f"j{second['size']}")
     assert [line["key"] for line in slot.lines()] == ["three", "three"]
     assert third["size"] == slot.journal.stat().st_size
 
 
 def test_killed_witness_leaves_begin(slot: Slot) -> None:
-    """SIGKILL to the witness: the journal says that the attempt began, and nothing about its end."""
+    """SIGKILL to the witness: the journal says that the attempt began, as what, and nothing about its end."""
     pid = slot.start("lost", "asleep", "a60")["pid"]
     slot.process.send_signal(signal.SIGKILL)
     slot.process.wait()
     try:
-        assert [line["ev"] for line in slot.lines()] == ["begin"]
+        assert [line["ev"] for line in slot.lines()] == ["begin", "start"]
+        assert slot.lines()[1]["pid"] == pid
         assert is_running(pid)
     finally:
         os.kill(pid, signal.SIGKILL)

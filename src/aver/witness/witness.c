@@ -43,7 +43,7 @@ enum phase { IDLE, RUN, SWEEP, RECORD };
 static struct { /* the order: pointers into the frame, or into argv; valid until the exec */
     char **argv, **env;
     const char *dir, *in, *out, *err;
-    bool append;
+    bool append, streams; /* streams: the descriptors that came with the order */
     int umask, limits;
     struct { int resource; struct rlimit value; } limit[LIMITS];
 } order;
@@ -72,6 +72,7 @@ static struct {
 static volatile struct { const char *op, *path; int err, join; } failure;
 static bool slot;
 static int conn = -1, signals = -1;
+static int streams[3], streams_n; /* descriptors that came over the connection and no run order has taken yet */
 static off_t journal_size = -1; /* -1: no journal */
 static bool journal_torn, served;
 static usec began;
@@ -185,7 +186,12 @@ static size_t seal(char *to, size_t end) { /* JSON is at 18..end */
     return end + 1;
 }
 
+static void close_streams(void) {
+    while (streams_n) close(streams[--streams_n]);
+}
+
 static void disconnect(void) {
+    close_streams();
     if (conn >= 0) close(conn);
     conn = -1;
     in_len = out_len = in_skip = 0;
@@ -552,10 +558,15 @@ static void child_main(void) {
     if (job.procs >= 0 && write(job.procs, "0", 1) < 0) failure.join = errno;
     if (order.umask >= 0) umask((mode_t)order.umask);
     if (order.dir && chdir(order.dir)) child_fails("chdir", order.dir);
+    if (order.streams && streams_n < 3) {
+        errno = EBADF;
+        child_fails("stdin", "");
+    }
+    for (int i = 0; i < 3 && order.streams; i++) dup2(streams[i], i);
     if (order.in) child_opens("stdin", order.in, O_RDONLY, 0);
     if (order.out) child_opens("stdout", order.out, files, 1);
     if (order.err && (!order.out || strcmp(order.err, order.out))) child_opens("stderr", order.err, files, 2);
-    else if (order.out) dup2(1, 2);
+    else if (order.out && (order.err || !order.streams)) dup2(1, 2);
     for (int i = 0; i < order.limits; i++) {
         struct rlimit own, want = order.limit[i].value;
         if (getrlimit((unsigned)order.limit[i].resource, &own)) child_fails("limit", "");
@@ -655,6 +666,7 @@ static void start_job(const char *env_file, char **env, size_t env_n, char **ove
     line_len = put(line, 18, "{\"ev\":\"start\",\"key\":");
     line_len = put_text(line, line_len, job.key);
     line_len = seal(line, put(line, line_len, ",\"pid\":%d,\"witness\":%d,\"at\":%.6f,\"mem\":\"%s\"}", pid, getpid(), job.wall, job.mem));
+    keep(line, line_len); /* who finds us dead sees whose processes to end; without room it does without */
     tell(line, line_len);
 }
 
@@ -830,6 +842,7 @@ static const char *order_run(char *p, char *end) {
         case 'o': order.out = v; break;
         case 'r': order.err = v; break;
         case 'A': order.append = true; break;
+        case 'F': order.streams = true; break;
         case 'u': order.umask = (int)strtol(v, &v, 8); good = !*v && order.umask >= 0 && order.umask <= 0777; break;
         case 'l': good = set_limit(v); break;
         case 'w': good = set_warning(v); break;
@@ -902,12 +915,26 @@ static void take_frame(char *p, size_t n) {
     else if (verb == 'Q') { if (job.phase == IDLE) exit(0); wrong = "a job runs"; }
     else if (strchr("SCPUT", verb)) wrong = order_other(verb, p, end);
     else wrong = "unknown verb";
+    if (verb == 'R') close_streams();
     if (wrong) complain(wrong);
+}
+
+static ssize_t receive_bytes(char *to, size_t size) { /* and descriptors: at most three; the kernel closes what is more */
+    union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof streams)]; } control;
+    struct iovec part = {to, size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof streams)};
+    ssize_t n = recvmsg(conn, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *head = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) return n;
+    close_streams();
+    streams_n = (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof *streams);
+    memcpy(streams, CMSG_DATA(head), (size_t)streams_n * sizeof *streams);
+    return n;
 }
 
 static void receive(void) {
     if (in_len + 4096 > in_size) in = need(realloc(in, in_size = in_size ? in_size * 2 : 8192));
-    ssize_t n = recv(conn, in + in_len, in_size - in_len - 1, MSG_DONTWAIT);
+    ssize_t n = receive_bytes(in + in_len, in_size - in_len - 1);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { disconnect(); return; }
     if (n < 0) return;
     in_len += (size_t)n;

@@ -34,7 +34,7 @@ from aver.engines.api import (
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.local.slot import Slot
-from aver.engines.local.sweep import sweep
+from aver.engines.local.sweep import is_same_process, sweep
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
@@ -109,7 +109,8 @@ class LocalEngine:
             return Rejected(order.key, f"can't start a witness: {error.strerror}")
         try:
             frame = run_frame(order, self._cgroup, slot.durable_offset)
-        except ValueError as error:
+            slot.send(frame, self._poller, order.streams)
+        except (ValueError, OSError) as error:
             self._idle.append(slot)
             return Rejected(order.key, str(error))
         if slot.durable_offset == slot.read_offset:  # the witness truncates its journal
@@ -118,7 +119,6 @@ class LocalEngine:
         slot.key, slot.order, slot.has_begun = order.key, order, False
         slot.job_pid = None
         self._by_key[order.key] = slot
-        slot.send(frame, self._poller)
         return Submitted(order.key)
 
     def _open_slot(self) -> Slot:
@@ -178,7 +178,8 @@ class LocalEngine:
             elif event == "start":
                 start = parse_start(words)
                 if start.key == slot.key:
-                    slot.job_pid = start.pid
+                    slot.job_pid, slot.job_started_at = start.pid, start.at
+                    slot.witness_pid = start.witness_pid
                     slot.has_begun = True
                     self._heard.append(Heard(start.key, WITNESS, text, start))
             elif event == "hello":
@@ -262,7 +263,9 @@ class LocalEngine:
             slot.key = None
         if slot.key is not None:
             key = slot.key
-            session = slot.job_pid if was_connected else None
+            session = slot.job_pid
+            if session is not None and not was_connected and not is_same_process(session, slot.job_started_at):
+                session = None
             swept = sweep(key, session, self._cgroup, adopted=slot.is_ours, spared=self._children)
             vanished = WitnessVanished(at=time.time(), witness_pid=slot.witness_pid, swept=swept)
             said = json.dumps({"vanished": slot.witness_pid, "swept": swept})
@@ -275,8 +278,18 @@ class LocalEngine:
             self._gone.append(slot)
         else:
             slot.remove_files()
-        if unread is not None and isinstance(reply := self._submit(unread), Rejected):
-            self._heard.append(Heard(unread.key, "engine", reply.text, Refused(time.time(), reply.text)))
+        if unread is not None:
+            self._give_again(unread)
+
+    def _give_again(self, order: Order) -> None:
+        """Its witness is gone and never took it. Its descriptors may be closed by now, and their numbers other files."""
+        if order.streams:
+            text = "its witness ended before it took the order"
+        elif isinstance(reply := self._submit(order), Rejected):
+            text = reply.text
+        else:
+            return
+        self._heard.append(Heard(order.key, "engine", text, Refused(time.time(), text)))
 
     def settle(self, keys: Sequence[str]) -> None:
         for key in keys:

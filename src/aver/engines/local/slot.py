@@ -8,12 +8,15 @@ is how much of the journal is known, so each line is heard once.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import select
 import socket
 import zlib
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from aver.engines.api import Order
@@ -38,6 +41,7 @@ class Slot:
         self.ended: set[str] = set()  # keys whose end is in the journal and was heard
         self.cut_off: set[str] = set()  # the same, in the part that the witness was told to cut off
         self.job_pid: int | None = None
+        self.job_started_at = 0.0
         self.witness_pid: int | None = None
         self.is_ours = False  # our own child, to be reaped
         self.read_offset = 0
@@ -45,7 +49,7 @@ class Slot:
         self.idle_since = 0.0
         self.unsettled: set[str] = set()  # ends that are heard and not yet durable in the store
         self._received = b""
-        self._unsent = b""
+        self._unsent: deque[tuple[bytes, tuple[int, ...]]] = deque()  # with duplicates of the descriptors
 
     def start(self, binary: str, folder_fd: int) -> None:
         """Start a new witness and connect to it; OSError if that can't be done."""
@@ -89,23 +93,37 @@ class Slot:
         self.connection = connection
         return True
 
-    def send(self, frame: bytes, poller: select.epoll) -> None:
-        """Send, now or when the witness reads on. A broken connection is noticed by `receive`."""
-        self._unsent += frame
+    def send(self, frame: bytes, poller: select.epoll, fds: Sequence[int] = ()) -> None:
+        """Send, now or when the witness reads on; the descriptors stay the caller's. OSError if they can't be sent.
+
+        A broken connection is noticed by `receive`.
+        """
+        self._unsent.append((frame, _duplicates(fds)))
         self.flush(poller)
 
     def flush(self, poller: select.epoll) -> None:
         if self.connection is None:
             return
-        try:
-            sent = self.connection.send(self._unsent)
-            self._unsent = self._unsent[sent:]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._unsent = b""
+        while self._unsent:
+            frame, fds = self._unsent[0]
+            try:
+                sent = socket.send_fds(self.connection, [frame], fds) if fds else self.connection.send(frame)
+            except BlockingIOError:
+                break
+            except OSError:
+                self._drop_unsent()
+                break
+            _close(fds)
+            if sent < len(frame):
+                self._unsent[0] = (frame[sent:], ())
+                break
+            self._unsent.popleft()
         mask = select.EPOLLIN | select.EPOLLOUT if self._unsent else select.EPOLLIN
         poller.modify(self.connection, mask)
+
+    def _drop_unsent(self) -> None:
+        while self._unsent:
+            _close(self._unsent.popleft()[1])
 
     def receive(self) -> tuple[list[bytes], bool]:
         """Return the whole lines' JSON that have come, and whether the witness is still there."""
@@ -135,6 +153,7 @@ class Slot:
         return lines
 
     def disconnect(self) -> None:
+        self._drop_unsent()
         if self.connection is not None:
             self.connection.close()
             self.connection = None
@@ -174,3 +193,21 @@ def _high(fd: int) -> int:
         return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD)
     finally:
         os.close(fd)
+
+
+def _duplicates(fds: Sequence[int]) -> tuple[int, ...]:
+    """Duplicate all of them; OSError, and nothing is left open, if one can't be."""
+    copies: list[int] = []
+    try:
+        for fd in fds:
+            copies.append(os.dup(fd))
+    except OSError:
+        _close(copies)
+        raise
+    return tuple(copies)
+
+
+def _close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            os.close(fd)

@@ -16,6 +16,7 @@ from aver.engines.local.capabilities import CgroupBase
 
 DEADLINE_S = 10.0
 PAUSE_S = 0.01
+START_TOLERANCE_S = 2.5  # the kernel gives the time of its boot in whole seconds
 
 
 def sweep(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> int:
@@ -38,6 +39,18 @@ def sweep(key: str, session: int | None, cgroup: CgroupBase | None, adopted: boo
             time.sleep(PAUSE_S)
     _remove_cgroup(key, cgroup)
     return len(killed)
+
+
+def is_same_process(pid: int, started_at: float) -> bool:
+    """Whether this process is the one that started then, and not a later one with its number."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/stat", "rb") as file:
+            boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
+    except (OSError, IndexError, ValueError, StopIteration):
+        return False
+    return abs(boot + ticks / os.sysconf("SC_CLK_TCK") - started_at) < START_TOLERANCE_S
 
 
 def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> set[int]:
