@@ -265,10 +265,11 @@ static void make_record(bool into_journal) {
         n = put(record, n, "{\"op\":\"%s\",\"errno\":%d,\"path\":", failure.op, failure.err);
         n = put(record, put_text(record, n, failure.path), "}");
     } else n = put(record, n, "null");
-    long long size = 0, whole = -1;
-    if (journal_size >= 0)
-        for (size = journal_size; into_journal && size != whole; size = whole) /* the size counts its own digits */
-            whole = (long long)journal_size + (long long)n + snprintf(NULL, 0, ",\"size\":%lld}\n", whole < 0 ? size : whole);
+    long long size = journal_size < 0 ? 0 : (long long)journal_size, last = -1;
+    while (into_journal && journal_size >= 0 && size != last) { /* the size counts its own digits */
+        last = size;
+        size = (long long)journal_size + (long long)n + snprintf(NULL, 0, ",\"size\":%lld}\n", last);
+    }
     record_len = seal(record, put(record, n, ",\"size\":%lld}", size));
 }
 
