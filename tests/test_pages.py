@@ -1,0 +1,28 @@
+"""The pages: each can be found from the index, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def links_of(page: Path) -> set[Path]:
+    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    return {(page.parent / link).resolve() for link in found if "://" not in link}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_link_leads_nowhere(page: Path) -> None:
+    """Every link to a file of this repository names one that is there."""
+    assert not {link for link in links_of(page) if not link.exists()}
+
+
+def test_the_index_lists_every_page() -> None:
+    """Whoever starts at docs/index.md finds every page."""
+    listed = links_of(ROOT / "docs" / "index.md")
+    assert not [page for page in (ROOT / "docs").rglob("*.md") if page.name != "index.md" and page not in listed]
