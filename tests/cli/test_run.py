@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,22 @@ def test_term_cancels_too(aver: Product) -> None:
     wait_for_file(aver.folder / "started")
     assert end(process, signal.SIGTERM).status == 143
     assert aver.state(1) == "CANCELLED"
+
+
+def test_a_signal_at_any_moment_is_no_bug(aver: Product) -> None:
+    """Ctrl-C long before, right after and while the job is submitted: 130, and never a job that goes on unseen."""
+    aver("status")
+    for number in range(8):
+        process = aver.start("run", "-q", "--", "sleep", "600")
+        try:
+            process.wait(number * 0.06)
+        except subprocess.TimeoutExpired:
+            pass
+        answer = end(process, signal.SIGINT)
+        assert answer.status in (130, -signal.SIGINT), answer.err
+        assert "bug" not in answer.err
+    jobs = aver("jobs", "--json").document["jobs"]
+    assert {job["state"] for job in jobs} <= {"CANCELLED"}
 
 
 def test_hangup_detaches(aver: Product) -> None:

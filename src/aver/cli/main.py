@@ -8,6 +8,7 @@ imported only when that command is called.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -43,6 +44,9 @@ PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit; `argv` is without the program's name."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # An exception can get lost in the middle of an import; a command that has to clean up says so itself.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(invoke(list(sys.argv[1:] if argv is None else argv)))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -77,10 +78,13 @@ def command(
         return 0
     session.connect().close()  # a coordinator is started before signals are held back, and inherits none of that
     offset = _appended(submission)
-    with listen(*SIGNALS):
-        with held_back(*SIGNALS):
+    try:
+        with listen(*SIGNALS), held_back(*SIGNALS) as release:
             accepted = submit(session, submission, environment)
-        return Attached(session, accepted, offset, quiet, as_json).wait(forward_exit)
+            attached = Attached(session, accepted, offset, quiet, as_json)
+            return attached.wait(release, forward_exit)
+    except SignalReceived as late:  # while we were leaving anyway
+        return 128 + late.number
 
 
 class Attached:
@@ -97,10 +101,11 @@ class Attached:
         self._stream = OutputStream(session.output.masking)
         self._lines = ChangeLines(self._watched)
 
-    def wait(self, forward_exit: bool) -> int:
-        """Wait for the verdict, report it, and return the exit status."""
+    def wait(self, release: Callable[[], None], forward_exit: bool) -> int:
+        """Wait for the verdict, report it, and return the exit status; `release` lets signals come."""
         note_ignored(self._session, self._accepted, self._quiet)
         try:
+            release()
             self._wait()
         except SignalReceived as received:
             return self._interrupted(received.number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
@@ -33,13 +33,20 @@ def listen(*numbers: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def held_back(*numbers: int) -> Iterator[None]:
-    """Let these come only at the end of the block. Nothing may be started in it: it would inherit the mask."""
+def held_back(*numbers: int) -> Iterator[Callable[[], None]]:
+    """Let these come only at the end of the block, or when the function that it gives is called.
+
+    Nothing may be started before that: it would inherit the mask.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
+
+    def release() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield release
+    finally:
+        release()
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
