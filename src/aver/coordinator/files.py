@@ -129,6 +129,15 @@ def remove_run_files(home: Home, run: int) -> None:
         folder.rmdir()
 
 
+def remove_files_from(home: Home, first: int) -> None:
+    """Remove what submissions left that never became durable: numbers from `first` on are nobody's yet."""
+    for folder in (home.path / "env", home.path / "scripts"):
+        for path in folder.iterdir():
+            number = path.name.partition(".")[0]
+            if number.isdigit() and int(number) >= first:
+                remove_run_files(home, int(number))
+
+
 def _write(path: Path, data: bytes, mode: int) -> None:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)

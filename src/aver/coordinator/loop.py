@@ -17,7 +17,7 @@ from aver import __version__
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver, GeneratedBatch
-from aver.coordinator.files import Which, job_files, remove_run_files
+from aver.coordinator.files import Which, job_files, remove_files_from, remove_run_files
 from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
 from aver.coordinator.ordering import order_of, task_order
@@ -92,6 +92,7 @@ class Loop:
             with reader:
                 for number in reader.unsettled_runs():
                     load_run(self._driver, reader, number, now)
+        remove_files_from(self._home, self._driver.next_id)
         ask_engine(self._driver, self._engine, now)
         ask_engine_of_tasks(self._driver, self._engine, now)
         reached("recovered")
