@@ -123,6 +123,17 @@ class Slot:
     def send(self, *fields: str) -> None:
         self.send_raw(frame(*fields))
 
+    def send_fds(self, fds: list[int], *fields: str) -> None:
+        self.send_fds_raw(fds, frame(*fields))
+
+    def send_fds_raw(self, fds: list[int], data: bytes) -> None:
+        assert self.connection is not None
+        socket.send_fds(self.connection, [data], fds)
+
+    def descriptors(self) -> set[str]:
+        """The witness's own open descriptors."""
+        return set(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def send_raw(self, data: bytes) -> None:
         assert self.connection is not None
         self.connection.sendall(data)

@@ -33,7 +33,7 @@ class Order:
     append: bool
     warning: WarningSignal | None
     kill_wait_s: float
-    streams: tuple[int, ...] = ()  # descriptors for stdin, stdout, stderr where no file is named; the engine closes none
+    streams: tuple[int, ...] = ()  # for stdin, stdout, stderr where no file is named; the engine closes none
 
 
 @dataclass(frozen=True, slots=True)

@@ -650,6 +650,7 @@ static void start_job(const char *env_file, char **env, size_t env_n, char **ove
     pid_t pid = vfork();
     if (pid == 0) child_main();
     job.end = now();
+    close_streams();
     if (job.procs >= 0) close(job.procs);
     job.procs = -1;
     if (pid < 0) { fail("fork", ""); finish(); return; }

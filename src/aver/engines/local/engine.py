@@ -282,7 +282,7 @@ class LocalEngine:
             self._give_again(unread)
 
     def _give_again(self, order: Order) -> None:
-        """Its witness is gone and never took it. Its descriptors may be closed by now, and their numbers other files."""
+        """Its witness is gone and never took it. Its descriptors may be closed by now, their numbers other files."""
         if order.streams:
             text = "its witness ended before it took the order"
         elif isinstance(reply := self._submit(order), Rejected):

@@ -67,9 +67,7 @@ class Slot:
                         (os.POSIX_SPAWN_DUP2, listener_fd, 3),
                         (os.POSIX_SPAWN_DUP2, journal_fd, 4),
                     ]
-                    self.witness_pid = os.posix_spawn(
-                        binary, [binary, "slot"], {}, file_actions=actions, setsid=True
-                    )
+                    self.witness_pid = os.posix_spawn(binary, [binary, "slot"], {}, file_actions=actions, setsid=True)
                 finally:
                     os.close(listener_fd)
         finally:
