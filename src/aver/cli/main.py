@@ -32,12 +32,15 @@ COMMANDS = {
     "resume": "Let suspended jobs go on.",
     "accept": "State as a person that a lost job succeeded.",
     "retry": "Run failed, lost and skipped jobs of a run again.",
+    "reinit": "Run jobs again whose inputs, command or environment changed.",
     "status": "Show the coordinator and what it has to do.",
     "stop": "Stop the coordinator; jobs go on.",
     "doctor": "Say what this machine can enforce, and what it can't and why.",
+    "env": "Print the line that puts Slurm's commands on PATH.",
+    "shell": "Start a shell, or a command after --, with Slurm's commands on PATH.",
     "completion": "Print the shell's completion script.",
 }
-TAKES_A_COMMAND = frozenset({"run", "submit"})
+TAKES_A_COMMAND = frozenset({"run", "submit", "shell"})
 BUG_STATUS = 70
 PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
