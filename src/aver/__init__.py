@@ -4,13 +4,13 @@
 nothing to the commands that do not need them.
 """
 
-import importlib
-
 __version__ = "0.1.0"
 __all__ = ["Flow", "Job", "Run", "__version__"]
 
 
 def __getattr__(name: str) -> object:
     if name in ("Flow", "Job", "Run"):
-        return getattr(importlib.import_module("aver.api"), name)
+        from importlib import import_module
+
+        return getattr(import_module("aver.api"), name)
     raise AttributeError(f"module 'aver' has no attribute {name!r}")

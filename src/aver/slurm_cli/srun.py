@@ -1,0 +1,350 @@
+"""srun on one machine: a step of the job that it is called in, or, called alone, a job of its own.
+
+Exits as Slurm's does: with the highest shell code of its tasks. Called in loops, so it imports little: what
+only a failure, a label or a unit needs is imported then.
+"""
+
+from __future__ import annotations
+
+import _signal
+import os
+import sys
+
+from aver.slurm_cli import lean
+from aver.slurm_cli.srun_options import NOT_SERVED, BadOption, Options, number, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aver.slurm_cli.srun_streams import TaskStreams
+
+STATUS_BAD_USAGE = 1
+FORWARDED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGQUIT, _signal.SIGALRM)
+AGAIN_S = 1  # a second Ctrl-C within this time ends the step
+RECONNECT_TRIES = 50
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        options = parse(arguments, os.environ)
+        if "version" in options.flags:
+            from aver.slurm_cli.version import VERSION_LINE
+
+            sys.stdout.write(VERSION_LINE + "\n")
+            return 0
+        if "help" in options.flags or "usage" in options.flags:
+            from aver.slurm_cli.srun_help import HELP
+
+            sys.stdout.write(HELP)
+            return 0
+        for name, flag in NOT_SERVED.items():
+            if name in options.flags or name in options.values:
+                raise BadOption(f"error: {flag} is not served on one machine")
+        if not options.command:
+            raise BadOption("fatal: No command given to execute.")
+        if not os.environ.get("AVER_KEY") or "jobid" in options.values:
+            from aver.slurm_cli.srun_alone import run_alone
+
+            return run_alone(arguments, options)
+        return Step(options).run()
+    except BadOption as error:
+        text = str(error)
+        sys.stderr.write(f"srun: {text}\n")
+        if not text.startswith(("error", "fatal")):
+            sys.stderr.write('Try "srun --help" for more information\n')
+        return STATUS_BAD_USAGE
+    except lean.Lost as error:
+        sys.stderr.write(f"srun: error: the coordinator can't be reached: {error}\n")
+        return STATUS_BAD_USAGE
+
+
+class Step:
+    """One step, from the request to its end."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._home = os.environ["AVER_HOME"]
+        self._key = os.environ["AVER_KEY"]
+        self._token = os.urandom(16).hex()
+        self._tasks = self._task_count()
+        self._ends: dict[int, dict[str, Any]] = {}
+        self._number = -1
+        self._job = 0
+        self._node = "localhost"
+        self._interrupted_at: float | None = None
+        self._has_summed_up = False
+        self._said: list[tuple[int, str]] = []
+        self._streams: TaskStreams | None = None
+        self._wire: lean.Wire | None = None
+
+    def _task_count(self) -> int:
+        options = self._options
+        tasks = number(options.get("ntasks"), "ntasks")
+        per_node = number(options.get("ntasks-per-node"), "ntasks-per-node")
+        nodes = options.get("nodes")
+        if nodes is not None and number(nodes.partition("-")[0], "nodes") != 1:
+            job = os.environ.get("SLURM_JOB_ID", "?")
+            raise BadOption(f"error: Unable to create step for job {job}: More nodes requested than this machine has")
+        return tasks or per_node or 1
+
+    def run(self) -> int:
+        request, descriptors = self._request()
+        try:
+            ended = self._begin(request, descriptors)
+            for number_ in FORWARDED:
+                _signal.signal(number_, self._forward)
+            _signal.signal(_signal.SIGINT, self._interrupt)
+            while ended is None:
+                try:
+                    ended = self._listen()
+                except lean.Lost:
+                    ended = self._begin(request, descriptors)
+        finally:
+            if self._streams is not None:
+                self._streams.finish()
+        self._flush_said()
+        if self._tasks > 1 and self._has_summed_up:
+            self._sum_up()
+        return self._status(ended)
+
+    # ---- asking -------------------------------------------------------------------------------
+
+    def _request(self) -> tuple[dict[str, Any], tuple[int, ...]]:
+        options = self._options
+        folder = os.path.join(os.getcwd(), options.get("chdir") or "")
+        spec: dict[str, Any] = {
+            "name": options.get("job-name") or os.path.basename(options.command[0]),
+            "args": options.command,
+            "folder": folder.rstrip("/") or "/",
+            "tasks": self._tasks,
+            "umask": _umask(),
+        }
+        cpus = number(options.get("cpus-per-task"), "cpus-per-task")
+        if cpus is not None:
+            spec["cpus_per_task"] = cpus
+        if options.get("mem") or options.get("mem-per-cpu") or options.get("time") or options.get("signal"):
+            from aver.slurm_cli.srun_limits import add_limits
+
+            add_limits(spec, options)
+        if "exact" in options.flags or "exclusive" in options.flags:
+            spec["is_exact"] = True
+        if "overlap" in options.flags or "overcommit" in options.flags or "oversubscribe" in options.flags:
+            spec["is_overlapping"] = True
+        if "kill-on-bad-exit" in options.flags and options.get("kill-on-bad-exit") != "0":
+            spec["kill_on_bad_exit"] = True
+        wait_s = number(options.get("wait"), "wait", least=0)
+        if wait_s:
+            spec["wait_s"] = wait_s
+        if options.get("open-mode") in ("a", "append"):
+            spec["append"] = True
+        self._place_streams(spec)
+        request = {
+            "op": "step", "key": self._key, "token": self._token, "spec": spec, "env": _environment(options),
+        }  # fmt: skip
+        return request, (0, 1, 2)
+
+    def _place_streams(self, spec: dict[str, Any]) -> None:
+        options = self._options
+        for name, field in (("input", "stdin"), ("output", "stdout"), ("error", "stderr")):
+            value = options.get(name)
+            if value is None or value == "all":
+                continue
+            if value == "none":
+                spec[field] = "/dev/null"
+            else:
+                spec[field] = value
+        is_shared_input = self._tasks > 1 and "stdin" not in spec
+        if "label" in options.flags or (is_shared_input and not _is_null(0)):
+            from aver.slurm_cli.srun_streams import TaskStreams
+
+            self._streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0))
+            self._streams.name_files(spec)
+
+    def _begin(self, request: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any] | None:
+        """Ask for the step, again after the coordinator was away; the ended step if it is over already."""
+        from_before = self._wire is not None
+        for attempt in range(RECONNECT_TRIES):
+            try:
+                self._wire = lean.connect(self._home)
+                self._wire.send(request, descriptors)
+                reply = self._wire.receive()
+                break
+            except lean.Lost:
+                if attempt + 1 == RECONNECT_TRIES:
+                    raise
+                _sleep(0.1)
+        if reply.get("ok") is not True:
+            raise BadOption(f"error: {reply.get('error', 'refused')}")
+        self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
+        if reply["waiting"] and not from_before:
+            sys.stderr.write(
+                f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)\n"
+            )
+        for one in reply["tasks"]:
+            self._hear_task(one)
+        ended: dict[str, Any] | None = reply.get("ended")
+        return ended
+
+    # ---- listening ----------------------------------------------------------------------------
+
+    def _listen(self) -> dict[str, Any] | None:
+        assert self._wire is not None
+        if self._streams is not None and not self._wire.has_message():
+            self._streams.copy_until(self._wire.fileno())
+        message = self._wire.receive()
+        if "task" in message:
+            self._hear_task(message)
+        elif "ended" in message:
+            ended: dict[str, Any] = message["ended"]
+            return ended
+        if not self._wire.has_message():
+            self._flush_said()
+        return None
+
+    def _hear_task(self, message: dict[str, Any]) -> None:
+        task = message["task"]
+        if task in self._ends:
+            return
+        self._ends[task] = message
+        words = self._task_words(message)
+        if words is None:
+            return
+        self._said.append((task, words))
+        if self._tasks > 1 and not self._has_summed_up and not message["because"]:
+            self._flush_said()
+            self._has_summed_up = True
+            if len(self._ends) < self._tasks:
+                self._sum_up()
+
+    def _task_words(self, message: dict[str, Any]) -> str | None:
+        """What Slurm's srun says of a task that ended badly."""
+        if message["state"] == "OUT_OF_MEMORY":
+            return "Out Of Memory"
+        raw = message["raw"]
+        if raw is None:
+            detail = message["detail"]
+            if message["reason"] == "JobLaunchFailure":
+                sys.stderr.write(f"slurmstepd: error: {detail}\n")
+                errno = detail.rpartition("errno ")[2].rstrip(")")
+                return f"Exited with exit code {errno}" if errno.isdigit() else detail
+            return f"{message['state']}: {detail}"
+        if raw & 0x7F:
+            from aver.core.signals import signal_words
+
+            core = " (core dumped)" if raw & 0x80 else ""
+            return signal_words(raw & 0x7F) + core
+        return f"Exited with exit code {raw >> 8}" if raw >> 8 else None
+
+    def _flush_said(self) -> None:
+        """Say the same of several tasks at once: `tasks 0,2-3: Terminated`."""
+        said, self._said = self._said, []
+        groups: dict[str, list[int]] = {}
+        for task, words in said:
+            groups.setdefault(words, []).append(task)
+        for words, tasks in groups.items():
+            noun = "tasks" if len(tasks) > 1 else "task"
+            sys.stderr.write(f"srun: error: {self._node}: {noun} {_ranges(sorted(tasks))}: {words}\n")
+
+    def _sum_up(self) -> None:
+        from aver.slurm_cli.srun_summary import summary
+
+        sys.stderr.write(summary(f"{self._job}.{self._number}", self._tasks, self._ends) + "\n")
+
+    def _status(self, ended: dict[str, Any]) -> int:
+        if ended["state"] == "CANCELLED" and not any(one.get("because") for one in self._ends.values()):
+            sys.stderr.write(f"srun: Force Terminated job step {self._job}.{self._number}\n")
+        code = ended["code"]
+        if code is None:
+            sys.stderr.write(f"srun: error: nobody saw how step {self._job}.{self._number} ended\n")
+            return STATUS_BAD_USAGE
+        if "as-job" in self._options.flags:
+            self._end_as_the_step()
+        return int(code)
+
+    def _end_as_the_step(self) -> None:
+        """A job that is only this step ends as it: by the same signal, with no core of our own."""
+        worst = max((one["raw"] or 0 for one in self._ends.values()), key=lambda raw: 128 + raw if raw & 0x7F else raw >> 8)
+        if worst & 0x7F:
+            import resource
+
+            sys.stderr.flush()
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            _signal.signal(worst & 0x7F, _signal.SIG_DFL)
+            os.kill(os.getpid(), worst & 0x7F)
+
+    # ---- signals ------------------------------------------------------------------------------
+
+    def _forward(self, number_: int, _: object) -> None:
+        self._ask_signal(number_)
+
+    def _interrupt(self, number_: int, _: object) -> None:
+        """Ctrl-C once shows the tasks, twice within a second ends them."""
+        import time
+
+        now = time.monotonic()
+        if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
+            sys.stderr.write("srun: sending Ctrl-C to StepId=%d.%d\n" % (self._job, self._number))
+            self._ask_signal(_signal.SIGINT)
+            self._ask_signal(None)
+            return
+        self._interrupted_at = now
+        running = [task for task in range(self._tasks) if task not in self._ends]
+        sys.stderr.write("srun: interrupt (one more within 1 sec to abort)\n")
+        sys.stderr.write(f"srun: StepId={self._job}.{self._number} tasks {_ranges(running)}: running\n")
+
+    def _ask_signal(self, number_: int | None) -> None:
+        if self._wire is not None:
+            self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_})
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`0,2-3`"""
+    parts: list[str] = []
+    at = 0
+    while at < len(numbers):
+        end = at
+        while end + 1 < len(numbers) and numbers[end + 1] == numbers[end] + 1:
+            end += 1
+        parts.append(str(numbers[at]) if at == end else f"{numbers[at]}-{numbers[end]}")
+        at = end + 1
+    return ",".join(parts)
+
+
+def _environment(options: Options) -> list[str]:
+    """What the tasks inherit: all of ours, or what --export names."""
+    export = options.get("export")
+    own = {"AVER_KEY"}
+    pairs = {name: value for name, value in os.environ.items() if name not in own}
+    if export is None or export == "ALL":
+        return [f"{name}={value}" for name, value in pairs.items()]
+    words = [word for word in export.split(",") if word]
+    kept = dict(pairs) if "ALL" in words else {
+        name: value for name, value in pairs.items() if name.startswith(("SLURM_", "AVER_"))
+    }  # fmt: skip
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            kept[name] = value
+        elif name in pairs:
+            kept[name] = pairs[name]
+    return [f"{name}={value}" for name, value in kept.items()]
+
+
+def _is_null(descriptor: int) -> bool:
+    try:
+        return os.fstat(descriptor).st_rdev == os.makedev(1, 3)
+    except OSError:
+        return True
+
+
+def _umask() -> int:
+    old = os.umask(0o077)
+    os.umask(old)
+    return old
+
+
+def _sleep(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)

@@ -1,0 +1,145 @@
+"""Streams of many tasks through srun: labels before lines, and one input for all.
+
+Each task reads and writes fifos in a folder of srun's; srun copies. Nothing is lost: what a task wrote
+before it ended is copied before srun ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import tempfile
+from typing import Any
+
+CHUNK_BYTES = 1 << 16
+LONGEST_LINE_BYTES = 1 << 20
+
+
+class TaskStreams:
+    def __init__(self, tasks: int, is_labelled: bool, has_input: bool) -> None:
+        self._folder = tempfile.mkdtemp(prefix="srun.")
+        self._poller = select.epoll()
+        self._sources: dict[int, tuple[int, int]] = {}  # descriptor -> task, where it goes
+        self._partial: dict[int, bytes] = {}
+        self._width = len(str(tasks - 1))
+        self._is_labelled = is_labelled
+        self._inputs: dict[int, bytes] = {}
+        self._has_input = has_input
+        self._input_at = 0
+        self._tasks = tasks
+
+    def name_files(self, spec: dict[str, Any]) -> None:
+        """Make the fifos and put their pattern into the step, where no file is named."""
+        if self._is_labelled:
+            for field, name, target in (("stdout", "out", 1), ("stderr", "err", 2)):
+                if field in spec:
+                    continue
+                spec[field] = os.path.join(self._folder, "%t." + name)
+                for task in range(self._tasks):
+                    path = os.path.join(self._folder, f"{task}.{name}")
+                    os.mkfifo(path, 0o600)
+                    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                    self._sources[descriptor] = (task, target)
+        if self._has_input:
+            spec["stdin"] = os.path.join(self._folder, "%t.in")
+            for task in range(self._tasks):
+                path = os.path.join(self._folder, f"{task}.in")
+                os.mkfifo(path, 0o600)
+                self._inputs[os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)] = b""
+            try:
+                self._poller.register(0, select.EPOLLIN)
+            except PermissionError:  # a plain file is always readable
+                self._read_input()
+
+    def copy_until(self, descriptor: int) -> None:
+        """Copy what comes until `descriptor` is readable."""
+        self._poller.register(descriptor, select.EPOLLIN)
+        try:
+            while True:
+                # A fifo that no task has opened yet counts as hung up: look at those at times instead.
+                ready = [fd for fd, _ in self._poller.poll(0.02)]
+                if 0 in ready:
+                    self._read_input()
+                self._write_inputs()
+                self._read_sources()
+                if descriptor in ready:
+                    return
+        finally:
+            self._poller.unregister(descriptor)
+
+    def _read_sources(self) -> None:
+        for source in list(self._sources):
+            self._read(source)
+
+    def _read(self, source: int) -> bool:
+        """Copy what the source has; whether there was anything."""
+        task, target = self._sources[source]
+        try:
+            data = os.read(source, CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            return False
+        lines = (self._partial.pop(source, b"") + data).split(b"\n")
+        if len(lines[-1]) > LONGEST_LINE_BYTES:
+            lines.append(b"")
+        for line in lines[:-1]:
+            _write(target, self._label(task) + line + b"\n")
+        if lines[-1]:
+            self._partial[source] = lines[-1]
+        return True
+
+    def _label(self, task: int) -> bytes:
+        return f"{task:{self._width}d}: ".encode()
+
+    def _read_input(self) -> None:
+        while True:
+            try:
+                data = os.read(0, CHUNK_BYTES)
+            except BlockingIOError:
+                return
+            if not data:
+                break
+            for descriptor in self._inputs:
+                self._inputs[descriptor] += data
+            if self._poller_has_input():
+                return
+        self._has_input = False
+        if self._poller_has_input():
+            self._poller.unregister(0)
+
+    def _poller_has_input(self) -> bool:
+        try:
+            self._poller.modify(0, select.EPOLLIN)
+        except (FileNotFoundError, PermissionError):
+            return False
+        return True
+
+    def _write_inputs(self) -> None:
+        for descriptor in list(self._inputs):
+            data = self._inputs[descriptor]
+            if data:
+                try:
+                    self._inputs[descriptor] = data[os.write(descriptor, data[:4096]) :]
+                except BlockingIOError:
+                    continue
+            elif not self._has_input:
+                del self._inputs[descriptor]
+                os.close(descriptor)
+
+    def finish(self) -> None:
+        """All tasks have ended: copy what is left, and go."""
+        for source in list(self._sources):
+            while self._read(source):
+                pass
+            rest = self._partial.pop(source, b"")
+            if rest:
+                task, target = self._sources[source]
+                _write(target, self._label(task) + rest + b"\n")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _write(target: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(target, data) :]
