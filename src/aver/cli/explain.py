@@ -83,7 +83,7 @@ def _is_about(event: ev.Event, job: JobRow) -> bool:
             return event.job == job.id
         case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
             return event.job == job.id
-        case ev.RunMoved() | ev.RunPruned():
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced():
             return False
         case _:
             assert_never(event)
@@ -144,7 +144,7 @@ def _tell(event: ev.Event, job: JobRow, request: Request) -> Iterator[Happening]
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""
             yield Happening(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}", None, None)
-        case ev.RunMoved() | ev.RunPruned():
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced():
             return
         case _:
             assert_never(event)
