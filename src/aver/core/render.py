@@ -11,15 +11,14 @@ from typing import assert_never
 from aver.core import reasons
 from aver.core.evidence import ActKind, LaunchFailure, Verdict, WitnessRecord
 from aver.core.exit import ExitStatus
+from aver.core.exit_text import UNKNOWN, slurm_exit
+from aver.core.exit_text import raw_text as raw_text
 from aver.core.judge import launch_text
 from aver.core.model import Request
 from aver.core.signals import signal_name, signal_words
 from aver.core.states import State
 from aver.core.units import DAY_S, HOUR_S, LARGEST_BYTES, MINUTE_S, size_text, time_text
 
-UNKNOWN = "?"
-_OUTPUT_CANT_BE_OPENED = "0:53"  # Slurm's own code, not signal 53
-_SLURM_OUT_OF_MEMORY = "0:125"  # likewise
 _NEAR = 0.95  # of the limit, where a measurement counts as having reached it
 
 
@@ -49,21 +48,8 @@ def exit_words(exit_status: ExitStatus | None) -> str:
 
 def slurm_exit_text(state: State, exit_status: ExitStatus | None, launch: LaunchFailure | None = None) -> str:
     """ExitCode as Slurm's own commands print it: always two numbers, `0:0` where nothing ran, `?` where unknown."""
-    if state is State.OUT_OF_MEMORY:
-        return _SLURM_OUT_OF_MEMORY
-    if exit_status is not None:
-        return str(exit_status)
-    if launch is not None:
-        opened = launch.operation in ("stdin", "stdout", "stderr")
-        return _OUTPUT_CANT_BE_OPENED if opened else f"{launch.errno & 0xFF}:0"
-    if state is State.DEADLINE:
-        return "0:1"
-    return UNKNOWN if state in (State.FAILED, State.UNVERIFIED) else "0:0"
-
-
-def raw_text(raw: int | None) -> str:
-    """A raw wait status as `code:signal`; also DerivedExitCode, whose 0:125 is no signal."""
-    return UNKNOWN if raw is None else f"{raw >> 8}:{raw & 0x7F}"
+    raw = None if exit_status is None else exit_status.wait_status
+    return slurm_exit(state.value, raw, None if launch is None else (launch.operation, launch.errno))
 
 
 def reason_text(reason: str) -> str:

@@ -1,0 +1,31 @@
+"""ExitCode as Slurm's commands print it, from plain numbers.
+
+Apart from `core.render`, which uses it, so that commands that are called in loops need not load the rest.
+"""
+
+from __future__ import annotations
+
+UNKNOWN = "?"
+OUTPUT_CANT_BE_OPENED = "0:53"  # Slurm's own code, not signal 53
+SLURM_OUT_OF_MEMORY = "0:125"  # likewise
+
+_STREAMS = ("stdin", "stdout", "stderr")
+
+
+def raw_text(raw: int | None) -> str:
+    """A raw wait status as `code:signal`; also DerivedExitCode, whose 0:125 is no signal."""
+    return UNKNOWN if raw is None else f"{raw >> 8}:{raw & 0x7F}"
+
+
+def slurm_exit(state: str, raw: int | None, launch: tuple[str, int] | None = None) -> str:
+    """Always two numbers, `0:0` where nothing ran, `?` where unknown. `launch` is the failed operation and its errno."""
+    if state == "OUT_OF_MEMORY":
+        return SLURM_OUT_OF_MEMORY
+    if raw is not None:
+        return raw_text(raw)
+    if launch is not None:
+        operation, errno = launch
+        return OUTPUT_CANT_BE_OPENED if operation in _STREAMS else f"{errno & 0xFF}:0"
+    if state == "DEADLINE":
+        return "0:1"
+    return UNKNOWN if state in ("FAILED", "UNVERIFIED") else "0:0"
