@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
+from campaign import RECORD, crash_at
+
 from aver.coordinator.crashpoint import POINTS
 from aver.core.exit import ExitStatus
 from aver.core.model import JobSpec, Need, Needs, RetryRule
 from aver.core.states import State
 from aver.errors import AverError
-from campaign import RECORD, crash_at
 from live_home import LiveHome, shell_job, wait_for
 
 GENERATED = '{"grown": {"run": "echo \\"$AVER_KEY\\" >> \\"$RAN\\"; exit 2"}}'

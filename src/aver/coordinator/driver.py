@@ -35,6 +35,7 @@ from aver.core.evidence import (
     Verdict,
     WitnessRecord,
     WitnessStart,
+    WitnessVanished,
 )
 from aver.core.expand import FlowIndex
 from aver.core.judge import judge
@@ -96,6 +97,7 @@ class Driver:
         self.after_commit: list[tuple[Event, Control]] = []
         self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
+        self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
         self.steps = Steps(self)
         self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
 
@@ -290,7 +292,8 @@ class Driver:
                     if attempt.wants_start and not attempt.is_dispatched:
                         self._start(attempt)
             elif isinstance(event, Observed) and event.verdict is not None:
-                ended.append(self.identity.key(event.job, event.attempt))
+                key = self._earlier_keys.pop((event.job, event.attempt), None)
+                ended.append(key or self.identity.key(event.job, event.attempt))
             elif isinstance(event, TaskEnded):
                 ended.append(f"{self.identity.key(event.job, event.attempt)}.s{event.step}.t{event.task}")
         if self.after_commit:
@@ -307,6 +310,9 @@ class Driver:
         if attempt is None:
             return self.steps.heard(one, now)
         if attempt.parked is not None:
+            return True
+        if isinstance(one.evidence, WitnessVanished) and not self.identity.is_of_this_boot(attempt.key):
+            self.restarted(attempt, now)
             return True
         run = self.runs[attempt.run]
         attempt.evidence.append(one.evidence)
@@ -430,6 +436,8 @@ class Driver:
     def _let_go(self, attempt: LiveAttempt) -> None:
         self.attempts.pop(attempt.key, None)
         self.by_job.pop(attempt.job, None)
+        if not self.identity.is_of_this_boot(attempt.key):
+            self._earlier_keys[attempt.job, attempt.attempt] = attempt.key
         if attempt.wants_start or attempt.is_dispatched:
             self.packer.finish(attempt.job)
         else:

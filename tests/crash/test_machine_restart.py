@@ -1,0 +1,108 @@
+"""The machine is restarted: everything of ours is gone at once and the boot id is another one.
+
+Played by killing all that belongs to the home and by a coordinator that reads another boot id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from campaign import RECORD
+
+from aver.core import reasons
+from aver.core.exit import ExitStatus
+from aver.core.model import Matrix, Request, RetryRule
+from aver.core.states import State
+from live_home import LiveHome, shell_job, wait_for
+
+OTHER_BOOT = "import aver.home\naver.home.read_boot_id = lambda: 'f' * 32\n"
+
+
+@pytest.fixture
+def restart(live: LiveHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Kill everything of the home; coordinators that are started afterwards live in another boot."""
+    folder = tmp_path / "another-boot"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(OTHER_BOOT)
+
+    def kill_all() -> None:
+        live.kill_coordinator()
+        for pid in [*live.witnesses(), *live.processes()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not live.witnesses() and not live.processes(), "everything killed")
+        monkeypatch.setenv("PYTHONPATH", f"{folder}:{os.environ.get('PYTHONPATH', '')}")
+
+    return kill_all
+
+
+def test_what_ran_is_node_fail_and_runs_no_second_time(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """A job without a record whose machine was restarted is NODE_FAIL; one that had ended keeps its verdict."""
+    running = live.run_text(RECORD + "sleep 600", mem_bytes=64 << 20)
+    limited = live.run_text(RECORD + "sleep 600", time_s=900)
+    ended = live.run_text(RECORD + "exit 4")
+    live.wait_running(running)
+    live.wait_running(limited)
+    live.settle([ended])
+    restart()
+    live.settle([running, limited])
+    for number in (running, limited):
+        job = live.job(number)
+        assert job.state is State.NODE_FAIL, job
+        assert job.exit is None
+        assert job.reason == reasons.NODE_DOWN
+        assert job.source == "machine"
+    assert live.job(ended).exit == ExitStatus(4)
+    assert set(live.keys_run().values()) == {1}
+    after = live.run_text(RECORD + "exit 5")
+    live.settle([after])
+    assert live.job(after).exit == ExitStatus(5)
+    live.assert_store_is_whole()
+    live.assert_nothing_left()
+
+
+def test_records_of_the_last_boot_still_count(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """A job that ended while no coordinator was there has its record in the journal: that is its verdict."""
+    number = live.run_text(RECORD + "sleep 0.3; exit 9")
+    live.wait_running(number)
+    live.kill_coordinator()
+    wait_for(lambda: not live.witnesses(), "the job's end")
+    restart()
+    live.settle([number])
+    assert live.job(number).exit == ExitStatus(9)
+    live.assert_nothing_left()
+
+
+def test_retry_rule_brings_a_lost_job_back(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """NODE_FAIL is an outcome of the attempt; a rule that names it gives the job another one."""
+    rule = RetryRule(max=1, states=(State.NODE_FAIL,))
+    number = live.submit(
+        shell_job("job", RECORD + '[ "$AVER_ATTEMPT" = 2 ] || sleep 600', retry=rule, request=Request(time_s=900))
+    )
+    live.wait_running(number)
+    restart()
+    live.settle([number])
+    assert (live.job(number).state, live.job(number).attempt) == (State.COMPLETED, 2)
+    assert sorted(live.keys_run().values()) == [1, 1]
+    live.assert_store_is_whole()
+    live.assert_nothing_left()
+
+
+def test_waiting_jobs_are_not_run_twice(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """Of many jobs, each ran once or is NODE_FAIL; none that waited for room only is lost to both."""
+    members = tuple(str(number) for number in range(100))
+    run = live.submit(shell_job("one", RECORD + "sleep 0.2", matrix=Matrix((("n", members),))), is_single=False)
+    wait_for(lambda: len(live.keys_run()) > 10, "some have run")
+    restart()
+    live.settle([run])
+    with live.reader() as reader:
+        jobs = reader.jobs(run=run)
+    assert {job.state for job in jobs} <= {State.COMPLETED, State.NODE_FAIL}
+    assert set(live.keys_run().values()) == {1}
+    assert sum(job.state is State.COMPLETED for job in jobs) >= 50
+    live.assert_store_is_whole()
+    live.assert_nothing_left()
