@@ -5,13 +5,14 @@ Each function returns a sentence for the one who asked. Asking twice is harmless
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
 from aver.core import reasons
-from aver.core.events import Observed, PersonAsked, RunMoved
+from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved
 from aver.core.evidence import CancelledBefore, Verdict
+from aver.core.model import FlowSpec
 from aver.core.states import State
 from aver.engines.api import Control
 
@@ -139,14 +140,38 @@ def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: st
     driver.check_run(run, now)
 
 
+def reinit(
+    driver: Driver, run: LiveRun, causes: Mapping[int, str], flow: FlowSpec | None, by: str, now: float
+) -> LiveRun:
+    """New attempts of jobs (by index, with the cause) of a settled run, by the flow as it is now; None: as it was.
+
+    Raise ValueError if the flow is no graph.
+    """
+    if flow is not None:
+        states = [run.plan.state(index) for index in range(run.job_count)]
+        run = run.with_flow(flow)
+        driver.emit(FlowReplaced(now, run.number, by, flow))
+        driver.runs[run.number] = run
+        driver.obey(run, run.plan.restore(states), now)
+    for index, why in causes.items():
+        driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "reinit", why))
+    _run_again(driver, run, list(causes), now)
+    return run
+
+
 def retry(driver: Driver, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
     """New attempts of settled jobs; what was skipped below them comes back."""
+    for index in indices:
+        driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
+    _run_again(driver, run, indices, now)
+
+
+def _run_again(driver: Driver, run: LiveRun, indices: Sequence[int], now: float) -> None:
     run.round += 1
     _reopen_run(driver, run, now)
     for index in indices:
         run.history.pop(index, None)
         run.requests.pop(index, None)
-        driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
         driver.show_reason(run, run.job_number(index), reasons.DEPENDENCY, now)
     driver.obey(run, run.plan.reopen_all(indices), now)
     driver.check_run(run, now)

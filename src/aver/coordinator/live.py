@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aver.core.evidence import Evidence, Rules, Verdict
 from aver.core.expand import FlowIndex
@@ -88,6 +88,17 @@ class LiveRun:
         segment = Segment(first_job, self.job_count, first_spec, flow, FlowIndex(flow), made_by)
         self.segments.append(segment)
         return segment
+
+    def with_flow(self, flow: FlowSpec) -> LiveRun:
+        """The same run, all of it settled, with other definitions of its jobs; its plan has not begun."""
+        run = LiveRun(self.number, self.segments[0].first_job, replace(self.submission, flow=flow))
+        for segment in self.segments[1:]:
+            assert segment.made_by is not None
+            run.plan.add(segment.flow)
+            run.add_segment(segment.first_job, segment.flow, segment.made_by)
+        run.state, run.round = self.state, self.round
+        run.attempts, run.history, run.retries_used = self.attempts, self.history, self.retries_used
+        return run
 
     def job_number(self, index: int) -> int:
         segment = self._segment(index)

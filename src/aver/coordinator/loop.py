@@ -18,6 +18,7 @@ from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver, GeneratedBatch
 from aver.coordinator.files import Which, job_files, remove_files_from, remove_run_files
+from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
 from aver.coordinator.ordering import order_of, task_order
@@ -40,6 +41,7 @@ from aver.store.reader import Reader
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
 COMMIT_RETRY_S = 1.0
 LARGEST_GENERATED_BYTES = 64 << 20
+OPS = frozenset({"submit", "cancel", "hold", "release", "suspend", "resume", "accept", "retry", "reinit"})
 CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 
 
@@ -67,6 +69,7 @@ class Loop:
         self._requests = Requests(home, driver, self._open_reader)
         self._stepping = Stepping(home, driver, self._open_reader)
         self._watchers = Watchers(server, driver, self._open_reader)
+        self._fingerprints = Fingerprinter()
         self._batch = Batch()
         self._flying: Batch | None = None
         self._finished: list[int] = []
@@ -104,6 +107,7 @@ class Loop:
         signal.signal(signal.SIGTERM, self.stop)
         self._poller.register(self._engine, select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
+        self._poller.register(self._fingerprints, select.EPOLLIN)
         self._turn_driver()
         while not self._is_stopping:
             try:
@@ -125,6 +129,9 @@ class Loop:
             return  # heard in every turn
         if fd == self._committer.fileno():
             self._finish_commit()
+        elif fd == self._fingerprints.fileno():
+            for event in self._fingerprints.take():
+                self._driver.emit(event)
         elif fd == self._server.listener.fileno():
             self._server.accept()
         else:
@@ -153,7 +160,7 @@ class Loop:
                 case "stop":
                     self.stop()
                     reply = {}
-                case "submit" | "cancel" | "hold" | "release" | "suspend" | "resume" | "accept" | "retry" as op:
+                case str(op) if op in OPS:
                     if self._cant_write is not None:
                         raise CantWriteError(f"nothing new is taken at the moment: {self._cant_write}")
                     reply = getattr(self._requests, op)(request, now)
@@ -248,6 +255,7 @@ class Loop:
             replies, self._batch.replies = self._batch.replies, []
             for peer, reply in replies:
                 self._server.send(peer, reply)
+            self._forget_finished()
             return
         self._flying, self._batch = self._batch, Batch()
         reached("before-commit")
@@ -272,7 +280,12 @@ class Loop:
             self._server.send(peer, reply)
         self._watchers.tell(batch.events)
         self._stepping.forget(batch.events)
+        self._fingerprints.note(batch.events, self._driver.runs)
         reached("told")
+        self._forget_finished()
+
+    def _forget_finished(self) -> None:
+        """Let go of settled runs of which everything is durable."""
         for number in self._finished:
             run = self._driver.runs.get(number)
             if run is not None and run.state.is_settled and not self._has_events_of(number):
@@ -315,7 +328,12 @@ class Loop:
 
     def _is_idle_for_long(self) -> bool:
         is_idle = not (
-            self._driver.runs or self._server.peers or self._committer.is_busy or self._batch.events or self._flying
+            self._driver.runs
+            or self._server.peers
+            or self._committer.is_busy
+            or self._batch.events
+            or self._flying
+            or self._fingerprints.is_busy
         )
         if not is_idle:
             self._idle_since = None

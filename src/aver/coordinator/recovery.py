@@ -22,6 +22,8 @@ from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, See
 from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow
 
+AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
+
 
 def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun | None:
     """Make the run again as it was, with what is due; None if there is no such run."""
@@ -55,7 +57,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
 
 def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence[PersonAsked]) -> None:
     """How many attempts each job has had, and those that count for its retry rule: since a person last retried it."""
-    since = {event.job: event.at for event in asked if event.what == "retry"}
+    since = {event.job: event.at for event in asked if event.what in AGAIN}
     for row in attempts:
         index = run.index_of(row.job)
         if index is None:
@@ -171,7 +173,7 @@ def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:
     """Whether the run counts as cancelled: until somebody retries it."""
     answer = RunCancel.NO
     for event in asked:
-        if event.what == "retry":
+        if event.what in AGAIN:
             answer = RunCancel.NO
         elif event.what == "cancel" and event.job is None:
             answer = RunCancel.NOW if event.detail == "now" or answer is RunCancel.NOW else RunCancel.FINISHERS_RUN

@@ -7,7 +7,7 @@ is given to the loop, which sends it when the request's events are durable.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aver.coordinator import asking
@@ -172,6 +172,37 @@ class Requests:
         asking.retry(self.driver, run, indices, by, now)
         return {"run": run.number, "jobs": [run.job_number(index) for index in indices], "round": run.round}
 
+    def reinit(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        run = self._revive(request.get("run"), now)
+        if run is None:
+            raise UsageError(f"there is no run {request.get('run')}")
+        try:
+            flow = None if request.get("flow") is None else decode(FlowSpec, request["flow"])
+        except ValueError as error:
+            raise UsageError(f"the flow can't be read: {error}") from None
+        if not run.state.is_settled:
+            raise UsageError(f"run {run.number} is not settled; aver watch {run.number}")
+        causes: dict[int, str] = {}
+        for pair in request.get("causes") or ():
+            job, why = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
+            index = run.index_of(job) if isinstance(job, int) else None
+            if index is None or not isinstance(why, str):
+                raise UsageError(f"the request names {job!r}, which is no job of run {run.number}")
+            causes[index] = why
+        if not causes:
+            raise UsageError("the request names no jobs")
+        if flow is not None:
+            self._check(replace(run.submission, flow=flow))
+            if list(FlowIndex(flow).names()) != list(run.segments[0].index.names()):
+                raise UsageError(f"the flow has other jobs now than run {run.number}; submit it as a new run")
+            write_scripts(self.home, run.number, flow)
+        try:
+            run = asking.reinit(self.driver, run, causes, flow, by, now)
+        except ValueError as error:
+            raise UsageError(f"the flow is wrong: {error}") from None
+        return {"run": run.number, "jobs": [run.job_number(index) for index in causes], "round": run.round}
+
     def _each_job(self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int], str]) -> dict[str, Any]:
         def each(run: LiveRun, index: int | None) -> str:
             indices = [index] if index is not None else list(range(run.job_count))
@@ -225,7 +256,10 @@ class Requests:
         with reader:
             job = reader.job(number)
             run = reader.run(job.run if job is not None else number)
-            return load_run(self.driver, reader, run.id, now) if run is not None else None
+            revived = load_run(self.driver, reader, run.id, now) if run is not None else None
+        if revived is not None and revived.state.is_settled:
+            self.driver.out.finished_runs.append(revived.number)  # unless the request changes that, it is let go again
+        return revived
 
 
 def _by(request: dict[str, Any]) -> str:

@@ -144,6 +144,37 @@ class PersonAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class FileMark:
+    """A file as it was: enough to tell later whether its content changed."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprinted:
+    """What the inputs of a completed attempt were; files that changed after it began are left out."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    files: tuple[FileMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReplaced:
+    """A settled run goes on with other definitions of the same jobs."""
+
+    at: float
+    run: int
+    by: str
+    flow: FlowSpec
+
+
+@dataclass(frozen=True, slots=True)
 class RunMoved:
     """The run's own state, derived from its jobs by the fold."""
 
@@ -169,6 +200,8 @@ Event = (
     | StepEnded
     | JobMoved
     | PersonAsked
+    | Fingerprinted
+    | FlowReplaced
     | RunMoved
     | RunPruned
 )

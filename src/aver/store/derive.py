@@ -19,6 +19,8 @@ from aver.core.codec import dumps
 from aver.core.events import (
     AttemptPlanned,
     Event,
+    Fingerprinted,
+    FlowReplaced,
     JobMoved,
     JobsGenerated,
     Observed,
@@ -142,7 +144,7 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 pending = _Pending()
                 for text in sql.PRUNE:
                     yield Statement(text, event.run)
-            case PersonAsked():
+            case PersonAsked() | Fingerprinted() | FlowReplaced():
                 pass
             case _:
                 assert_never(event)

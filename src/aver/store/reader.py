@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from aver.core.codec import decode
-from aver.core.events import JobsGenerated, PersonAsked, RunSubmitted
+from aver.core.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, RunSubmitted
 from aver.core.exit import ExitStatus
 from aver.core.model import Request, StepSpec, Submission
 from aver.core.states import UNSETTLED, State
@@ -181,8 +182,22 @@ class Reader:
         """What was submitted; None when there is no such run."""
         for stored in self._flow_events(run, "RunSubmitted"):
             if isinstance(stored.event, RunSubmitted):
-                return stored.event.submission
+                return self._with_newest_flow(run, stored.event.submission)
         return None
+
+    def _with_newest_flow(self, run: int, submission: Submission) -> Submission:
+        """A flow is replaced only in a later round: the first needs no search."""
+        row = self.run(run)
+        if row is None or row.round == 1:
+            return submission
+        for event in self._of_kind(run, "FlowReplaced"):
+            if isinstance(event, FlowReplaced):
+                submission = replace(submission, flow=event.flow)
+        return submission
+
+    def fingerprints(self, run: int) -> list[Fingerprinted]:
+        """What inputs were when jobs completed, in order: of a job that ran again the last one counts."""
+        return [event for event in self._of_kind(run, "Fingerprinted") if isinstance(event, Fingerprinted)]
 
     def generated(self, run: int) -> list[JobsGenerated]:
         """The jobs that were added to the run later, in order."""
@@ -191,12 +206,11 @@ class Reader:
 
     def asked(self, run: int) -> list[PersonAsked]:
         """What people asked for of the run and its jobs, in order."""
-        text = (
-            "SELECT seq, at, run, job, attempt, kind, data FROM events "
-            "WHERE run = ? AND kind = 'PersonAsked' ORDER BY seq"
-        )
-        found = [stored.event for stored in self._all(self._stored_event, text, (run,))]
-        return [event for event in found if isinstance(event, PersonAsked)]
+        return [event for event in self._of_kind(run, "PersonAsked") if isinstance(event, PersonAsked)]
+
+    def _of_kind(self, run: int, kind: str) -> list[Event]:
+        text = "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE run = ? AND kind = ? ORDER BY seq"
+        return [stored.event for stored in self._all(self._stored_event, text, (run, kind))]
 
     def last_seq(self) -> int:
         return int(self._fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])

@@ -1,0 +1,72 @@
+"""`aver reinit`: run again what has a cause to, and all below it."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from aver.cli.options import json_option
+from aver.cli.output.documents import Acted, Done
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.coordinator.changes import Changes, find_changes
+from aver.core.codec import encode
+from aver.core.model import FlowSpec
+from aver.errors import UsageError
+from aver.store.rows import RunRow
+
+
+@click.command("reinit", short_help="Run jobs again whose inputs, command or environment changed.")
+@click.argument("run")
+@click.argument("file", required=False)
+@click.option("--dry-run", "-n", is_flag=True, help="Only say what would run again, and why.")
+@json_option
+def command(run: str, file: str | None, dry_run: bool, as_json: bool) -> None:
+    """Run jobs again whose inputs, command or environment changed.
+
+    Also those whose outputs are missing, and all jobs below them. Each is named with its cause;
+    finished work without a cause is not repeated. The flow is read again from the file that the
+    run was submitted from, or from FILE; what runs again is run as it says now.
+
+    \b
+    Examples:
+      aver reinit 3 --dry-run
+      aver reinit 3
+      aver reinit 3 changed.yaml
+    """
+    session = Session()
+    found = session.find(run)
+    number = found.id if isinstance(found, RunRow) else found[0].run
+    if not isinstance(found, RunRow) and not session.run_row(number).is_single:
+        raise UsageError(f"{run} is a job of run {number}; give the run: aver reinit {number}")
+    changes = find_changes(session.found_reader(run), number, _flow_now(session, number, file))
+    session.mask([number])
+    if changes.causes and not dry_run:
+        _ask(session, number, changes)
+    word = "would run again" if dry_run else "runs again"
+    if not changes.causes:
+        session.output.note(f"nothing to run again: nothing that run {number} rests on has changed")
+    results = tuple(Done(cause.job, f"{word} ({cause.name}): {cause.why}") for cause in changes.causes)
+    answer(session.output, Acted("reinit", results), as_json)
+
+
+def _ask(session: Session, number: int, changes: Changes) -> None:
+    flow = None if changes.flow is None else encode(changes.flow)
+    causes = [[cause.job, cause.why] for cause in changes.causes]
+    session.call("reinit", run=number, causes=causes, flow=flow, by=user_name())
+
+
+def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | None:
+    """The flow as its file has it now; None, with a word, if the file that it came from is gone."""
+    from aver.spec.load import load  # YAML is paid for only here
+
+    if file is not None:
+        return load(file)
+    known = session.submission(number).origin.file
+    if known is None:
+        return None
+    if not os.path.exists(known):
+        session.output.note(f"{known} is gone: only inputs and outputs are compared")
+        return None
+    return load(known)
