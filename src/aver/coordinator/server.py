@@ -34,6 +34,7 @@ class Peer:
     is_open: bool = True
     descriptors: list[int] = field(default_factory=list)  # that came with its requests and are not taken yet
     token: str | None = None  # of the step that it waits for
+    owns: int | None = None  # a run whose standard streams are its own: they end together
 
     def take_descriptors(self) -> tuple[int, ...]:
         """Those that came with the last request; the caller closes them."""
@@ -60,6 +61,7 @@ class Server:
         self._folder = folder
         poller.register(self.listener, select.EPOLLIN)
         self.peers: dict[int, Peer] = {}
+        self.orphans: list[int] = []  # runs whose owner hung up; the loop ends them
 
     def accept(self) -> None:
         while True:
@@ -127,6 +129,8 @@ class Server:
     def drop(self, peer: Peer) -> None:
         if peer.is_open:
             peer.is_open = False
+            if peer.owns is not None:
+                self.orphans.append(peer.owns)
             self.peers.pop(peer.connection.fileno(), None)
             self._poller.unregister(peer.connection)
             peer.connection.close()

@@ -93,7 +93,7 @@ class Steps:
         attempt = self._driver.attempts.get(key)
         if attempt is None or not attempt.is_dispatched or attempt.parked is not None:
             raise UsageError("Unable to create step: the job is not running")
-        allowed = attempt.request.cpus
+        allowed = self._driver.allowed_cpus(attempt)
         wanted = spec.tasks * spec.cpus_per_task
         if wanted > allowed and not spec.is_overlapping:
             raise UsageError(f"Unable to create step for job {attempt.job}: More processors requested than permitted")
@@ -117,7 +117,7 @@ class Steps:
         while waiting:
             step = waiting[0]
             used = sum(other.cpus for other in self._of.get(key, {}).values())
-            if used + step.cpus > step.attempt.request.cpus and step.cpus:
+            if step.cpus and used + step.cpus > self._driver.allowed_cpus(step.attempt):
                 return
             waiting.popleft()
             self._add(step)

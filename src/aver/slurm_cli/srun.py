@@ -6,12 +6,13 @@ only a failure, a label or a unit needs is imported then.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
 from aver.slurm_cli import lean
-from aver.slurm_cli.srun_options import NOT_SERVED, BadOption, Options, number, parse
+from aver.slurm_cli.options import BadOption
+from aver.slurm_cli.srun_options import NOT_SERVED, Options, number, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -264,7 +265,9 @@ class Step:
 
     def _end_as_the_step(self) -> None:
         """A job that is only this step ends as it: by the same signal, with no core of our own."""
-        worst = max((one["raw"] or 0 for one in self._ends.values()), key=lambda raw: 128 + raw if raw & 0x7F else raw >> 8)
+        worst = max(
+            (one["raw"] or 0 for one in self._ends.values()), key=lambda raw: 128 + raw if raw & 0x7F else raw >> 8
+        )
         if worst & 0x7F:
             import resource
 
@@ -284,7 +287,7 @@ class Step:
 
         now = time.monotonic()
         if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
-            sys.stderr.write("srun: sending Ctrl-C to StepId=%d.%d\n" % (self._job, self._number))
+            sys.stderr.write(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}\n")
             self._ask_signal(_signal.SIGINT)
             self._ask_signal(None)
             return

@@ -6,7 +6,8 @@ from typing import Any
 
 from aver.core.signals import parse_signal
 from aver.core.units import parse_size, parse_time
-from aver.slurm_cli.srun_options import BadOption, Options
+from aver.slurm_cli.options import BadOption
+from aver.slurm_cli.srun_options import Options
 
 
 def add_limits(spec: dict[str, Any], options: Options) -> None:

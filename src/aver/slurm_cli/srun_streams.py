@@ -6,10 +6,12 @@ before it ended is copied before srun ends.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import shutil
 import tempfile
+import termios
 from typing import Any
 
 CHUNK_BYTES = 1 << 16
@@ -124,7 +126,7 @@ class TaskStreams:
                     self._inputs[descriptor] = data[os.write(descriptor, data[:4096]) :]
                 except BlockingIOError:
                     continue
-            elif not self._has_input:
+            elif not self._has_input and _is_drained(descriptor):
                 del self._inputs[descriptor]
                 os.close(descriptor)
 
@@ -138,6 +140,11 @@ class TaskStreams:
                 task, target = self._sources[source]
                 _write(target, self._label(task) + rest + b"\n")
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _is_drained(descriptor: int) -> bool:
+    """Whether the task has read all that the fifo holds; closed before that, it would be lost."""
+    return fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)) == bytes(4)
 
 
 def _write(target: int, data: bytes) -> None:

@@ -1,0 +1,163 @@
+"""srun outside of a job: a job of its own whose script is the same srun, with our standard streams.
+
+Both end together: when we are killed, the job is cancelled; when it ends, we exit as its step ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from aver.coordinator.origin import origin_of, user_name
+from aver.core.codec import encode
+from aver.core.model import Argv, FlowSpec, JobSpec, Request, Submission
+from aver.core.states import State
+from aver.core.units import parse_size, parse_time
+from aver.errors import AverError
+from aver.home import Home
+from aver.slurm_cli import lean
+from aver.slurm_cli.install import install
+from aver.slurm_cli.options import BadOption
+from aver.slurm_cli.srun_options import Options, number
+from aver.store.reader import Reader
+
+PENDING_NOTICE_S = 1.0
+
+
+def run_alone(arguments: list[str], options: Options) -> int:
+    """Submit the job, wait for its verdict, exit as Slurm's srun does."""
+    home = Home.find()
+    try:
+        home.prepare()
+        submission = _submission(arguments, options, home)
+        environment = [
+            f"{name}={value}" for name, value in os.environ.items() if name not in ("AVER_KEY", "SLURM_NTASKS")
+        ]
+        return _Alone(home).run(submission, environment)
+    except AverError as error:
+        sys.stderr.write(f"srun: error: {error}\n")
+        return 1
+
+
+def _submission(arguments: list[str], options: Options, home: Home) -> Submission:
+    tasks = number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+    per_task = number(options.get("cpus-per-task"), "cpus-per-task") or 1
+    name = options.get("job-name") or os.path.basename(options.command[0])
+    srun = os.path.join(install(home), "srun")
+    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0])]
+    facts += [(word, value) for word in ("partition", "account", "qos") if (value := options.get(word))]
+    job = JobSpec(
+        name=name,
+        command=Argv((srun, "--as-job", *arguments)),
+        request=Request(tasks * per_task, 0, _memory(options, tasks * per_task), _time(options)),
+        folder=options.get("chdir"),
+        has_streams=True,
+        hold="hold" in options.flags,
+        comment=options.get("comment"),
+        facts=tuple(facts),
+    )
+    return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *arguments), ()))
+
+
+def _time(options: Options) -> int | None:
+    text = options.get("time")
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        raise BadOption("error: Invalid --time specification") from None
+
+
+def _memory(options: Options, cpus: int) -> int | None:
+    text, per_cpu = options.get("mem"), options.get("mem-per-cpu")
+    try:
+        if text and text != "0":
+            return parse_size(text)
+        return parse_size(per_cpu) * cpus if per_cpu and per_cpu != "0" else None
+    except ValueError:
+        raise BadOption("error: Invalid --mem specification") from None
+
+
+class _Alone:
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._job = 0
+        self._wire: lean.Wire | None = None
+
+    def run(self, submission: Submission, environment: list[str]) -> int:
+        self._wire = lean.connect(os.fspath(self._home.path))
+        request = {"op": "submit", "submission": encode(submission), "env": environment}
+        self._wire.send(request, (0, 1, 2))
+        reply = self._reply()
+        self._job = reply["run"]
+        for number_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number_, self._forward)
+        for number_ in (signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number_, self._forward)
+        while True:
+            try:
+                return self._wait()
+            except lean.Lost:
+                self._wire = lean.connect(os.fspath(self._home.path))
+                self._wire.send({"op": "own", "run": self._job})
+                self._reply()
+
+    def _reply(self) -> dict[str, Any]:
+        assert self._wire is not None
+        reply = self._wire.receive()
+        while "ok" not in reply:
+            reply = self._wire.receive()
+        if reply["ok"] is not True:
+            raise BadOption(f"error: Unable to allocate resources: {reply.get('error')}")
+        return reply
+
+    def _wait(self) -> int:
+        """Until the job is settled; says so when it has to wait for its turn."""
+        assert self._wire is not None
+        self._wire.send({"op": "watch", "ids": [self._job]})
+        began = time.monotonic()
+        told = False
+        settled = self._job in self._reply()["settled"]
+        while not settled:
+            if not told and time.monotonic() - began > PENDING_NOTICE_S and self._state() is State.PENDING:
+                sys.stderr.write(f"srun: job {self._job} queued and waiting for resources\n")
+                told = True
+            settled = self._job in self._wire.receive().get("settled", ())
+        return self._status()
+
+    def _state(self) -> State | None:
+        reader = Reader.open(self._home.database)
+        if reader is None:
+            return None
+        with reader:
+            row = reader.job(self._job)
+            return row.state if row is not None else None
+
+    def _status(self) -> int:
+        reader = Reader.open(self._home.database)
+        assert reader is not None
+        with reader:
+            row = reader.job(self._job)
+            steps = reader.steps(self._job)
+        if steps and steps[-1].srun_code is not None:
+            return steps[-1].srun_code
+        if row is not None and row.exit is not None:
+            return row.exit.shell_code
+        if row is not None and row.state is State.CANCELLED:
+            sys.stderr.write(f"srun: Job {self._job} has been cancelled\n")
+        else:
+            sys.stderr.write(f"srun: error: job {self._job} ended as {row.state if row else 'nobody knows'}\n")
+        return 1
+
+    def _forward(self, number_: int, _: object) -> None:
+        """To the srun inside, which knows what to do with it; a job that waits is cancelled."""
+        if self._wire is None:
+            return
+        if self._state() is State.RUNNING:
+            self._wire.send(
+                {"op": "cancel", "ids": [self._job], "signal": number_, "scope": "script", "by": user_name()}
+            )
+        else:
+            self._wire.send({"op": "cancel", "ids": [self._job], "by": user_name()})
