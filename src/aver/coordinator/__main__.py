@@ -27,7 +27,7 @@ from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.core.pack import Room
 from aver.engines.api import Totals
-from aver.engines.local.capabilities import capabilities
+from aver.engines.local.capabilities import capabilities, leave_job_cgroup
 from aver.engines.local.engine import LocalEngine
 from aver.errors import AverError
 from aver.home import Home, read_boot_id
@@ -89,6 +89,7 @@ def _build(home: Home) -> Loop:
 def _leave_the_caller(home: Home, ready_fd: int) -> None:
     os.chdir("/")
     os.umask(0o077)
+    leave_job_cgroup()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

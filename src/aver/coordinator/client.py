@@ -21,8 +21,10 @@ from aver.home import Home
 
 START_TIMEOUT_S = 30.0
 CONNECT_TRIES = 5
+BUSY_PAUSE_S = 0.05
 REPLY_TIMEOUT_S = 120.0
 LOG_TAIL_BYTES = 4096
+COORDINATOR_MARK = "AVER_COORDINATOR"
 
 
 class Change(NamedTuple):
@@ -44,12 +46,13 @@ class Client:
     def connect(cls, home: Home, *, start: bool = True) -> Client:
         """Return a connection; start a coordinator if none answers and `start` says so."""
         connection = _open(home)
-        for _ in range(CONNECT_TRIES):
-            if connection is not None:
-                return cls(home, connection)
-            if not start:
-                break
-            _start(home)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        tries = CONNECT_TRIES if start else 0
+        while connection is None and tries > 0 and time.monotonic() < deadline:
+            if _start(home):
+                tries -= 1
+            else:
+                time.sleep(BUSY_PAUSE_S)  # another one holds the lock: it begins to listen soon, or is about to leave
             connection = _open(home)
         if connection is not None:
             return cls(home, connection)
@@ -151,14 +154,14 @@ def _open(home: Home) -> socket.socket | None:
     return connection
 
 
-def _start(home: Home) -> None:
-    """Start a coordinator and wait until it is ready, or until somebody else's is."""
+def _start(home: Home) -> bool:
+    """Start a coordinator and wait until it is ready; False if another one holds the lock."""
     home.prepare()
     read_fd, write_fd = os.pipe()
     try:
         command = [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path), str(write_fd)]
         os.set_inheritable(write_fd, True)
-        pid = os.posix_spawn(sys.executable, command, os.environ, setsid=True)
+        pid = os.posix_spawn(sys.executable, command, _coordinator_env(), setsid=True)
     except OSError as error:
         os.close(read_fd)
         raise UnreachableError(f"can't start the coordinator: {error.strerror}") from None
@@ -170,11 +173,19 @@ def _start(home: Home) -> None:
         os.waitpid(pid, 0)  # it has left its own child behind
     word, _, text = answer.partition(" ")
     if word in ("ready", "busy"):
-        return
+        return word == "ready"
     if word == "error":
         status, _, sentence = text.partition(" ")
         raise _error({"error": sentence, "status": int(status) if status.isdigit() else 69})
     raise UnreachableError(f"the coordinator could not start{_last_words(home)}")
+
+
+def _coordinator_env() -> dict[str, str]:
+    """Our environment, without what is a job's own. Started inside a job, the coordinator is none of its processes:
+    the mark, which must come first, tells the job's witness so."""
+    own = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS", COORDINATOR_MARK)
+    kept = {name: value for name, value in os.environ.items() if name not in own and not name.startswith("SLURM_")}
+    return {COORDINATOR_MARK: "1", **kept}
 
 
 def _read_all(fd: int, timeout_s: float) -> str:

@@ -252,7 +252,7 @@ class Driver:
                 self._ahead -= 1
             attempt.wants_start = True
             if attempt.is_durable:
-                self._start(attempt)
+                self._start(attempt, now)
         if self._ahead < LOOK_AHEAD // 2 and len(self.packer) > self._ahead:
             for job in self.packer.upcoming(LOOK_AHEAD):
                 if job not in self.by_job:
@@ -273,7 +273,13 @@ class Driver:
         self.emit(AttemptPlanned(now, run.number, job, number, attempt.key, "local", attempt.request))
         return attempt
 
-    def _start(self, attempt: LiveAttempt) -> None:
+    def _start(self, attempt: LiveAttempt, now: float) -> None:
+        run = self.runs[attempt.run]
+        if run.spec(attempt.index).has_streams:
+            attempt.streams, run.streams = run.streams, ()
+            if not attempt.streams:
+                self.end_cancelled(attempt, now)  # who would hear it?
+                return
         attempt.is_dispatched = True
         if attempt.request.gpus:
             attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
@@ -290,7 +296,7 @@ class Driver:
                 if attempt is not None:
                     attempt.is_durable = True
                     if attempt.wants_start and not attempt.is_dispatched:
-                        self._start(attempt)
+                        self._start(attempt, now)
             elif isinstance(event, Observed) and event.verdict is not None:
                 key = self._earlier_keys.pop((event.job, event.attempt), None)
                 ended.append(key or self.identity.key(event.job, event.attempt))
@@ -507,6 +513,13 @@ class Driver:
         run.state = state
         self.emit(RunMoved(now, run.number, state, run.round))
         self.out.finished_runs.append(run.number)
+
+    def allowed_cpus(self, attempt: LiveAttempt) -> int:
+        """The cpus that the job asked for; the machine may have fewer, and then its tasks share them."""
+        facts = dict(self.runs[attempt.run].spec(attempt.index).facts)
+        tasks, per_task = facts.get("ntasks", ""), facts.get("cpus_per_task", "1")
+        asked = int(tasks) * int(per_task) if tasks.isdecimal() and per_task.isdecimal() else 0
+        return max(asked, attempt.request.cpus)
 
     def running_keys(self, attempt: LiveAttempt) -> list[str]:
         """The keys of the attempt and of its steps' tasks: all that is to be reached when the job is meant."""

@@ -68,6 +68,7 @@ class LiveRun:
         self.requests: dict[int, Request] = {}  # by index: what a retry asks for instead
         self.held: set[int] = set()
         self.retries_used = 0
+        self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
 
     @property
     def is_single(self) -> bool:

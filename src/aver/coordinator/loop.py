@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aver import __version__
+from aver.coordinator import asking
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver, GeneratedBatch
@@ -160,10 +161,15 @@ class Loop:
                 case "stop":
                     self.stop()
                     reply = {}
+                case "own":
+                    reply = self._own(peer, request)
                 case str(op) if op in OPS:
                     if self._cant_write is not None:
                         raise CantWriteError(f"nothing new is taken at the moment: {self._cant_write}")
                     reply = getattr(self._requests, op)(request, now)
+                    if op == "submit" and peer.descriptors:
+                        self._driver.runs[reply["run"]].streams = peer.take_descriptors()
+                        peer.owns = reply["run"]
                 case other:
                     raise UsageError(f"the coordinator does not know the request {other!r}")
         except AverError as error:
@@ -172,6 +178,22 @@ class Loop:
             self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
             return
         self._batch.replies.append((peer, {"ok": True, **reply}))
+
+    def _own(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
+        """Its owner is back, after we were away."""
+        number = request.get("run")
+        if not isinstance(number, int):
+            raise UsageError("the request names no run")
+        peer.owns = number
+        return {}
+
+    def _end_orphans(self, now: float) -> None:
+        """A run whose standard streams were its owner's ends with it."""
+        orphans, self._server.orphans = self._server.orphans, []
+        for number in orphans:
+            run = self._driver.runs.get(number)
+            if run is not None and not run.state.is_settled:
+                asking.cancel(self._driver, run, 0, "the end of its srun", now)
 
     def _ping(self) -> dict[str, Any]:
         return {
@@ -192,6 +214,7 @@ class Loop:
         if heard:
             reached("heard")
         self._driver.tick(now)
+        self._end_orphans(now)
         self._driver.schedule(now)
         self._act(now)
         if heard:
@@ -220,6 +243,10 @@ class Loop:
             for reply in self._engine.submit(orders):
                 if isinstance(reply, Rejected):
                     self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)
+            for attempt in starts:
+                for descriptor in attempt.streams:
+                    os.close(descriptor)
+                attempt.streams = ()
             self._driver.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
         while self._driver.steps.starts:

@@ -48,6 +48,7 @@ class Requests:
         env = request.get("env", [])
         if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
             raise UsageError("the submission's environment can't be read")
+        submission = self._share_cpus(submission)
         self._check(submission)
         number = self.driver.next_id
         try:
@@ -63,6 +64,17 @@ class Requests:
             remove_run_files(self.home, number)
             raise
         return {"run": run.number, "first_job": run.job_number(0), "jobs": run.job_count}
+
+    def _share_cpus(self, submission: Submission) -> Submission:
+        """Many tasks may share the machine's cpus; one task can't have more than there are."""
+        total = self.driver.packer.total.cpus
+        jobs = tuple(
+            replace(spec, request=replace(spec.request, cpus=total))
+            if spec.request.cpus > total and int(dict(spec.facts).get("ntasks", "1")) > 1
+            else spec
+            for spec in submission.flow.jobs
+        )
+        return replace(submission, flow=replace(submission.flow, jobs=jobs))
 
     def _check(self, submission: Submission) -> None:
         """Refuse flows that are no graph, and what could never start here."""

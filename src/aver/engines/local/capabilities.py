@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROBE_TIMEOUT_S = 5
+_KEY = re.compile(r"[0-9a-f]{8}\.[0-9]+\.[0-9]+\.[0-9a-f]{8}(\.s[0-9]+\.t[0-9]+)?")  # an attempt's or a task's
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,15 @@ def find_cgroup(machine: Machine = Machine()) -> tuple[CgroupBase | None, str]:
             return CgroupBase(2, str(folder)), f"cgroup v2, delegated at {folder}"
         failures.append(failure)
     return None, f"cgroup v2: {failures[0]}; `systemd-run --user --scope` gives a delegated one where systemd runs"
+
+
+def leave_job_cgroup(machine: Machine = Machine()) -> None:
+    """Started inside a job, go where the job's own cgroup was made: its limit is not ours, nor its end."""
+    for version in (1, 2):
+        own = _own_cgroup(machine, version)
+        if own is not None and _KEY.fullmatch(own.folder.name):
+            with contextlib.suppress(OSError):
+                (own.folder.parent / "cgroup.procs").write_text(str(os.getpid()))
 
 
 @dataclass(frozen=True, slots=True)
