@@ -165,7 +165,14 @@ class LiveHome:
             return reader.attempts(number)[-1]
 
     def wait_running(self, number: int) -> JobRow:
-        return wait_for(lambda: (job := self.job(number)).state == "RUNNING" and job, f"job {number} runs")  # type: ignore[return-value]
+        def look() -> JobRow | None:
+            with self.reader() as reader:
+                job = reader.job(number)
+            return job if job is not None and job.state == "RUNNING" else None
+
+        found = wait_for(look, f"job {number} runs")
+        assert found is not None
+        return found
 
     def witness_of(self, number: int) -> int:
         """The pid of the witness of a running job, as it said itself."""

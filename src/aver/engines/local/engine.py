@@ -85,7 +85,7 @@ class LocalEngine:
         has the beginning of every attempt that it took. One that is stopped may say nothing for long; it takes no
         order of a coordinator that is gone.
         """
-        numbers = sorted(int(path.stem) for path in self._folder.glob("*.log") if path.stem.isdigit())
+        numbers = sorted({int(path.stem) for path in self._folder.iterdir() if path.stem.isdigit()})
         for number in numbers:
             slot = Slot(self._folder, number)
             is_alive = slot.connect(self._folder_fd)
