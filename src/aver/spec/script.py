@@ -12,13 +12,13 @@ import shlex
 from collections.abc import Sequence
 
 from aver.core.model import FlowSpec, JobSpec, Script
+from aver.spec.batch import MAGIC, magic_lines
 from aver.spec.document import Point
 from aver.spec.mistakes import Mistakes
 from aver.spec.options import Overrides, apply, clean_name
 from aver.spec.sbatch import BatchOptions
 
 MAX_BYTES = 4 * 1024 * 1024
-MAGIC = "#SBATCH"
 NO_INTERPRETER = (
     "This does not look like a batch script. The first line must start with #! followed by the path to an interpreter."
 )
@@ -33,7 +33,7 @@ def parse_script(
     mistakes.refuse_if_any()
     text = data.decode("utf-8", "surrogateescape")
     options = BatchOptions(mistakes, now)
-    for number, line in _magic_lines(text):
+    for number, line in magic_lines(text):
         words = _words(line, number, mistakes)
         options.read(words, Point(number, len(MAGIC) + 1 + _indent(line)))
     mistakes.refuse_if_any()
@@ -68,18 +68,6 @@ def _check_text(data: bytes, mistakes: Mistakes) -> None:
 
 def _has_interpreter(data: bytes) -> bool:
     return data.startswith(b"#!") and bool(data.partition(b"\n")[0][2:].strip())
-
-
-def _magic_lines(text: str) -> list[tuple[int, str]]:
-    """(line number, what follows #SBATCH), up to the first command."""
-    found = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        rest = line[len(MAGIC) :]
-        if line.startswith(MAGIC) and (not rest or rest[0] in " \t-"):
-            found.append((number, rest))
-        elif line.strip() and not line.lstrip().startswith("#"):
-            break
-    return found
 
 
 def _indent(line: str) -> int:

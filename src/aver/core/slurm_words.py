@@ -1,0 +1,6 @@
+"""The names under which this machine appears in Slurm's commands and variables. Data only."""
+
+CLUSTER = "aver"
+PARTITION = "main"
+QOS = "normal"
+VERSION = "slurm-wlm 22.05.8"  # whose messages and exit statuses the commands have
