@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from flow_lab import Lab, reasons, states, wait_for_file
 
+from aver.coordinator.client import Client
+from aver.errors import UnreachableError
+from aver.home import Home
+
 FIXABLE = """
 jobs:
   good: {run: echo good >> order}
@@ -99,3 +103,23 @@ def test_accept_is_for_lost_jobs_only(lab: Lab) -> None:
     run = lab.run("jobs:\n  a: {run: exit 1}\n")
     assert "only an UNVERIFIED job" in lab("accept", str(run["a"].number)).out
     assert run.state == "FAILED"
+
+
+def test_a_run_that_was_only_looked_at_is_let_go(lab: Lab) -> None:
+    """A refused retry and accept leave the coordinator idle: it goes when its time has come."""
+    (lab.folder.parent / "config.toml").write_text("idle_exit = 1\ncpus = 4\n")
+    run = lab.run("jobs:\n  a: {run: 'true'}\n")
+    assert lab("retry", str(run.number)).status == 2
+    assert "already COMPLETED" in lab("accept", str(run["a"].number)).out
+
+    def is_gone() -> bool:
+        log = (lab.home / "coordinator.log").read_text()
+        if "idle: leaving" not in log:
+            return False
+        try:
+            Client.connect(Home(lab.home), start=False).close()
+        except UnreachableError:
+            return True
+        return False
+
+    lab.until(is_gone, "the coordinator stays")
