@@ -122,11 +122,10 @@ class Driver:
         run = self.runs.pop(number)
         self.out.events = [event for event in self.out.events if event.run != number]
         for job in run.numbers():
-            self.packer.remove(job)
-            self.packer.finish(job)
-            attempt = self.by_job.pop(job, None)
+            attempt = self.by_job.get(job)
             if attempt is not None:
-                self.attempts.pop(attempt.key, None)
+                self._let_go(attempt)
+            self.packer.remove(job)
 
     def find(self, number: int) -> tuple[LiveRun, int | None] | None:
         """The live run with this number (index None), or the live run and index of the job with it."""

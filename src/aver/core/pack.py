@@ -80,10 +80,12 @@ class Packer:
         self.free = total
         self._caps: Counter[tuple[str, int, int]] = Counter()
         self._most_running = most_running
-        self._running: dict[int, tuple[LaneKey, bool]] = {}  # job -> its lane, and whether it went past the reserved one
+        self._running: dict[
+            int, tuple[LaneKey, bool]
+        ] = {}  # job -> its lane, and whether it went past the reserved one
         self._owners: Counter[int] = Counter()
         self._lanes: dict[LaneKey, Lane] = {}
-        self._where: dict[int, LaneKey] = {}
+        self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
         self._ticket = 0
         self._reserved: int | None = None
         self._beside = NOTHING  # room of running jobs that went past the reserved one
@@ -102,7 +104,7 @@ class Packer:
             lane = self._lanes[key] = Lane(key)
         self._ticket += 1
         lane.queues.setdefault(priority, deque()).append((self._ticket, job))
-        self._where[job] = key
+        self._where[job] = (key, self._ticket)
 
     def remove(self, job: int) -> None:
         """The job waits no longer: cancelled, held or skipped."""
@@ -170,7 +172,8 @@ class Packer:
         for lane in self._in_turn():
             first = lane.first()
             if first is not None:
-                jobs += [job for _, job in islice(first[1], count - len(jobs)) if self._where.get(job) == lane.key]
+                upcoming = islice(first[1], count - len(jobs))
+                jobs += [job for ticket, job in upcoming if self._where.get(job) == (lane.key, ticket)]
             if len(jobs) >= count:
                 break
         return jobs
@@ -193,7 +196,7 @@ class Packer:
 
     def _fits_beside(self, room: Room) -> bool:
         assert self._reserved is not None
-        return (self.total - self._where[self._reserved].room - self._beside).holds(room)
+        return (self.total - self._where[self._reserved][0].room - self._beside).holds(room)
 
     def _in_turn(self) -> list[Lane]:
         lanes = [lane for lane in list(self._lanes.values()) if self._head(lane) is not None]
@@ -212,8 +215,8 @@ class Packer:
         """The lane's next job; those that left it before their turn are dropped here."""
         while (first := lane.first()) is not None:
             queue = first[1]
-            job = queue[0][1]
-            if self._where.get(job) == lane.key:
+            ticket, job = queue[0]
+            if self._where.get(job) == (lane.key, ticket):
                 return job
             queue.popleft()
         self._lanes.pop(lane.key, None)
