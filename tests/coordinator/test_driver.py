@@ -1,0 +1,273 @@
+"""The driver: what is heard and asked comes in, events and orders come out, and nothing is done before it is durable."""
+
+from __future__ import annotations
+
+from aver.coordinator import asking
+from aver.coordinator.driver import Driver, Identity
+from aver.coordinator.live import LiveRun
+from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted
+from aver.core.evidence import WitnessRecord, WitnessStart, WitnessVanished
+from aver.core.exit import ExitStatus
+from aver.core.model import (
+    Argv,
+    FlowSpec,
+    JobSpec,
+    Need,
+    Needs,
+    Origin,
+    Request,
+    RetryRule,
+    StepSpec,
+    Submission,
+)
+from aver.core.pack import Room
+from aver.core.states import State
+from aver.engines.api import Heard
+
+ORIGIN = Origin("tester", 1, "here", "/", 0o22)
+TRUE = Argv(("true",))
+
+
+class Turn:
+    """A driver with a store that commits when told to, and an engine that does as told."""
+
+    def __init__(self, cpus: int = 2) -> None:
+        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(cpus, 0, 1 << 40), 1)
+        self.now = 1000.0
+        self.stored: list[Event] = []
+
+    def submit(self, *jobs: JobSpec, single: bool = False) -> LiveRun:
+        return self.driver.submit(Submission(FlowSpec("flow", jobs, is_single=single), ORIGIN), self.now)
+
+    def commit(self) -> list[Event]:
+        """Commit what there is, and return it."""
+        self.driver.schedule(self.now)
+        events, self.driver.out.events = self.driver.out.events, []
+        self.stored += events
+        self.driver.committed(events, self.now)
+        return events
+
+    def started(self) -> list[str]:
+        """The names of jobs that were handed to the engine since the last look."""
+        starts, self.driver.out.starts = self.driver.out.starts, []
+        return [self.driver.runs[one.run].name(one.index) for one in starts]
+
+    def key(self, job: int) -> str:
+        return self.driver.by_job[job].key
+
+    def hear_start(self, job: int) -> None:
+        key = self.key(job)
+        self.driver.heard(Heard(key, "witness", "start", WitnessStart(key, 5, 4, self.now)), self.now)
+
+    def hear_end(self, job: int, exit_status: ExitStatus = ExitStatus()) -> None:
+        key = self.key(job)
+        record = WitnessRecord(key, 5, exit_status, self.now, 1.0)
+        self.driver.heard(Heard(key, "witness", "end", record), self.now)
+
+    def run_to_end(self, job: int, exit_status: ExitStatus = ExitStatus()) -> None:
+        self.hear_start(job)
+        self.hear_end(job, exit_status)
+
+    def state(self, job: int) -> State | None:
+        """The job's state as the stored events have it."""
+        state = None
+        for event in self.stored:
+            if isinstance(event, JobMoved) and event.job == job:
+                state = event.state
+            elif isinstance(event, Observed) and event.job == job:
+                state = event.job_state or event.state
+        return state
+
+
+def job(name: str, *needs: str, **fields: object) -> JobSpec:
+    wanted = Needs(tuple(Need(one) for one in needs))
+    return JobSpec(name, TRUE, needs=wanted, **fields)  # type: ignore[arg-type]
+
+
+def test_nothing_is_started_before_its_intent_is_durable() -> None:
+    """The order goes out after the commit that holds the attempt's key."""
+    turn = Turn()
+    turn.submit(job("a"), single=True)
+    turn.driver.schedule(turn.now)
+    assert turn.started() == []
+    events = turn.commit()
+    assert [type(event) for event in events] == [RunSubmitted, AttemptPlanned]
+    assert turn.started() == ["a"]
+
+
+def test_intents_of_the_next_jobs_are_durable_ahead() -> None:
+    """When a slot becomes free, the next job starts at once, with no commit in between."""
+    turn = Turn(cpus=1)
+    turn.submit(job("a"), job("b"))
+    turn.commit()
+    assert turn.started() == ["a"]
+    turn.run_to_end(2)
+    turn.driver.schedule(turn.now)
+    assert turn.started() == ["b"]
+
+
+def test_a_single_job_and_its_run_have_one_number() -> None:
+    """Runs and jobs share one counter."""
+    turn = Turn()
+    assert turn.submit(job("a"), single=True).job_number(0) == 1
+    flow = turn.submit(job("a"), job("b"))
+    assert (flow.number, flow.job_number(0), flow.job_number(1)) == (2, 3, 4)
+    assert turn.submit(job("a"), single=True).number == 5
+
+
+def test_cancelling_a_pending_job_never_starts_it() -> None:
+    """Also when its intent is on its way to the disk."""
+    turn = Turn(cpus=1)
+    run = turn.submit(job("a"), job("b"))
+    turn.driver.schedule(turn.now)
+    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelled"
+    turn.commit()
+    turn.commit()
+    assert turn.started() == ["b"]
+    assert turn.state(2) is State.CANCELLED
+    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "already CANCELLED"
+
+
+def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
+    """Who asked is written down first; then the witness is told."""
+    turn = Turn()
+    run = turn.submit(job("a"), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
+    assert turn.driver.out.controls == []
+    turn.commit()
+    assert [(control.verb, control.key) for control in turn.driver.out.controls] == [("cancel", turn.key(1))]
+
+
+def test_a_failed_need_skips_the_chain_and_settles_the_run() -> None:
+    """One commit holds the verdict, the skips and the run's end."""
+    turn = Turn()
+    turn.submit(job("a"), job("b", "a"), job("c", "b"))
+    turn.commit()
+    turn.run_to_end(2, ExitStatus(code=3))
+    events = turn.commit()
+    assert [turn.state(number) for number in (2, 3, 4)] == [State.FAILED, State.SKIPPED, State.SKIPPED]
+    assert [event.state for event in events if isinstance(event, RunMoved)] == [State.RUNNING, State.FAILED]
+
+
+def test_a_retry_that_is_due_skips_nobody() -> None:
+    """The attempt keeps its verdict, the job is PENDING, and its dependents wait."""
+    turn = Turn()
+    retry = RetryRule(max=1, states=(State.FAILED,), backoff_s=5.0)
+    turn.submit(job("a", retry=retry), job("b", "a"))
+    turn.commit()
+    turn.run_to_end(2, ExitStatus(code=1))
+    turn.commit()
+    assert turn.state(2) is State.PENDING
+    assert turn.started() == ["a"]
+    turn.driver.tick(turn.now + 4)
+    turn.commit()
+    assert turn.started() == []
+    turn.now += 6
+    turn.driver.tick(turn.now)
+    turn.commit()
+    assert turn.started() == ["a"]
+    turn.run_to_end(2)
+    turn.commit()
+    assert turn.state(2) is State.COMPLETED
+    assert turn.started() == ["b"]
+
+
+def test_reports_of_older_attempts_change_nothing() -> None:
+    """A key that is not live is stale."""
+    turn = Turn()
+    turn.submit(job("a", retry=RetryRule(max=1, states=(State.FAILED,))), single=True)
+    turn.commit()
+    old = turn.key(1)
+    turn.run_to_end(1, ExitStatus(code=1))
+    record = WitnessRecord(old, 5, ExitStatus(), turn.now, 1.0)
+    assert not turn.driver.heard(Heard(old, "witness", "end", record), turn.now)
+
+
+def test_a_vanished_witness_is_unverified_and_settles_the_run() -> None:
+    """Never COMPLETED; exit unknown."""
+    turn = Turn()
+    turn.submit(job("a"), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    key = turn.key(1)
+    turn.driver.heard(Heard(key, "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
+    (settled,) = [event for event in turn.commit() if isinstance(event, Observed) and event.verdict]
+    assert settled.verdict is not None
+    assert (settled.verdict.state, settled.verdict.exit, settled.verdict.verified) == (State.UNVERIFIED, None, False)
+
+
+def test_a_submission_that_could_not_be_stored_leaves_nothing() -> None:
+    """Withdrawn, it holds no room and never starts."""
+    turn = Turn(cpus=1)
+    run = turn.submit(job("a"), single=True)
+    turn.driver.schedule(turn.now)
+    turn.driver.withdraw(run.number)
+    turn.submit(job("b"), single=True)
+    turn.commit()
+    assert turn.started() == ["b"]
+    assert all(event.run != run.number for event in turn.stored)
+
+
+def begin_step(turn: Turn, tasks: int = 2, token: str = "t", **fields: object) -> None:
+    spec = StepSpec("step", ("true",), "/", tasks=tasks, **fields)  # type: ignore[arg-type]
+    turn.driver.steps.begin(turn.key(1), token, spec, (0, 1, 2), turn.now)
+
+
+def step_starts(turn: Turn) -> list[str]:
+    starts, turn.driver.steps.starts = turn.driver.steps.starts, []
+    return [task.key.rpartition(".")[2] for _, task in starts]
+
+
+def end_task(turn: Turn, key: str, exit_status: ExitStatus = ExitStatus()) -> None:
+    turn.driver.heard(Heard(key, "witness", "end", WitnessRecord(key, 5, exit_status, turn.now, 1.0)), turn.now)
+
+
+def test_a_steps_tasks_start_after_its_intent_is_durable() -> None:
+    """And the same token is the same step."""
+    turn = Turn()
+    turn.submit(job("a", request=Request(cpus=2)), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn)
+    assert step_starts(turn) == []
+    turn.commit()
+    assert step_starts(turn) == ["t0", "t1"]
+    begin_step(turn)
+    turn.commit()
+    assert step_starts(turn) == []
+
+
+def test_a_job_whose_step_runs_on_is_completing_until_it_has_ended() -> None:
+    """The script's verdict waits for the step, which is ended; the derived exit is the step's."""
+    turn = Turn()
+    turn.submit(job("a", request=Request(cpus=2)), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=1)
+    turn.commit()
+    key = turn.key(1)
+    turn.hear_end(1)
+    turn.commit()
+    assert turn.state(1) is State.COMPLETING
+    assert [(control.key, control.verb) for control in turn.driver.out.controls] == [(f"{key}.s0.t0", "cancel")]
+    end_task(turn, f"{key}.s0.t0", ExitStatus(signal=15))
+    turn.commit()
+    assert turn.state(1) is State.COMPLETED
+
+
+def test_steps_wait_for_the_jobs_cpus() -> None:
+    """A step takes all of the job's cpus unless it is exact; the next begins when it has ended."""
+    turn = Turn()
+    turn.submit(job("a", request=Request(cpus=2)), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    key = turn.key(1)
+    begin_step(turn, tasks=1, token="one")
+    begin_step(turn, tasks=1, token="two")
+    turn.commit()
+    assert step_starts(turn) == ["t0"]
+    end_task(turn, f"{key}.s0.t0")
+    turn.commit()
+    assert step_starts(turn) == ["t0"]
