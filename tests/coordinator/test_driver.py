@@ -1,4 +1,4 @@
-"""The driver: what is heard and asked comes in, events and orders come out, and nothing is done before it is durable."""
+"""The driver: what is heard and asked comes in, events and orders come out; nothing is done before it is durable."""
 
 from __future__ import annotations
 
