@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 
 import pytest
 
@@ -112,6 +113,28 @@ def test_stopped_witness_goes_on_when_continued(live: LiveHome) -> None:
     live.settle([number])
     assert live.job(number).exit == ExitStatus(3)
     assert set(live.keys_run().values()) == {1}
+    live.assert_nothing_left()
+
+
+def test_many_coordinators_may_die_while_a_witness_is_stopped(live: LiveHome) -> None:
+    """Each leaves a connection that the witness has not taken yet; the next one can still connect."""
+    number = live.run_text(RECORD + "sleep 0.2; exit 3")
+    live.wait_running(number)
+    witness = live.witness_of(number)
+    os.kill(witness, signal.SIGSTOP)
+    try:
+        folder = os.open(live.home.witnesses, os.O_RDONLY)
+        for _ in range(20):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.setblocking(False)
+                connection.connect(f"/proc/self/fd/{folder}/1.sock")
+        os.close(folder)
+        live.kill_coordinator()
+        live.connect_again()
+    finally:
+        os.kill(witness, signal.SIGCONT)
+    live.settle([number])
+    assert live.job(number).exit == ExitStatus(3)
     live.assert_nothing_left()
 
 

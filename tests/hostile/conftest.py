@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
 from live_home import DEADLINE_S, LiveHome
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from aver.core.exit import ExitStatus
 from aver.core.states import State
 from aver.errors import AverError
@@ -106,7 +107,9 @@ def small_disk() -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     path = Path(tempfile.mkdtemp(prefix="aver-disk-", dir="/tmp"))
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", path], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", path], capture_output=True
+    ).returncode:
         path.rmdir()
         pytest.skip("can't mount")
     yield path

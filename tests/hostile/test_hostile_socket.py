@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from aver.core.codec import encode
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, JobSpec, Request
@@ -20,8 +21,8 @@ from live_home import LiveHome, shell_job, wait_for
 @contextlib.contextmanager
 def _connected(live: LiveHome) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
         connection.connect(str(live.home.path / "sock"))
+        connection.settimeout(20)
         yield connection
 
 
@@ -127,8 +128,9 @@ def test_requests_with_wrong_arguments(live: LiveHome, pid: int) -> None:
 
 def _mutations(document: Any, chance: random.Random) -> Any:
     """The same document with one value made absurd."""
-    absurd = [None, -1, 0, 10**30, -(10**30), 1e308, float("inf"), float("nan"), "", "\x00", "\ud800", "a" * 10000, "../" * 50,
-              [], {}, [[]], True, {"a": {"b": []}}]  # fmt: skip
+    numbers = [-1, 0, 10**30, -(10**30), 1e308, float("inf"), float("nan")]
+    texts = ["", "\x00", "\ud800", "a" * 10000, "../" * 50]
+    absurd = [None, *numbers, *texts, [], {}, [[]], True, {"a": {"b": []}}]
     places: list[tuple[Any, Any]] = []
 
     def walk(node: Any) -> None:

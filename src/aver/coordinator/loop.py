@@ -240,6 +240,8 @@ class Loop:
                     orders.append(order_of(self._home, run, attempt, self._kill_wait_s))
                 except OSError as error:
                     self._driver.rejected(attempt, f"can't write its script: {error.strerror}", now)
+                except ValueError as error:
+                    self._driver.rejected(attempt, f"can't be started: {error}", now)
             for reply in self._engine.submit(orders):
                 if isinstance(reply, Rejected):
                     self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)

@@ -6,6 +6,7 @@ is given to the loop, which sends it when the request's events are durable.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from aver.coordinator.driver import Driver
 from aver.coordinator.files import prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
 from aver.coordinator.recovery import load_run
-from aver.core.codec import decode
+from aver.core.codec import decode, encode
 from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
 from aver.core.expand import FlowIndex
 from aver.core.judge import judge
@@ -49,6 +50,7 @@ class Requests:
         if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
             raise UsageError("the submission's environment can't be read")
         submission = self._share_cpus(submission)
+        _check_text(submission.origin)
         self._check(submission)
         number = self.driver.next_id
         try:
@@ -90,7 +92,8 @@ class Requests:
         self.check_fits(flow)
 
     def check_fits(self, flow: FlowSpec) -> None:
-        """Refuse what this machine can never give."""
+        """Refuse what this machine can never give, and texts that no file name or argument can hold."""
+        _check_text(flow)
         total = self.driver.packer.total
         for spec in flow.jobs:
             room = room_of(spec.request)
@@ -272,6 +275,15 @@ class Requests:
         if revived is not None and revived.state.is_settled:
             self.driver.out.finished_runs.append(revived.number)  # unless the request changes that, it is let go again
         return revived
+
+
+def _check_text(value: object) -> None:
+    """Bytes that are not UTF-8 are surrogates of their own, which can be turned back; others can't."""
+    try:
+        json.dumps(encode(value), ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        wrong = ascii(error.object[error.start : error.end])
+        raise UsageError(f"the character {wrong} stands for no text and can't be used") from None
 
 
 def _by(request: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import socket
@@ -19,7 +20,23 @@ from typing import Any
 LARGEST_REQUEST_BYTES = 256 << 20
 LARGEST_BACKLOG_BYTES = 64 << 20
 RECEIVE_BYTES = 1 << 18
+LONGEST_NUMBER = 20  # characters
 MOST_DESCRIPTORS = 8
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER or not -(1 << 63) <= int(text) < 1 << 63:
+        raise ValueError("a whole number that nothing here can hold")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return number
+
+
+_decoder = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constant=_finite)
 
 
 @dataclass(eq=False, slots=True)
@@ -99,7 +116,7 @@ class Server:
         requests: list[dict[str, Any]] = []
         for line in lines:
             try:
-                request = json.loads(line)
+                request = _decoder.decode(line.decode())
             except (ValueError, RecursionError):
                 request = None
             requests.append(request if isinstance(request, dict) else {})

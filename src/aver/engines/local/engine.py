@@ -38,7 +38,7 @@ from aver.engines.local.sweep import is_same_process, sweep
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
-HELLO_WAIT_S = 5.0
+HELLO_WAIT_S = 2.0
 WITNESS = "witness"
 REFUSALS = frozenset(
     {
@@ -110,7 +110,7 @@ class LocalEngine:
         try:
             frame = run_frame(order, self._cgroup, slot.durable_offset)
             slot.send(frame, self._poller, order.streams)
-        except (ValueError, OSError) as error:
+        except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
             return Rejected(order.key, str(error))
         if slot.durable_offset == slot.read_offset:  # the witness truncates its journal

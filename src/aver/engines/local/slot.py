@@ -9,7 +9,6 @@ is how much of the journal is known, so each line is heard once.
 from __future__ import annotations
 
 import contextlib
-import contextlib
 import errno
 import fcntl
 import os
@@ -25,6 +24,7 @@ from aver.engines.api import Order
 FIRST_FREE_FD = 64  # a witness gets 3 and 4
 HEADER_BYTES = 18  # length, space, sum, space
 RECEIVE_BYTES = 1 << 18
+BACKLOG = 1024  # a witness that is stopped keeps the connections of every coordinator that came and went
 
 
 class Slot:
@@ -58,7 +58,7 @@ class Slot:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
                 listener.bind(f"/proc/self/fd/{folder_fd}/{self.socket_path.name}")
-                listener.listen(4)
+                listener.listen(BACKLOG)
                 listener_fd = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD)
                 try:
                     actions = [
