@@ -19,6 +19,7 @@ import traceback
 from pathlib import Path
 
 from aver.config import load_config
+from aver.coordinator.commands import install
 from aver.coordinator.committer import Committer
 from aver.coordinator.driver import Driver, Identity
 from aver.coordinator.lock import Lock, LockBusy
@@ -52,6 +53,10 @@ def main() -> None:
     except AverError as error:
         _answer(ready_fd, f"error {error.exit_status} {error}")
         return
+    try:
+        install(home)
+    except AverError as error:
+        log(str(error))  # jobs run all the same, without Slurm's commands
     try:
         loop = _build(home)
         loop.recover()

@@ -96,7 +96,7 @@ def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> st
     ready = run.plan.is_started(index)
     driver.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
     if ready:
-        driver.enqueue(run, index)
+        driver.make_ready(run, index, now)
     return "released"
 
 

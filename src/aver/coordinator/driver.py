@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from aver.coordinator.depending import Depending
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.steps import Steps
 from aver.core import reasons
@@ -99,6 +100,7 @@ class Driver:
         self._shown_reasons: dict[int, str] = {}
         self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
         self.steps = Steps(self)
+        self.depending = Depending(self)
         self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
 
     # ---- runs -------------------------------------------------------------------------------
@@ -120,6 +122,7 @@ class Driver:
     def withdraw(self, number: int) -> None:
         """Forget a run whose submission could not be made durable: nothing of it has been acted on."""
         run = self.runs.pop(number)
+        self.depending.withdraws(run)
         self.out.events = [event for event in self.out.events if event.run != number]
         for job in run.numbers():
             attempt = self.by_job.get(job)
@@ -145,7 +148,10 @@ class Driver:
 
     def forget(self, number: int) -> None:
         """The run is settled and durable: the store has all of it."""
-        self.runs.pop(number, None)
+        run = self.runs.get(number)
+        if run is not None:
+            self.depending.forgets(run)
+            del self.runs[number]
         if len(self._firsts) > 2 * len(self.runs) + 1000:
             kept = [
                 (first, owner) for first, owner in zip(self._firsts, self._owners, strict=True) if owner in self.runs
@@ -204,7 +210,7 @@ class Driver:
         for instruction in instructions:
             match instruction:
                 case Start(job=index):
-                    self._make_ready(run, index, now)
+                    self.make_ready(run, index, now)
                 case Skip(reason=reason, detail=detail):
                     verdict = Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), detail)
                     self.move(run, instruction.job, State.SKIPPED, reason, now, verdict)
@@ -213,12 +219,14 @@ class Driver:
                 case Cancel():
                     self.end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
 
-    def _make_ready(self, run: LiveRun, index: int, now: float) -> None:
-        """Its needs are settled: it waits for room, unless it is held or its time has not come."""
+    def make_ready(self, run: LiveRun, index: int, now: float) -> None:
+        """Its needs are settled: it waits for room, unless it is held, runs after others or its time has not come."""
         job = run.job_number(index)
         spec = run.spec(index)
         if index in run.held:
             self.show_reason(run, job, reasons.JOB_HELD_USER, now)
+        elif not self.depending.is_met(run, index, now):
+            pass  # it is asked again when those change
         elif spec.begin_at is not None and spec.begin_at > now:
             self.at(spec.begin_at, "begin", job)
             self.show_reason(run, job, reasons.BEGIN_TIME, now)
@@ -389,6 +397,8 @@ class Driver:
         if run.state is State.PENDING:
             run.state = State.RUNNING
             self.emit(RunMoved(now, run.number, State.RUNNING, run.round))
+        self.depending.started(run, attempt.job, one.evidence.at)
+        self.depending.changed(run, now)
 
     def _settle(
         self,
@@ -504,7 +514,8 @@ class Driver:
         return None
 
     def check_run(self, run: LiveRun, now: float) -> None:
-        """Settle the run when its last job is settled."""
+        """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
+        self.depending.changed(run, now)
         if not run.plan.is_settled or run.state.is_settled:
             return
         state = run.plan.run_state()
@@ -576,6 +587,8 @@ class Driver:
                 self.steps.wait_is_over(kind)
             elif kind == "deadline":
                 self._deadline(run, index, now)
+            elif kind == "depend":
+                self.depending.due(job, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
                 self.show_reason(run, job, reasons.PRIORITY, now)
                 self.enqueue(run, index)

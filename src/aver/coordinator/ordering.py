@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.slurm_env import slurm_pairs
 from aver.coordinator.steps import LiveStep, LiveTask
 from aver.core.model import Argv, Script, Shell
 from aver.core.template import fill, fill_shell
@@ -124,7 +125,8 @@ def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Pa
 
 
 def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
-    values = dict(run.values(attempt.index))
+    spec = run.spec(attempt.index)
+    values = {} if spec.facts else dict(run.values(attempt.index))
     pairs = [
         f"AVER_HOME={home.path}",
         f"AVER_RUN={run.number}",
@@ -135,5 +137,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
     ]
     if attempt.request.gpus:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
-    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in run.spec(attempt.index).env]
+    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in spec.env]
+    if spec.facts:  # it came from one of Slurm's commands
+        pairs += slurm_pairs(run, attempt)
     return tuple(pairs)

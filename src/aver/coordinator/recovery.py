@@ -50,6 +50,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     for job in jobs:
         if job.state is State.PENDING:
             driver.note_reason(job.id, job.reason)
+    driver.depending.learn(submission.flow.jobs, reader)
     driver.take_up(run, instructions, _due_again(run, jobs, newest), now)
     _cancel_again(driver, run, asked, newest)
     return run

@@ -13,6 +13,7 @@ from typing import Any
 
 from aver.coordinator import asking
 from aver.coordinator.crashpoint import reached
+from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
@@ -52,7 +53,10 @@ class Requests:
         submission = self._share_cpus(submission)
         _check_text(submission.origin)
         self._check(submission)
+        self._check_afters(submission.flow)
         number = self.driver.next_id
+        if request.get("test") is True:
+            return {"run": number, "first_job": number, "jobs": FlowIndex(submission.flow).count}
         try:
             prepare_outputs(submission, number, submission.flow.jobs)
             write_env(self.home, number, env)
@@ -90,6 +94,18 @@ class Requests:
         if not 0 < count <= LARGEST_RUN:
             raise UsageError(f"the flow {flow.name!r} has {count} jobs; 1 to {LARGEST_RUN} are possible")
         self.check_fits(flow)
+
+    def _check_afters(self, flow: FlowSpec) -> None:
+        """Refuse jobs that are to run after one that there never was."""
+        if all(spec.after is None for spec in flow.jobs):
+            return
+        reader = self.open_reader()
+        try:
+            if self.driver.depending.learn(flow.jobs, reader):
+                raise UsageError(PROBLEM)
+        finally:
+            if reader is not None:
+                reader.close()
 
     def check_fits(self, flow: FlowSpec) -> None:
         """Refuse what this machine can never give, and texts that no file name or argument can hold."""

@@ -1,6 +1,6 @@
 """The environment of a batch job: what --export and its like let through. Pure.
 
-The variables that Slurm sets for the job itself are added when it starts; those that an outer job had of it are left out.
+The variables that Slurm sets for the job itself are added when it starts; those of an outer job are left out.
 """
 
 from __future__ import annotations

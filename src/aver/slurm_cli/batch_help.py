@@ -25,7 +25,8 @@ else from the script's #SBATCH lines. Other options of Slurm's sbatch are accept
   -t, --time=TIME             time limit: 10 (minutes), 1:30:00, 1-12
       --signal=[B:]SIG[@S]    warn it S seconds before its time limit: B: the script, else its steps
   -a, --array=INDICES         1-10, 0-20:5, 1,3,7-9; %N behind it: at most N at one time
-  -d, --dependency=LIST       after:JOB[+MINUTES], afterok, afterany, afternotok, aftercorr, singleton; , is and, ? is or
+  -d, --dependency=LIST       after:JOB[+MINUTES], afterok, afterany, afternotok, aftercorr,
+                              singleton; , is and, ? is or
       --kill-on-invalid-dep=yes|no
       --begin=TIME            not before: 16:00, now+1hour, 2030-01-20T12:00
       --deadline=TIME         give up if it has not started by then

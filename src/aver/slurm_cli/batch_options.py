@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from aver.core.model import After, AfterKind, Afters
+from aver.core.model import Afters
 from aver.slurm_cli.batch_script import BatchScript, split_line
 from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.refusal import Refusal
@@ -43,7 +43,9 @@ VARIABLES = {
 _OWN_FLAGS = "help:h usage version:V"
 _COUNTS = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task"})
 _GENERIC = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
-_GRES = re.compile(r"(none|((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)(,(gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)*)")
+_GRES = re.compile(
+    r"(none|((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)(,(gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)*)"
+)
 _NUMBER_OF_GPUS = re.compile(r"([A-Za-z][\w.-]*:)?[0-9]{1,6}(,([A-Za-z][\w.-]*:)?[0-9]{1,6})*")
 _STRICT = {
     "time": re.compile(r"([0-9]{1,9}-)?[0-9]{1,9}(:[0-9]{1,9}){0,2}|-1|unlimited|infinite", re.IGNORECASE),
@@ -123,9 +125,7 @@ class BatchCall:
         return [f"--{name}" for name in self.values.said if name not in USES and name not in _SILENT]
 
 
-def read_call(
-    words: Sequence[str], environ: Mapping[str, str], options: Table, now: float
-) -> tuple[BatchCall, Parsed]:
+def read_call(words: Sequence[str], options: Table, now: float) -> tuple[BatchCall, Parsed]:
     """The flags alone: enough to find the script. The rest is `complete`'s."""
     try:
         parsed = parse(options, words, stops_at_operand=True)
@@ -134,9 +134,7 @@ def read_call(
     return BatchCall(now), parsed
 
 
-def complete(
-    call: BatchCall, parsed: Parsed, script: BatchScript, environ: Mapping[str, str], options: Table
-) -> None:
+def complete(call: BatchCall, parsed: Parsed, script: BatchScript, environ: Mapping[str, str], options: Table) -> None:
     """Take the script's lines, then the variables, then the flags: the last one counts."""
     for number, line in magic_lines(script.text):
         try:
@@ -183,8 +181,3 @@ def refusal_of(name: str, text: str) -> Refusal:
 
 def failed(why: str) -> Refusal:
     return Refusal(f"sbatch: error: Batch job submission failed: {why}")
-
-
-def named_jobs(afters: Afters) -> list[After]:
-    """The terms that name jobs."""
-    return [term for term in afters.terms if term.kind is not AfterKind.SINGLETON]

@@ -29,6 +29,7 @@ from aver.spec.options import clean_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 MOST_RESTARTS = 1000
 _SAID = ".said"
@@ -43,7 +44,7 @@ def main(words: Sequence[str]) -> int:
 def _sbatch(words: Sequence[str]) -> int:
     now = time.time()
     options = table()
-    call, parsed = read_call(words, os.environ, options, now)
+    call, parsed = read_call(words, options, now)
     for name, _ in parsed.given:
         if name in ("help", "usage", "version"):
             return _about(name)
@@ -96,7 +97,8 @@ def _without_values(typed: Sequence[str]) -> list[str]:
 
 
 def _names_only(text: str) -> str:
-    return ",".join(f"{name}=***" if equals else name for name, equals, _ in (part.partition("=") for part in text.split(",")))
+    parts = [part.partition("=") for part in text.split(",")]
+    return ",".join(f"{name}=***" if equals else name for name, equals, _ in parts)
 
 
 class _Call:
@@ -121,7 +123,7 @@ class _Call:
             tell(f"Submitted batch job {number}")
         return self._wait(number) if self._call.has("wait") else 0
 
-    def _ask(self, request: dict[str, object]) -> dict[str, object]:
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             wire = lean.connect(os.fspath(self._home.path))
             wire.send(request)

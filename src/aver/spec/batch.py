@@ -19,7 +19,6 @@ from aver.core.units import parse_count, parse_time
 from aver.spec.moments import parse_moment, parse_warning
 from aver.spec.options import clean_name, parse_mem, parse_priority
 
-
 MAGIC = "#SBATCH"
 
 
