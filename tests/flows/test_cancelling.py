@@ -114,3 +114,52 @@ jobs:
     lab.let_go("go")
     run.wait(60)
     assert states(run) == {"train[seed=1]": "COMPLETED", "train[seed=2]": "CANCELLED", "other": "COMPLETED"}
+
+
+def test_a_retry_that_is_due_is_cancelled_with_its_run(lab: Lab) -> None:
+    """A job that waits for its next attempt never gets it; its last attempt keeps its own verdict."""
+    run = lab.submit("jobs:\n  a: {run: exit 1, retry: {max: 1, backoff: 1h}}\n  b: {needs: a, run: 'true'}\n")
+    lab.until(lambda: run["a"].reason == "Retry", "no retry is due")
+    run.cancel()
+    assert run.wait(60) == "CANCELLED"
+    assert states(run) == {"a": "CANCELLED", "b": "CANCELLED"}
+    assert [str(one.state) for one in run["a"].attempts] == ["FAILED"]
+
+
+def test_what_a_finisher_generates_after_a_cancel_does_not_run(lab: Lab) -> None:
+    """The run was cancelled: jobs that are added afterwards are CANCELLED, and the run settles."""
+    run = lab.submit(
+        """
+jobs:
+  a: {run: touch a-runs; sleep 100}
+  z: {needs: a, if: always, generates: m.json, run: 'echo ''{"late": {"run": "touch never"}}'' > m.json'}
+"""
+    )
+    lab.wait_for("a-runs")
+    run.cancel()
+    assert run.wait(60) == "CANCELLED"
+    assert states(run) == {"a": "CANCELLED", "z": "COMPLETED", "late": "CANCELLED"}
+    assert not (lab.folder / "never").exists()
+
+
+def test_held_then_cancelled_then_retried(lab: Lab) -> None:
+    """The retry is a new start: the old hold does not come back."""
+    run = lab.submit("jobs:\n  a: {hold: true, run: 'true'}\n  b: {run: 'until test -e go; do sleep 0.02; done'}\n")
+    assert run["a"].reason == "JobHeldUser"
+    run["a"].cancel()
+    assert run["a"].wait(60).state == "CANCELLED"
+    run.retry("a")
+    assert run["a"].wait(60).state == "COMPLETED"
+    lab.let_go("go")
+    run.wait(60)
+
+
+def test_a_suspended_job_can_be_cancelled(lab: Lab) -> None:
+    """A job that stands still gets its TERM too."""
+    run = lab.submit("jobs:\n  a: {run: touch a-runs; sleep 100}\n")
+    lab.wait_for("a-runs")
+    lab.until(lambda: run["a"].state == "RUNNING", "it does not run")
+    assert lab("suspend", str(run["a"].number)).status == 0
+    lab.until(lambda: run["a"].state == "SUSPENDED", "it is not suspended")
+    run.cancel()
+    assert run.wait(60) == "CANCELLED"

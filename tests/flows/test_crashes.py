@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import time
 
 import pytest
@@ -28,7 +30,9 @@ jobs:
 """,
     "retries": """
 jobs:
-  r: {run: "echo r >> order; sleep 0.1; test $AVER_ATTEMPT -ge 3", retry: {max: 5, backoff: 1s, on: [FAILED]}}
+  r:
+    run: "echo r >> order; sleep 0.1; test $AVER_ATTEMPT -ge 3"
+    retry: {max: 5, on: [FAILED], backoff: {first: 1s, factor: 1}}
   after: {needs: r, run: sleep 0.1}
 """,
     "generated": f"""
@@ -112,3 +116,92 @@ def _is_gone(lab: Lab) -> bool:
     except UnreachableError:
         return True
     return False
+
+
+def test_the_budget_survives_kill_9(lab: Lab) -> None:
+    """A retry that was due when the coordinator was killed is counted: two retries for the run, not three."""
+    run = lab.submit(
+        "retry_budget: 2\njobs:\n  a: {run: exit 1, retry: {max: 9, on: [FAILED], backoff: {first: 1s, factor: 1}}}\n"
+    )
+    lab.until(lambda: run["a"].reason == "Retry", "no retry is due")
+    lab.kill()
+    run.wait(60)
+    assert len(run["a"].attempts) == 3
+
+
+def test_rounds_survive_kill_9(lab: Lab) -> None:
+    """A retry while others run is a new round, and stays one."""
+    run = lab.submit("jobs:\n  a: {run: 'until test -e go; do sleep 0.02; done'}\n  b: {run: test -e go}\n")
+    run["b"].wait(60)
+    run.retry("b")
+    assert run.round == 2
+    lab.kill()
+    lab.let_go("go")
+    run.wait(60)
+    assert run.round == 2
+
+
+@pytest.mark.parametrize("point", ["before-commit", "committed", "acted"])
+def test_a_cancel_survives_kill_9(lab: Lab, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """Killed while it takes a cancellation: either nobody was told and nothing happened, or all of it happens."""
+    lab.write("jobs:\n  a: {run: touch begun; sleep 100}\n  b: {needs: a, run: 'true'}\n")
+    run = aver.Flow.from_file(lab.folder / "flow.yaml", folder=lab.folder).submit()
+    lab.wait_for("begun")
+    lab.until(lambda: run["a"].state == "RUNNING", "it does not run")
+    lab.kill()
+    lab.until(lambda: _is_gone(lab), "the coordinator lives")
+    monkeypatch.setenv("AVER_CRASH_AT", point)
+    try:
+        run.cancel()
+        was_told = True
+    except aver.errors.UnreachableError:
+        was_told = False
+    lab.until(lambda: _is_gone(lab), "the coordinator did not crash")
+    monkeypatch.delenv("AVER_CRASH_AT")
+    _ping()
+    if point == "before-commit":
+        assert not was_told
+        assert run["a"].state == "RUNNING"
+        run.cancel()
+    assert run.wait(60) == "CANCELLED"
+    assert [str(job.state) for job in run] == ["CANCELLED", "CANCELLED"]
+
+
+def test_witness_and_coordinator_both_killed(lab: Lab) -> None:
+    """Nobody saw the end: UNVERIFIED with no exit, its processes ended, its dependents skipped. Never a guess."""
+    run = lab.submit(
+        "jobs:\n  a: {run: 'echo $$ > pid; echo $PPID > witness; touch begun; sleep 100'}\n"
+        "  b: {needs: a, run: 'true'}\n"
+    )
+    lab.wait_for("begun")
+    lab.until(lambda: run["a"].state == "RUNNING", "it does not run")
+    lab.kill()
+    lab.until(lambda: _is_gone(lab), "the coordinator lives")
+    os.kill(int((lab.folder / "witness").read_text()), signal.SIGKILL)
+    assert run.wait(60) == "UNVERIFIED"
+    assert run["a"].exit is None
+    assert run["b"].reason == "NeedUnverified:a(UNVERIFIED)"
+    pid = (lab.folder / "pid").read_text().strip()
+    lab.until(lambda: not os.path.exists(f"/proc/{pid}"), "its process is left behind")
+
+
+def test_what_has_grown_survives_kill_9(lab: Lab) -> None:
+    """A retry that waits behind many other jobs keeps its grown limit, though its next attempt is not planned yet."""
+    run = lab.submit(
+        """
+max_parallel: 1
+jobs:
+  a:
+    run: "test $AVER_ATTEMPT -ge 2 || sleep 100"
+    time: 1s
+    retry: {max: 1, on: [TIMEOUT], grow: {time: 2x}}
+  blocker: {run: 'until test -e go; do sleep 0.02; done'}
+  fill: {matrix: {n: 1..60}, run: ": {n}"}
+"""
+    )
+    lab.until(lambda: run["blocker"].state == "RUNNING", "the blocker does not run")
+    assert len(run["a"].attempts) == 1
+    lab.kill()
+    lab.let_go("go")
+    assert run.wait(60) == "COMPLETED"
+    assert [attempt.request.time_s for attempt in run["a"].attempts] == [1, 2]

@@ -168,7 +168,9 @@ def retry(driver: Driver, run: LiveRun, indices: Sequence[int], by: str, now: fl
 
 def _run_again(driver: Driver, run: LiveRun, indices: Sequence[int], now: float) -> None:
     run.round += 1
-    _reopen_run(driver, run, now)
+    if run.state.is_settled:
+        run.state = State.PENDING
+    driver.emit(RunMoved(now, run.number, run.state, run.round))
     for index in indices:
         run.history.pop(index, None)
         run.requests.pop(index, None)

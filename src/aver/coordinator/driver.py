@@ -550,6 +550,7 @@ class Driver:
         verdict = judge([evidence], run.rules(index))
         assert verdict is not None
         self.packer.remove(job)
+        run.held.discard(index)
         for kind in ("begin", "again"):
             self._due.pop((kind, job), None)
         attempt = self.by_job.get(job)

@@ -66,11 +66,12 @@ def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence
         run.attempts[index] = max(row.attempt, run.attempts.get(index, 0))
         spec = run.spec(index)
         has_rule = spec.retry is not None or spec.checkpoint is not None
-        if has_rule and row.verdict is not None and row.planned_at >= since.get(row.job, 0.0):
+        if has_rule and row.planned_at >= since.get(row.job, 0.0):
             history = run.history.setdefault(index, [])
             if history:
                 run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
-            history.append(AttemptSummary(row.attempt, row.request, row.verdict))
+            if row.verdict is not None:
+                history.append(AttemptSummary(row.attempt, row.request, row.verdict))
 
 
 def _add_live_attempts(
@@ -120,15 +121,14 @@ def _records(reader: Reader, job: int, attempt: int, step: int, task: int) -> li
 
 
 def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> dict[int, float]:
-    """Jobs that wait for another attempt, and from when on."""
+    """Jobs that wait for another attempt by their own rule, whatever they wait for by now, and from when on."""
     due: dict[int, float] = {}
     for index, job in enumerate(jobs):
-        if job.state is not State.PENDING or job.reason not in (reasons.RETRY, reasons.CHECKPOINT):
-            continue
         row = newest.get(job.id)
         history = run.history.get(index)
-        if row is None or row.verdict is None or not history:
+        if job.state is not State.PENDING or row is None or row.verdict is None or not history:
             continue
+        run.retries_used += row.verdict.state is not State.CHECKPOINTED
         again = decide(run.spec(index), history[:-1], row.verdict, None, row.request)
         ended_at = row.ended_at if row.ended_at is not None else row.planned_at
         if again is not None:
