@@ -18,7 +18,7 @@ def raw_text(raw: int | None) -> str:
 
 
 def slurm_exit(state: str, raw: int | None, launch: tuple[str, int] | None = None) -> str:
-    """Always two numbers, `0:0` where nothing ran, `?` where unknown. `launch` is the failed operation and its errno."""
+    """Two numbers, `0:0` where nothing ran, `?` where unknown. `launch`: the operation that failed, and errno."""
     if state == "OUT_OF_MEMORY":
         return SLURM_OUT_OF_MEMORY
     if raw is not None:

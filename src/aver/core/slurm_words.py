@@ -3,4 +3,4 @@
 CLUSTER = "aver"
 PARTITION = "main"
 QOS = "normal"
-VERSION = "slurm-wlm 22.05.8"  # whose messages and exit statuses the commands have
+VERSION = "slurm 22.05.8"  # whose messages and exit statuses the commands have; clients read `slurm MAJOR.MINOR`

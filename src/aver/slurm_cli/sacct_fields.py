@@ -1,0 +1,432 @@
+"""The fields of sacct: name, width, how it is cut, and what it shows of a job's row, its batch row and its steps' rows.
+
+What is not measured is empty, never 0.
+"""
+
+from __future__ import annotations
+
+from aver.core.exit_text import slurm_exit
+from aver.core.slurm_words import CLUSTER
+from aver.slurm_cli import texts
+from aver.slurm_cli.lean import loads
+from aver.slurm_cli.texts import cpu_clock, full_clock
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from aver.slurm_cli.facts import JobFacts
+    from aver.store.glance import StepGlance
+
+TEXT, CUT, WHOLE = "text", "cut", "whole"  # cut with a `+`, cut as it is, not cut
+
+
+class Units:
+    """How sizes are shown."""
+
+    def __init__(self, wanted: str | None = None, *, exact: bool = True) -> None:
+        self.wanted = wanted
+        self.exact = exact
+
+    def show(self, value: float, unit: str = "") -> str:
+        if not self.exact and not self.wanted and not unit:
+            return str(int(value))
+        return texts.size(value, unit, self.wanted, exact=self.exact)
+
+
+class Row:
+    """A job's row (no label), its batch row (`batch`), or a step's row."""
+
+    def __init__(self, job: JobFacts, label: str, step: StepGlance | None, units: Units) -> None:
+        self.job = job
+        self.label = label
+        self.step = step
+        self.units = units
+        self.step_spec: dict[str, Any] = {} if step is None else loads(step.spec.encode())
+        self.steps: list[StepGlance] = []  # of a job's row
+        self.earliest: float | None = None
+        self.latest: float | None = None
+
+    @property
+    def is_job(self) -> bool:
+        return not self.label
+
+    @property
+    def state(self) -> str:
+        if self.step is not None:
+            return _step_state(self.step)
+        if self.label:
+            return _batch_state(self.job)
+        by = self.job.cancelled_by
+        return self.job.state if by is None else f"{self.job.state} by {by}"
+
+    @property
+    def exit(self) -> str:
+        if self.step is not None:
+            return slurm_exit(self.step.state, self.step.exit)
+        if self.label and self.job.is_settled and self.job.row.exit is None and self.job.launch is None:
+            return ""
+        return self.job.exit_text
+
+    @property
+    def started_at(self) -> float | None:
+        found = (
+            self.step.started_at if self.step is not None else self.job.started_at if not self.job.is_pending else None
+        )
+        return found if found is None or self.earliest is None else max(found, self.earliest)
+
+    @property
+    def ended_at(self) -> float | None:
+        found = self.step.ended_at if self.step is not None else self.job.row.ended_at if self.job.is_settled else None
+        if self.latest is None:
+            return found
+        return self.latest if found is None or found > self.latest else found
+
+    @property
+    def elapsed_s(self) -> int:
+        if self.earliest is not None and self.started_at is not None:
+            end = self.job.book.now if self.ended_at is None else self.ended_at
+            return max(0, int(end) - int(self.started_at))
+        if self.step is not None:
+            end = self.job.book.now if self.step.ended_at is None else self.step.ended_at
+            return max(0, int(end - self.step.started_at))
+        return int(self.job.elapsed_s)
+
+    @property
+    def cpus(self) -> int:
+        if self.step is None:
+            return self.job.cpus
+        return self.step.tasks * int(self.step_spec.get("cpus_per_task", 1))
+
+    @property
+    def user_s(self) -> float | None:
+        return self._used("user_s")
+
+    @property
+    def system_s(self) -> float | None:
+        return self._used("sys_s")
+
+    def _used(self, name: str) -> float | None:
+        if self.step is not None:
+            return getattr(self.step, name)  # type: ignore[no-any-return]
+        parts = [getattr(self.job.row, name), *(getattr(step, name) for step in self.steps)]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+
+    @property
+    def cpu_s(self) -> float | None:
+        return None if self.user_s is None and self.system_s is None else (self.user_s or 0) + (self.system_s or 0)
+
+    @property
+    def tasks(self) -> int:
+        return 1 if self.step is None else self.step.tasks
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Of the largest task; the job's own row has none, as in Slurm."""
+        if self.is_job:
+            return None
+        return self.job.row.peak_bytes if self.step is None else self.step.peak_bytes
+
+
+def _step_state(step: StepGlance) -> str:
+    """A step that a signal ended is CANCELLED in Slurm's accounts."""
+    if step.state == "FAILED" and step.exit is not None and step.exit & 0x7F:
+        return "CANCELLED"
+    return {"UNVERIFIED": "CANCELLED", "SUBMITTED": "PENDING", "SETTLING": "COMPLETING"}.get(step.state, step.state)
+
+
+def _batch_state(job: JobFacts) -> str:
+    """The script's own end, whatever the job's state."""
+    if not job.is_settled or job.ours == "OUT_OF_MEMORY":
+        return job.state
+    raw = job.row.exit
+    if raw is None:
+        return "FAILED" if job.launch is not None and not job.exit_text.startswith("0:") else "CANCELLED"
+    return "CANCELLED" if raw & 0x7F else "FAILED" if raw else "COMPLETED"
+
+
+def _job_only(show: Callable[[JobFacts], object]) -> Callable[[Row], object]:
+    return lambda row: show(row.job) if row.is_job else ""
+
+
+def _job_id(row: Row) -> str:
+    return row.job.id_text + (f".{row.label}" if row.label else "")
+
+
+def _raw_id(row: Row) -> str:
+    return str(row.job.number) + (f".{row.label}" if row.label else "")
+
+
+def _name(row: Row) -> str:
+    return texts.one_line(row.step.name) if row.step is not None else row.label or row.job.name
+
+
+def _alloc_tres(row: Row) -> str:
+    if row.job.is_pending or not row.job.has_run:
+        return ""
+    if row.step is not None:
+        mem = texts.mib(row.step_spec.get("mem_bytes")) or row.job.mem_mib
+        found = [("cpu", str(row.cpus)), ("node", "1")] + ([("mem", texts.size(mem, "M"))] if mem else [])
+    else:
+        found = [pair for pair in row.job.tres if row.is_job or pair[0] != "billing"]
+    return ",".join(f"{name}={value}" for name, value in sorted(found))
+
+
+def _req_tres(job: JobFacts) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(job.tres))
+
+
+def _waited_s(job: JobFacts) -> int | None:
+    """From when it could start to its start, or to now."""
+    if job.eligible_at is None:
+        return None
+    until = job.book.now if job.is_pending else job.started_at
+    return max(0, int((job.book.now if until is None else until) - job.eligible_at))
+
+
+def _waited(factor: Callable[[JobFacts], int], form: Callable[[float], object]) -> Callable[[Row], object]:
+    def show(row: Row) -> object:
+        waited = _waited_s(row.job) if row.is_job else None
+        return "" if waited is None else form(waited * factor(row.job))
+
+    return show
+
+
+def _peak(row: Row) -> object:
+    return "" if row.peak_bytes is None else row.units.show(row.peak_bytes)
+
+
+def _peak_mean(row: Row) -> object:
+    mean = row.peak_bytes if row.step is None else row.step.peak_mean
+    return (
+        ""
+        if mean is None or row.is_job
+        else row.units.show(int(mean) if row.step is None else int(mean) // 1024 * 1024)
+    )
+
+
+def _peak_task(row: Row) -> object:
+    if row.peak_bytes is None:
+        return ""
+    return 0 if row.step is None else row.step.peak_task
+
+
+def _measured(show: Callable[[Row], object]) -> Callable[[Row], object]:
+    """Only where something was measured, and never of the job's own row."""
+    return lambda row: "" if row.is_job or row.cpu_s is None else show(row)
+
+
+def _limit_minutes(job: JobFacts) -> object:
+    return "UNLIMITED" if job.limit_s is None else -(-job.limit_s // 60)
+
+
+def _stream(name: str) -> Callable[[JobFacts], object]:
+    def show(job: JobFacts) -> str:
+        files = job.files
+        if name == "stdin":
+            return texts.one_line(files.stdin or "/dev/null")
+        return texts.one_line((files.stderr if name == "stderr" else None) or files.stdout)
+
+    return show
+
+
+def _nothing(row: Row) -> object:
+    return ""
+
+
+FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
+    ("Account", 10, TEXT, lambda row: row.job.account),
+    ("AdminComment", 15, TEXT, _nothing),
+    ("AllocCPUS", 10, WHOLE, lambda row: row.cpus),
+    ("AllocNodes", 10, WHOLE, lambda row: 1 if row.job.has_run else 0),
+    ("AllocTRES", 10, TEXT, _alloc_tres),
+    ("AssocID", 7, WHOLE, lambda row: 0),
+    ("AveCPU", 10, TEXT, _measured(lambda row: full_clock((row.cpu_s or 0) / max(1, row.tasks)))),
+    ("AveCPUFreq", 10, TEXT, _nothing),
+    ("AveDiskRead", 14, TEXT, _nothing),
+    ("AveDiskWrite", 14, TEXT, _nothing),
+    ("AvePages", 10, TEXT, _nothing),
+    ("AveRSS", 10, TEXT, _peak_mean),
+    ("AveVMSize", 10, TEXT, _nothing),
+    ("BlockID", 16, TEXT, _nothing),
+    ("Cluster", 10, TEXT, lambda row: CLUSTER),
+    ("Comment", 14, TEXT, _job_only(lambda job: job.comment)),
+    ("Constraints", 19, TEXT, _job_only(lambda job: job.named.get("constraint", ""))),
+    ("ConsumedEnergy", 14, TEXT, _nothing),
+    ("ConsumedEnergyRaw", 17, TEXT, _nothing),
+    ("Container", 19, TEXT, _nothing),
+    ("CPUTime", 10, WHOLE, lambda row: full_clock(row.elapsed_s * row.cpus)),
+    ("CPUTimeRAW", 10, WHOLE, lambda row: row.elapsed_s * row.cpus),
+    ("DBIndex", -10, WHOLE, lambda row: row.job.row.id),
+    ("DerivedExitCode", 15, TEXT, _job_only(lambda job: job.derived_text)),
+    ("Elapsed", 10, WHOLE, lambda row: full_clock(row.elapsed_s)),
+    ("ElapsedRaw", 10, WHOLE, lambda row: row.elapsed_s),
+    ("Eligible", 19, CUT, lambda row: texts.moment(row.job.eligible_at)),
+    ("End", 19, CUT, lambda row: texts.moment(row.ended_at)),
+    ("ExitCode", 8, TEXT, lambda row: row.exit),
+    ("Extra", 14, TEXT, _nothing),
+    ("FailedNode", 12, TEXT, _nothing),
+    ("Flags", 19, TEXT, _nothing),
+    ("GID", 6, WHOLE, _job_only(lambda job: job.gid)),
+    ("Group", 9, TEXT, _job_only(lambda job: job.group)),
+    ("JobID", -12, TEXT, _job_id),
+    ("JobIDRaw", -12, TEXT, _raw_id),
+    ("JobName", 10, TEXT, _name),
+    ("Layout", 9, TEXT, _nothing),
+    ("Licenses", 10, TEXT, _job_only(lambda job: job.named.get("licenses", ""))),
+    ("MaxDiskRead", 12, TEXT, _nothing),
+    ("MaxDiskReadNode", 15, TEXT, _nothing),
+    ("MaxDiskReadTask", 15, TEXT, _nothing),
+    ("MaxDiskWrite", 12, TEXT, _nothing),
+    ("MaxDiskWriteNode", 16, TEXT, _nothing),
+    ("MaxDiskWriteTask", 16, TEXT, _nothing),
+    ("MaxPages", 8, TEXT, _nothing),
+    ("MaxPagesNode", 12, TEXT, _nothing),
+    ("MaxPagesTask", 14, TEXT, _nothing),
+    ("MaxRSS", 10, TEXT, _peak),
+    ("MaxRSSNode", 10, TEXT, lambda row: "" if row.peak_bytes is None else row.job.node),
+    ("MaxRSSTask", 10, TEXT, _peak_task),
+    ("MaxVMSize", 10, TEXT, _nothing),
+    ("MaxVMSizeNode", 14, TEXT, _nothing),
+    ("MaxVMSizeTask", 14, TEXT, _nothing),
+    ("McsLabel", 12, TEXT, _nothing),
+    ("MinCPU", 10, TEXT, _measured(lambda row: full_clock(row.cpu_s) if row.tasks == 1 else "")),
+    ("MinCPUNode", 10, TEXT, _measured(lambda row: row.job.node if row.tasks == 1 else "")),
+    ("MinCPUTask", 10, TEXT, _measured(lambda row: 0 if row.tasks == 1 else "")),
+    ("NCPUS", 10, WHOLE, lambda row: row.cpus),
+    ("NNodes", 8, TEXT, lambda row: 1),
+    ("NodeList", 15, TEXT, lambda row: row.job.node or "None assigned"),
+    ("NTasks", 8, WHOLE, lambda row: "" if row.is_job else row.tasks),
+    ("Partition", 10, TEXT, _job_only(lambda job: job.partition)),
+    ("Planned", 10, WHOLE, _waited(lambda job: 1, full_clock)),
+    ("PlannedCPU", 10, WHOLE, _waited(lambda job: job.cpus, full_clock)),
+    ("PlannedCPURAW", 13, WHOLE, _waited(lambda job: job.cpus, int)),
+    ("Priority", 10, TEXT, _job_only(lambda job: job.priority)),
+    ("QOS", 10, TEXT, _job_only(lambda job: job.qos)),
+    ("QOSRAW", 6, WHOLE, _job_only(lambda job: 1)),
+    ("Reason", 22, TEXT, _job_only(lambda job: job.reason)),
+    ("ReqCPUFreq", 10, TEXT, lambda row: "Unknown"),
+    ("ReqCPUFreqGov", 13, TEXT, lambda row: "Unknown"),
+    ("ReqCPUFreqMax", 13, TEXT, lambda row: "Unknown"),
+    ("ReqCPUFreqMin", 13, TEXT, lambda row: "Unknown"),
+    ("ReqCPUS", 8, WHOLE, lambda row: row.cpus),
+    ("ReqMem", 10, TEXT, lambda row: row.units.show(row.job.mem_mib, "M") if row.is_job else ""),
+    ("ReqNodes", 8, WHOLE, lambda row: 1),
+    ("ReqTRES", 10, TEXT, _job_only(_req_tres)),
+    ("Reservation", 20, TEXT, _nothing),
+    ("ReservationId", 8, TEXT, _nothing),
+    ("Reserved", 10, WHOLE, _waited(lambda job: 1, full_clock)),
+    ("Restarts", 8, WHOLE, _job_only(lambda job: job.restarts)),
+    ("ResvCPU", 10, WHOLE, _waited(lambda job: job.cpus, full_clock)),
+    ("ResvCPURAW", 10, WHOLE, _waited(lambda job: job.cpus, int)),
+    ("Start", 19, CUT, lambda row: texts.moment(row.started_at)),
+    ("State", 10, TEXT, lambda row: row.state),
+    ("StdErr", 20, TEXT, _job_only(_stream("stderr"))),
+    ("StdIn", 20, TEXT, _job_only(_stream("stdin"))),
+    ("StdOut", 20, TEXT, _job_only(_stream("stdout"))),
+    ("Submit", 19, CUT, lambda row: texts.moment(row.job.submitted_at if row.step is None else row.step.started_at)),
+    ("SubmitLine", 20, TEXT, _job_only(lambda job: job.submit_line)),
+    ("Suspended", 10, WHOLE, lambda row: full_clock(row.job.suspended_s)),
+    ("SystemComment", 15, TEXT, _nothing),
+    ("SystemCPU", 10, TEXT, lambda row: cpu_clock(row.system_s)),
+    ("Timelimit", 10, TEXT, _job_only(lambda job: full_clock(job.limit_s))),
+    ("TimelimitRaw", 10, TEXT, _job_only(_limit_minutes)),
+    ("TotalCPU", 10, TEXT, lambda row: cpu_clock(row.cpu_s)),
+    ("TRESUsageInAve", 14, TEXT, _nothing),
+    ("TRESUsageInMax", 14, TEXT, _nothing),
+    ("TRESUsageInMaxNode", 18, TEXT, _nothing),
+    ("TRESUsageInMaxTask", 18, TEXT, _nothing),
+    ("TRESUsageInMin", 14, TEXT, _nothing),
+    ("TRESUsageInMinNode", 18, TEXT, _nothing),
+    ("TRESUsageInMinTask", 18, TEXT, _nothing),
+    ("TRESUsageInTot", 14, TEXT, _nothing),
+    ("TRESUsageOutAve", 15, TEXT, _nothing),
+    ("TRESUsageOutMax", 15, TEXT, _nothing),
+    ("TRESUsageOutMaxNode", 19, TEXT, _nothing),
+    ("TRESUsageOutMaxTask", 19, TEXT, _nothing),
+    ("TRESUsageOutMin", 15, TEXT, _nothing),
+    ("TRESUsageOutMinNode", 19, TEXT, _nothing),
+    ("TRESUsageOutMinTask", 19, TEXT, _nothing),
+    ("TRESUsageOutTot", 15, TEXT, _nothing),
+    ("UID", 6, WHOLE, _job_only(lambda job: job.uid)),
+    ("User", 9, TEXT, _job_only(lambda job: job.user)),
+    ("UserCPU", 10, TEXT, lambda row: cpu_clock(row.user_s)),
+    ("WCKey", 10, TEXT, _nothing),
+    ("WCKeyID", 10, WHOLE, _job_only(lambda job: 0)),
+    ("WorkDir", 20, TEXT, _job_only(lambda job: job.workdir)),
+)
+
+DEFAULT = "jobid,jobname,partition,account,alloccpus,state,exitcode"
+BRIEF = "jobid,state,exitcode"
+LONG = (
+    "jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,maxrsstask,averss,"
+    "maxpages,maxpagesnode,maxpagestask,avepages,mincpu,mincpunode,mincputask,avecpu,ntasks,alloccpus,elapsed,state,"
+    "exitcode,avecpufreq,reqcpufreqmin,reqcpufreqmax,reqcpufreqgov,reqmem,consumedenergy,maxdiskread,maxdiskreadnode,"
+    "maxdiskreadtask,avediskread,maxdiskwrite,maxdiskwritenode,maxdiskwritetask,avediskwrite,reqtres,alloctres,"
+    "tresusageinave,tresusageinmax,tresusageinmaxnode,tresusageinmaxtask,tresusageinmin,tresusageinminnode,"
+    "tresusageinmintask,tresusageintot,tresusageoutmax,tresusageoutmaxnode,tresusageoutmaxtask,tresusageoutave,"
+    "tresusageouttot"
+)
+_SINCE_THEN = frozenset({"Extra", "FailedNode", "Licenses", "Planned", "PlannedCPU", "PlannedCPURAW", "Restarts",
+                         "StdErr", "StdIn", "StdOut"})  # fmt: skip
+
+
+class Asked:
+    """One field of `--format`, with its width: negative is to the left, 0 is nothing."""
+
+    def __init__(self, name: str, width: int, cut: str, show: Callable[[Row], object]) -> None:
+        self.name = name
+        self.width = width
+        self.cut = cut
+        self.show = show
+
+    def cell(self, row: Row) -> str:
+        text = str(self.show(row))
+        width = abs(self.width)
+        if len(text) > width and self.cut != WHOLE:
+            text = text[:width] if self.cut == CUT or not width else text[: width - 1] + "+"
+        return text.ljust(width) if self.width < 0 else text.rjust(width) if width else ""
+
+    def header(self) -> str:
+        width = abs(self.width)
+        return self.name[:width].ljust(width) if self.width < 0 else self.name[:width].rjust(width)
+
+
+def parse_fields(text: str) -> list[Asked]:
+    """`name[%[-]width],…`; a name may be cut. Raise ValueError with what is no field."""
+    found: list[Asked] = []
+    for part in text.split(","):
+        typed, percent, size = part.strip().partition("%")
+        name = typed.strip().lower()
+        if not name:
+            continue
+        fitting = FIELDS if name == "all" else _fitting(name)
+        if not fitting:
+            raise ValueError(typed)
+        for full, usual, cut, show in fitting:
+            found.append(Asked(full, _width(size) if percent else usual, cut, show))
+    return found
+
+
+def _fitting(name: str) -> tuple[tuple[str, int, str, Callable[[Row], object]], ...]:
+    """The field of that name, or the first that begins so; those that came after 22.05 only by their whole name."""
+    exact = [field for field in FIELDS if field[0].lower() == name]
+    starts = [field for field in FIELDS if field[0].lower().startswith(name) and field[0] not in _SINCE_THEN]
+    return tuple((exact or starts)[:1])
+
+
+def _width(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    digits = text.lstrip("+-")
+    digits = digits[: len(digits) - len(digits.lstrip("0123456789"))]
+    return sign * min(int(digits), 4096) if digits and len(digits) < 9 else 0
+
+
+def help_text() -> str:
+    """The names in four columns, as `--helpformat` prints them."""
+    lines = []
+    for at in range(0, len(FIELDS), 4):
+        lines.append(" ".join(f"{field[0]:<19}" for field in FIELDS[at : at + 4]) + "\n")
+    return "".join(lines)
