@@ -137,7 +137,15 @@ class LiveHome:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         if number == signal.SIGKILL:
-            wait_for(lambda: self.coordinator() != pid, "the killed coordinator's end")
+            wait_for(lambda: not is_alive(pid) and not self._listens(), "the killed coordinator's end")
+        return True
+
+    def _listens(self) -> bool:
+        """Whether somebody listens: the sockets of a killed process close when its last thread is gone."""
+        try:
+            Client.connect(self.home, start=False).close()
+        except AverError:
+            return False
         return True
 
     def wait_until_gone(self) -> None:
