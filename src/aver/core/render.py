@@ -147,6 +147,8 @@ def sentence(
             took = "" if record is None else f" after {duration_words(record.elapsed_s)}"
             but = f", but {verdict.warnings[0]}" if verdict.warnings else ""
             return f"Completed with exit code 0{took}{but}."
+        case State.FAILED if verdict.reason == reasons.GENERATED_JOBS:
+            return f"Failed, though it exited with code 0{after}: {verdict.detail}."
         case State.FAILED:
             return _failed(verdict, record, after)
         case State.OUT_OF_MEMORY:
