@@ -6,10 +6,10 @@ Unknown keys and wrong values are errors with the file's name, not silently igno
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aver.core.record import dataclass
 from aver.core.units import parse_size, parse_time
 from aver.errors import UsageError
 

@@ -7,10 +7,10 @@ name of a matrix means all of its members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from aver.core.address import parse_address as job_address
+from aver.core.record import dataclass
 from aver.errors import UsageError
 
 

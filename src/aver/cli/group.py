@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import click
 
 from aver import __version__
+from aver.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

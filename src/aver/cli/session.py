@@ -7,6 +7,7 @@ that what is read is fresh; if that fails, the command says so and answers all t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from aver.cli.address import Named, Number, parse_address
 from aver.cli.output.masking import Masking
@@ -16,8 +17,10 @@ from aver.coordinator.origin import user_name
 from aver.core.model import FlowSpec, JobSpec, Submission
 from aver.errors import AverError, InternalError, UsageError
 from aver.home import Home
-from aver.store.reader import Reader
 from aver.store.rows import JobRow, RunRow
+
+if TYPE_CHECKING:
+    from aver.store.reader import Reader
 
 __all__ = ["Session", "not_found", "user_name"]
 
@@ -47,6 +50,8 @@ class Session:
     def reader(self) -> Reader | None:
         """The store; None before the first submission."""
         if self._reader is None:
+            from aver.store.reader import Reader  # `aver submit` reads nothing
+
             self._reader = Reader.open(self.home.database)
         return self._reader
 

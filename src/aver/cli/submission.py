@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -23,6 +22,7 @@ from aver.config import load_config
 from aver.coordinator.origin import origin_of
 from aver.core.codec import encode
 from aver.core.model import FlowSpec, Submission
+from aver.core.record import dataclass
 from aver.errors import CantWriteError, InternalError, UsageError
 from aver.spec.command import flow_of_command
 from aver.spec.options import Overrides, parse_overrides

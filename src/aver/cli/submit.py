@@ -12,7 +12,6 @@ from aver.cli.output.documents import SubmittedFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.submission import Accepted, build, ignored_options, submission_options, submit
-from aver.cli.waiting import promoted_jobs
 
 
 @click.command(
@@ -58,9 +57,15 @@ def report(session: Session, accepted: Accepted, quiet: bool, as_json: bool) -> 
 
 def note_ignored(session: Session, accepted: Accepted, quiet: bool) -> None:
     """Say what was asked for and is not done as it was written."""
-    promoted = sorted(promoted_jobs(accepted.submission.flow))
-    if promoted and not quiet:
-        session.output.note(f"promoted to the foreground, since foreground jobs need them: {', '.join(promoted)}")
-    ignored = ignored_options(accepted.submission.flow)
-    if ignored and not quiet:
+    if quiet:
+        return
+    flow = accepted.submission.flow
+    if any(spec.background for spec in flow.jobs):
+        from aver.cli.promotion import promoted_jobs  # planning is paid for only here
+
+        promoted = sorted(promoted_jobs(flow))
+        if promoted:
+            session.output.note(f"promoted to the foreground, since foreground jobs need them: {', '.join(promoted)}")
+    ignored = ignored_options(flow)
+    if ignored:
         session.output.note(f"ignored, since it means nothing on this machine: {', '.join(ignored)}")

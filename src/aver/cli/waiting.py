@@ -10,8 +10,6 @@ from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summ
 from aver.cli.session import Session, not_found
 from aver.coordinator.client import Client
 from aver.core.fold import exit_status_of, fold_run
-from aver.core.model import FlowSpec
-from aver.core.plan import Plan
 from aver.core.states import State
 from aver.errors import InternalError
 from aver.store.rows import JobRow, RunRow
@@ -58,6 +56,8 @@ class Watched:
         """Without background jobs, but for those that a foreground job needs."""
         if not any(job.background for job in jobs):
             return jobs
+        from aver.cli.promotion import promoted_jobs  # planning is paid for only here
+
         run = jobs[0].run
         batches = [batch.flow for batch in self.session.found_reader("").generated(run)]
         promoted = promoted_jobs(self.session.submission(run).flow, *batches)
@@ -85,16 +85,6 @@ class Watched:
             run_summary(run, state) if run.state == state else foreground_summary(run, state)
             for run, state in zip(runs, states, strict=True)
         ] + [job_summary(job) for job in jobs]
-
-
-def promoted_jobs(*flows: FlowSpec) -> frozenset[str]:
-    """Background jobs that a foreground job needs; `flows` are the run's own and what was generated later."""
-    if not any(spec.background for flow in flows for spec in flow.jobs):
-        return frozenset()
-    plan = Plan(flows[0])
-    for flow in flows[1:]:
-        plan.add(flow)
-    return plan.promoted
 
 
 def wait(

@@ -6,10 +6,9 @@ an event. `at` is unix time in seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aver.core.evidence import Verdict
 from aver.core.model import FlowSpec, Request, StepSpec, Submission
+from aver.core.record import dataclass
 from aver.core.states import State
 
 

@@ -6,10 +6,10 @@ kept beside it in the store. A verdict is what the judge concludes from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from aver.core.exit import ExitStatus
+from aver.core.record import dataclass
 from aver.core.states import State
 
 

@@ -6,7 +6,7 @@ dumped. Unknown is None, never an ExitStatus. `128+n` exists only in `shell_code
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aver.core.record import dataclass
 
 CORE_BIT = 0x80
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import overload
 
 from aver.core.model import FlowSpec, JobSpec, Matrix
+from aver.core.record import dataclass
 
 Values = tuple[tuple[str, str], ...]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from aver.core.evidence import LaunchFailure, Verdict
 from aver.core.exit import CORE_BIT, ExitStatus
 from aver.core.judge import launch_text
 from aver.core.reasons import NeedKind, counts_as_success
+from aver.core.record import dataclass
 from aver.core.signals import signal_name
 from aver.core.states import State
 

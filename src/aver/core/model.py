@@ -6,9 +6,9 @@ members; members are made by `core.expand`, never stored in a flow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
+from aver.core.record import dataclass
 from aver.core.states import State
 
 
@@ -256,4 +256,4 @@ class Origin:
 class Submission:
     flow: FlowSpec
     origin: Origin
-    env_name: str | None = field(default=None)  # file below AVER_HOME/env
+    env_name: str | None = None  # file below AVER_HOME/env

@@ -14,9 +14,9 @@ A reason of a settled job is one word, or a word, a colon and what it is about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from aver.core.record import dataclass
 from aver.core.signals import slurm_text
 from aver.core.states import State
 

@@ -5,7 +5,6 @@ Pure text: no colours, no tables, no clock. Unknown is `?`, never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from aver.core import reasons
@@ -15,6 +14,7 @@ from aver.core.exit_text import UNKNOWN, slurm_exit
 from aver.core.exit_text import raw_text as raw_text
 from aver.core.judge import launch_text
 from aver.core.model import Request
+from aver.core.record import dataclass
 from aver.core.signals import signal_name, signal_words
 from aver.core.states import State
 from aver.core.units import DAY_S, HOUR_S, LARGEST_BYTES, MINUTE_S, size_text, time_text

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
+from aver.core.record import dataclass
 from aver.errors import UsageError
 
 

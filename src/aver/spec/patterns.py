@@ -7,7 +7,8 @@ job's name become `_`. A backslash anywhere turns the patterns off and is taken 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from aver.core.record import dataclass
 
 NO_ARRAY_TASK = 4294967294  # what Slurm writes for %a outside of an array
 MAX_WIDTH = 10

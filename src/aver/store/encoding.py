@@ -21,7 +21,7 @@ from aver.core.states import UNSETTLED, State
 
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")
-_FIELDS = {name: frozenset(one.__dataclass_fields__) for name, one in EVENT_CLASSES.items()}
+_FIELDS = {name: frozenset(one.__match_args__) for name, one in EVENT_CLASSES.items()}
 _STATE_TEXT = {state: quoted(state.value) for state in State}
 
 

@@ -5,12 +5,11 @@ A `verdict` is there only when the row is settled and says who attests it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aver.core.events import Event
 from aver.core.evidence import Verdict
 from aver.core.exit import ExitStatus
 from aver.core.model import Request, StepSpec
+from aver.core.record import dataclass
 from aver.core.states import State
 
 

@@ -6,7 +6,7 @@ is None. A table or a JSON document is made from these and from nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aver.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

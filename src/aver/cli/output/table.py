@@ -6,9 +6,8 @@ imported only when a table is drawn on a terminal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aver.cli.output.text import COLOURS, Output, one_line
+from aver.core.record import dataclass
 from aver.core.states import State
 
 

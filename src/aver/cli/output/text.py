@@ -7,7 +7,6 @@ out as they came in. Colours are used on a terminal only, and never with NO_COLO
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import BinaryIO
 
@@ -57,7 +56,22 @@ class Output:
 
     @property
     def width(self) -> int:
-        return shutil.get_terminal_size((100, 24)).columns
+        return self._size()[0]
+
+    @property
+    def height(self) -> int:
+        return self._size()[1]
+
+    def _size(self) -> tuple[int, int]:
+        """COLUMNS and LINES count first, then the terminal, then 100 by 24."""
+        for file in (self._err, self._out):
+            try:
+                found = os.get_terminal_size(file.fileno())
+            except (OSError, ValueError):
+                continue
+            if found.columns > 0:
+                return _named("COLUMNS", found.columns), _named("LINES", found.lines or 24)
+        return _named("COLUMNS", 100), _named("LINES", 24)
 
     def line(self, text: str) -> None:
         """Write one line of the answer."""
@@ -74,6 +88,11 @@ class Output:
     def error_raw(self, data: bytes) -> None:
         """Write bytes to stderr as they are; the caller has masked them."""
         _write(self._err, data)
+
+
+def _named(variable: str, otherwise: int) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 100_000 else otherwise
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
