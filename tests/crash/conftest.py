@@ -1,4 +1,4 @@
-"""A home whose coordinator runs eight jobs at a time and leaves soon, with a folder for its jobs."""
+"""A home whose coordinator runs nine jobs at a time and leaves soon, with a folder for its jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from live_home import LiveHome
 @pytest.fixture
 def live(aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
     config = tmp_path / "config.toml"
-    config.write_text("cpus = 8\nkill_wait = 2\nidle_exit = 1\n")
+    config.write_text("cpus = 9\nkill_wait = 2\nidle_exit = 1\n")
     monkeypatch.setenv("AVER_CONFIG", str(config))
     monkeypatch.delenv("AVER_CRASH_AT", raising=False)
     folder = tmp_path / "jobs"

@@ -69,7 +69,7 @@ def _finish(campaign: Campaign) -> None:
                 code = int(run.name.rpartition("-")[2])
                 job = reader.job(run.id)
                 assert job is not None
-                assert job.exit == ExitStatus(code), job
+                assert job.exit == ExitStatus(code), f"{job.state} {job.reason} {job.detail}: {job}"
                 assert job.state is (State.FAILED if code else State.COMPLETED)
                 assert [attempt.attempt for attempt in reader.attempts(run.id)] == [1]
                 assert live.keys_run()[reader.attempts(run.id)[0].key] == 1

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-
-import pytest
+from dataclasses import dataclass
 
 from aver.core import reasons
 from aver.core.exit import ExitStatus
@@ -14,6 +13,8 @@ from aver.core.states import State
 from live_home import LiveHome, is_alive, processes_with, wait_for
 
 RECORD = 'echo "$AVER_KEY" >> "$RAN"; '
+
+DIGITS = str.maketrans("abcdef", "012345")
 
 # What a job may do to get away. MARK is an argument that can be found again whatever the environment says.
 SHAPES = {
@@ -28,72 +29,85 @@ SHAPES = {
 }
 
 
-def _mark(live: LiveHome) -> str:
-    """A number of seconds that no other test sleeps."""
-    return f"{600 + os.getpid() % 1000}.{abs(hash(live.home.path)) % 10**9:09d}"
+@dataclass(frozen=True)
+class Victim:
+    """A running job whose witness is to be killed."""
+
+    number: int
+    witness: int
+    mark: str
 
 
-def _start(live: LiveHome, text: str) -> tuple[int, str]:
-    mark = _mark(live)
-    number = live.run_text(RECORD + text.replace("MARK", mark))
-    live.wait_running(number)
-    wanted = text.count("MARK") if "ignores" not in text and "trap" not in text else 1
-    wait_for(lambda: len(processes_with(mark)) >= wanted, "the job's processes")
-    return number, mark
+def _start_all(live: LiveHome) -> list[Victim]:
+    """One job of each shape, all running with all of their processes."""
+    marks = {shape: f"{600 + os.getpid() % 1000}.{os.urandom(4).hex().translate(DIGITS)}" for shape in SHAPES}
+    numbers = {shape: live.run_text(RECORD + text.replace("MARK", marks[shape])) for shape, text in SHAPES.items()}
+    for shape, number in numbers.items():
+        live.wait_running(number)
+        mark, wanted = marks[shape], 1 if "TERM" in shape else SHAPES[shape].count("MARK")
+        wait_for(lambda mark=mark, wanted=wanted: len(processes_with(mark)) >= wanted, f"all of {shape}")  # type: ignore[misc]
+    return [Victim(number, live.witness_of(number), marks[shape]) for shape, number in numbers.items()]
 
 
-def _assert_unknown(live: LiveHome, number: int, witness: int) -> None:
-    job = live.job(number)
-    assert job.state is State.UNVERIFIED, job
-    assert job.exit is None
-    assert job.verified is False
-    assert job.reason == reasons.WITNESS_VANISHED
-    assert f"pid {witness}" in job.detail
-    assert max(live.keys_run().values()) == 1
+def _assert_unknown(live: LiveHome, victims: list[Victim]) -> None:
+    """UNVERIFIED, with the name of who vanished, no process left, nothing run twice."""
+    live.settle([victim.number for victim in victims])
+    for victim in victims:
+        job = live.job(victim.number)
+        assert job.state is State.UNVERIFIED, job
+        assert job.exit is None
+        assert job.verified is False
+        assert job.reason == reasons.WITNESS_VANISHED
+        assert f"pid {victim.witness}" in job.detail
+        wait_for(lambda mark=victim.mark: not processes_with(mark), f"the end of {job}", 10.0)  # type: ignore[misc]
+    assert set(live.keys_run().values()) == {1}
+    live.assert_store_is_whole()
+    live.assert_nothing_left()
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_job_of_a_killed_witness_is_unverified_and_ended(live: LiveHome, shape: str) -> None:
+def test_jobs_of_killed_witnesses_are_unverified_and_ended(live: LiveHome) -> None:
     """With the coordinator there: UNVERIFIED, naming the witness; no process of the job lives; others go on."""
-    other = live.run_text("sleep 1; exit 5")
-    number, mark = _start(live, SHAPES[shape])
-    witness = live.witness_of(number)
-    os.kill(witness, signal.SIGKILL)
-    live.settle([number])
-    _assert_unknown(live, number, witness)
-    wait_for(lambda: not processes_with(mark), "the end of the job's processes", 10.0)
+    victims = _start_all(live)
+    other = live.run_text("sleep 1; exit 5", cpus=1)
+    live.wait_running(other)
+    for victim in victims:
+        os.kill(victim.witness, signal.SIGKILL)
     live.settle([other])
     assert live.job(other).exit == ExitStatus(5)
-    live.assert_store_is_whole()
-    live.assert_nothing_left()
+    _assert_unknown(live, victims)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_witness_killed_while_nobody_is_home(live: LiveHome, shape: str) -> None:
-    """Coordinator killed, then the witness: the next coordinator says so and ends what the job left."""
-    number, mark = _start(live, SHAPES[shape])
-    witness = live.witness_of(number)
+def test_witnesses_killed_while_nobody_is_home(live: LiveHome) -> None:
+    """Coordinator killed, then the witnesses: the next coordinator says so and ends what the jobs left."""
+    victims = _start_all(live)
     live.kill_coordinator()
-    os.kill(witness, signal.SIGKILL)
-    live.settle([number])
-    _assert_unknown(live, number, witness)
-    wait_for(lambda: not processes_with(mark), "the end of the job's processes", 10.0)
-    live.assert_store_is_whole()
-    live.assert_nothing_left()
+    for victim in victims:
+        os.kill(victim.witness, signal.SIGKILL)
+    _assert_unknown(live, victims)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_witness_of_an_earlier_coordinator_killed(live: LiveHome, shape: str) -> None:
+def test_witnesses_of_an_earlier_coordinator_killed(live: LiveHome) -> None:
     """The witness is no child of this coordinator: its orphans go elsewhere, and are found all the same."""
-    number, mark = _start(live, SHAPES[shape])
-    witness = live.witness_of(number)
+    victims = _start_all(live)
     live.kill_coordinator()
     live.connect_again()
-    os.kill(witness, signal.SIGKILL)
-    live.settle([number])
-    _assert_unknown(live, number, witness)
-    wait_for(lambda: not processes_with(mark), "the end of the job's processes", 10.0)
-    live.assert_nothing_left()
+    for victim in victims:
+        os.kill(victim.witness, signal.SIGKILL)
+    _assert_unknown(live, victims)
+
+
+def test_one_killed_witness_is_one_unknown_outcome(live: LiveHome) -> None:
+    """The neighbours of the job whose witness is killed, left-over processes and all, are undisturbed."""
+    victims = _start_all(live)
+    os.kill(victims[0].witness, signal.SIGKILL)
+    live.settle([victims[0].number])
+    assert live.job(victims[0].number).state is State.UNVERIFIED
+    for victim in victims[1:]:
+        assert live.job(victim.number).state is State.RUNNING
+        assert processes_with(victim.mark)
+    for victim in victims[1:]:
+        os.kill(victim.witness, signal.SIGKILL)
+    _assert_unknown(live, victims)
 
 
 def test_stopped_witness_goes_on_when_continued(live: LiveHome) -> None:
