@@ -12,7 +12,7 @@ from aver.coordinator.live import LiveRun
 from aver.core import reasons
 from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved
 from aver.core.evidence import CancelledBefore, Verdict
-from aver.core.model import FlowSpec
+from aver.core.model import FlowSpec, Scope
 from aver.core.states import State
 from aver.engines.api import Control
 
@@ -57,8 +57,10 @@ def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool)
     return "cancelling" if not run.state.is_settled else "cancelled"
 
 
-def signal(driver: Driver, run: LiveRun, index: int, number: int, by: str, now: float) -> str:
-    """Send a signal to every process of a running job. Not a cancellation."""
+def signal(
+    driver: Driver, run: LiveRun, index: int, number: int, by: str, now: float, scope: Scope | None = None
+) -> str:
+    """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
     job = run.job_number(index)
     attempt = driver.by_job.get(job)
     if attempt is None or not attempt.is_dispatched:
@@ -66,7 +68,13 @@ def signal(driver: Driver, run: LiveRun, index: int, number: int, by: str, now: 
         return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     driver.emit(asked)
-    driver.after_commit += [(asked, Control(key, "signal", signal=number)) for key in driver.running_keys(attempt)]
+    keys = driver.running_keys(attempt) if scope is not Scope.SCRIPT else [attempt.key]
+    reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
+    driver.after_commit += [
+        (asked, Control(key, "signal", signal=number, scope=reached))
+        for key in keys
+        if scope is not Scope.STEPS or key != attempt.key
+    ]
     return "signalled"
 
 

@@ -185,7 +185,9 @@ def _coordinator_env() -> dict[str, str]:
     the mark, which must come first, tells the job's witness so."""
     own = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS", COORDINATOR_MARK)
     kept = {name: value for name, value in os.environ.items() if name not in own and not name.startswith("SLURM_")}
-    return {COORDINATOR_MARK: "1", **kept}
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # whence we were imported
+    path = kept.get("PYTHONPATH")
+    return {COORDINATOR_MARK: "1", **kept, "PYTHONPATH": f"{folder}{os.pathsep}{path}" if path else folder}
 
 
 def _read_all(fd: int, timeout_s: float) -> str:

@@ -236,7 +236,8 @@ class Driver:
             self.enqueue(run, index)
 
     def enqueue(self, run: LiveRun, index: int) -> None:
-        self.packer.add(run.job_number(index), self.lane(run, index), run.spec(index).priority)
+        priority = run.priorities.get(index, run.spec(index).priority)
+        self.packer.add(run.job_number(index), self.lane(run, index), priority)
 
     def lane(self, run: LiveRun, index: int) -> LaneKey:
         spec = run.spec(index)
@@ -418,7 +419,9 @@ class Driver:
         job_state, job_reason = verdict.state, verdict.reason
         again = None
         if verdict.state is not State.COMPLETED and not attempt.cancel_asked:
-            again = self._again(run, attempt, verdict, now)
+            again = self._requeued(run, attempt, now) or self._again(run, attempt, verdict, now)
+        elif not attempt.cancel_asked:
+            again = self._requeued(run, attempt, now)
         spec = run.spec(index)
         trouble: str | None = None
         if verdict.state is State.COMPLETED and spec.generates is not None:
@@ -475,6 +478,16 @@ class Driver:
         if attempt.started_at is not None:
             return Usage(started_at=attempt.started_at, node=self.identity.host)
         return None
+
+    def _requeued(self, run: LiveRun, attempt: LiveAttempt, now: float) -> str | None:
+        """Put the job down for another attempt if a person asked for it; return the pending reason."""
+        if not attempt.requeue:
+            return None
+        if attempt.requeue == "requeuehold":
+            run.held.add(attempt.index)
+            return reasons.JOB_HELD_USER
+        self.at(now, "again", attempt.job)
+        return reasons.BEGIN_TIME
 
     def _again(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, now: float) -> str | None:
         """Put the job down for another attempt if its flow says so; return the pending reason."""

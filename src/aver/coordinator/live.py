@@ -35,6 +35,7 @@ class LiveAttempt:
     is_dispatched: bool = False
     is_suspended: bool = False
     cancel_asked: bool = False
+    requeue: str = ""  # a person asked for another attempt: `requeue`, or `requeuehold` to be held then
     started_at: float | None = None
     gpus: tuple[int, ...] = ()
     streams: tuple[int, ...] = ()  # descriptors for its standard streams, where its submitter hands them over
@@ -67,6 +68,7 @@ class LiveRun:
         self.attempts: dict[int, int] = {}  # by index: how many so far
         self.requests: dict[int, Request] = {}  # by index: what a retry asks for instead
         self.held: set[int] = set()
+        self.priorities: dict[int, int] = {}  # by index: what a person asked for instead
         self.retries_used = 0
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
 

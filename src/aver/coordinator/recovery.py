@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from aver.coordinator.altering import apply_again
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.steps import LiveStep, LiveTask
@@ -53,6 +54,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     driver.depending.learn(submission.flow.jobs, reader)
     driver.take_up(run, instructions, _due_again(run, jobs, newest), now)
     _cancel_again(driver, run, asked, newest)
+    apply_again(driver, run, asked, newest)
     return run
 
 

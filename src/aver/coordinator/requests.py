@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aver.coordinator import asking
+from aver.coordinator import altering, asking
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
@@ -22,7 +22,7 @@ from aver.core.codec import decode, encode
 from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
 from aver.core.expand import FlowIndex
 from aver.core.judge import judge
-from aver.core.model import FlowSpec, Submission
+from aver.core.model import FlowSpec, Scope, Submission
 from aver.core.pack import room_of
 from aver.core.states import State
 from aver.core.units import size_text
@@ -129,11 +129,12 @@ class Requests:
         if signal is not None and (not isinstance(signal, int) or not 1 <= signal <= 64):
             raise UsageError(f"{signal!r} is not a signal number")
         by = _by(request)
+        scope = _scope(request)
 
         def act(run: LiveRun, index: int | None) -> str:
             if signal is not None:
                 indices = [index] if index is not None else list(range(run.job_count))
-                done = [asking.signal(self.driver, run, one, signal, by, now) for one in indices]
+                done = [asking.signal(self.driver, run, one, signal, by, now, scope) for one in indices]
                 return done[0] if len(done) == 1 else f"signalled {done.count('signalled')} jobs"
             if index is None:
                 return asking.cancel_run(self.driver, run, by, now, bool(request.get("now")))
@@ -159,6 +160,25 @@ class Requests:
         by = _by(request)
         return self._each_job(
             request, now, lambda run, index: asking.suspend(self.driver, run, index, by, now, resume=True)
+        )
+
+    def requeue(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        how = altering.REQUEUE_HOLD if request.get("hold") is True else altering.REQUEUE
+        return self._each_job(
+            request, now, lambda run, index: altering.requeue(self.driver, run, index, how, by, now), revive=True
+        )
+
+    def update(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        by = _by(request)
+        changes = request.get("changes")
+        if not isinstance(changes, dict) or not changes:
+            raise UsageError("the request changes nothing")
+        time_s, priority = changes.get(altering.TIME_LIMIT), changes.get(altering.PRIORITY, 0)
+        if not (time_s is None or (isinstance(time_s, int) and time_s > 0)) or not isinstance(priority, int):
+            raise UsageError("the request's changes can't be read")
+        return self._each_job(
+            request, now, lambda run, index: altering.update(self.driver, run, index, changes, by, now)
         )
 
     def accept(self, request: dict[str, Any], now: float) -> dict[str, Any]:
@@ -234,13 +254,15 @@ class Requests:
             raise UsageError(f"the flow is wrong: {error}") from None
         return {"run": run.number, "jobs": [run.job_number(index) for index in causes], "round": run.round}
 
-    def _each_job(self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int], str]) -> dict[str, Any]:
+    def _each_job(
+        self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int], str], revive: bool = False
+    ) -> dict[str, Any]:
         def each(run: LiveRun, index: int | None) -> str:
             indices = [index] if index is not None else list(range(run.job_count))
             done = [act(run, one) for one in indices]
             return done[0] if len(set(done)) == 1 else ", ".join(sorted(set(done)))
 
-        return self._each(request, now, each, revive=False)
+        return self._each(request, now, each, revive)
 
     def _each(
         self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int | None], str], revive: bool
@@ -300,6 +322,15 @@ def _check_text(value: object) -> None:
     except UnicodeEncodeError as error:
         wrong = ascii(error.object[error.start : error.end])
         raise UsageError(f"the character {wrong} stands for no text and can't be used") from None
+
+
+def _scope(request: dict[str, Any]) -> Scope | None:
+    """Whom a signal is for; None: every process."""
+    word = request.get("scope")
+    try:
+        return None if word is None else Scope(word)
+    except ValueError:
+        raise UsageError(f"{word!r} is not whom a signal can be for") from None
 
 
 def _by(request: dict[str, Any]) -> str:

@@ -106,6 +106,9 @@ class Packer:
         lane.queues.setdefault(priority, deque()).append((self._ticket, job))
         self._where[job] = (key, self._ticket)
 
+    def is_waiting(self, job: int) -> bool:
+        return job in self._where
+
     def remove(self, job: int) -> None:
         """The job waits no longer: cancelled, held or skipped."""
         self._where.pop(job, None)

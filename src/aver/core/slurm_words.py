@@ -4,3 +4,4 @@ CLUSTER = "aver"
 PARTITION = "main"
 QOS = "normal"
 VERSION = "slurm 22.05.8"  # whose messages and exit statuses the commands have; clients read `slurm MAJOR.MINOR`
+HIGHEST_INDEX = 1000  # of an array: MaxArraySize is 1001, as usual

@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from aver.core.model import JobSpec, Matrix
+from aver.core.slurm_words import HIGHEST_INDEX
 
 AXIS = "array"
-HIGHEST_INDEX = 1000
 
 _PART = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 

@@ -1,0 +1,105 @@
+"""What scontrol asks for: begin again (requeue), and change what was asked for (update).
+
+As in `asking`: who asked is written down first, and acted on when that is durable. Each function returns a
+sentence for the one who asked; where Slurm refuses, it is Slurm's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aver.coordinator import asking
+from aver.coordinator.driver import Driver
+from aver.coordinator.live import LiveRun
+from aver.core.events import PersonAsked
+from aver.core.states import State
+from aver.engines.api import Control
+from aver.store.rows import AttemptRow
+
+PENDING = "Job is pending execution"
+DISABLED = "Requested operation is presently disabled"
+COMPLETED = "Job/step already completing or completed"
+REQUEUE, REQUEUE_HOLD = "requeue", "requeuehold"
+
+TIME_LIMIT, NAME, PRIORITY, COMMENT = "time_s", "name", "priority", "comment"
+SHOWN_ONLY = ("partition", "account", "qos", "nice")  # facts that Slurm's commands show and nothing else needs
+
+
+def requeue(driver: Driver, run: LiveRun, index: int, how: str, by: str, now: float) -> str:
+    """A new attempt of a job that runs or is settled; the last attempt keeps its own verdict."""
+    job = run.job_number(index)
+    if dict(run.spec(index).facts).get("requeue") == "0":
+        return DISABLED
+    attempt = driver.by_job.get(job)
+    if attempt is not None and attempt.is_dispatched:
+        if attempt.parked is not None or attempt.cancel_asked:
+            return COMPLETED
+        asked = PersonAsked(now, run.number, job, by, how)
+        driver.emit(asked)
+        attempt.requeue = how
+        driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
+        return "requeued"
+    if run.plan.state(index) is None:
+        return PENDING
+    if how == REQUEUE_HOLD:
+        run.held.add(index)
+    asking.retry(driver, run, [index], by, now)
+    return "requeued"
+
+
+def update(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> str:
+    """Change what was asked for a job that is not settled."""
+    job = run.job_number(index)
+    if run.plan.state(index) is not None:
+        return COMPLETED
+    asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
+    driver.emit(asked)
+    apply(driver, run, index, changes)
+    attempt = driver.by_job.get(job)
+    if attempt is not None and attempt.is_dispatched and TIME_LIMIT in changes:
+        control = Control(attempt.key, "limit", time_s=changes[TIME_LIMIT])
+        driver.after_commit.append((asked, control))
+    if PRIORITY in changes and driver.packer.is_waiting(job):
+        driver.packer.remove(job)
+        driver.enqueue(run, index)
+    return "updated"
+
+
+def apply(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any]) -> None:
+    """Note the changes in memory: what the next order and the next choice go by."""
+    if TIME_LIMIT in changes:
+        run.requests[index] = replace(run.request(index), time_s=changes[TIME_LIMIT])
+        attempt = driver.by_job.get(run.job_number(index))
+        if attempt is not None:
+            attempt.request = replace(attempt.request, time_s=changes[TIME_LIMIT])
+    if PRIORITY in changes:
+        run.priorities[index] = int(changes[PRIORITY])
+
+
+def apply_again(driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: Mapping[int, AttemptRow]) -> None:
+    """After a restart: changes hold on, and a requeue that was durable and perhaps not acted on is passed on again."""
+    for event in asked:
+        index = run.index_of(event.job) if event.job is not None else None
+        if index is None or event.job is None:
+            continue
+        attempt = driver.by_job.get(event.job)
+        if event.what == "update":
+            changes = changes_of(event)
+            apply(driver, run, index, changes)
+            if attempt is not None and TIME_LIMIT in changes and attempt.state is not State.PENDING:
+                driver.out.controls.append(Control(attempt.key, "limit", time_s=changes[TIME_LIMIT]))
+        elif event.what in (REQUEUE, REQUEUE_HOLD) and attempt and newest[event.job].planned_at <= event.at:
+            attempt.requeue = event.what
+            driver.out.controls.append(Control(attempt.key, "cancel"))
+
+
+def changes_of(event: PersonAsked) -> dict[str, Any]:
+    """What an update asked for; nothing where its text can't be read."""
+    try:
+        changes = json.loads(event.detail)
+    except ValueError:
+        return {}
+    return changes if isinstance(changes, dict) else {}

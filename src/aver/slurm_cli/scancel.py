@@ -1,0 +1,252 @@
+"""`scancel`: cancel jobs, arrays and steps, or send them a signal. Slurm's messages and exit statuses.
+
+A job that is not there, or has ended, is no error when it is to be cancelled; -v says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from aver.core.slurm_words import VERSION
+from aver.slurm_cli import lean
+from aver.slurm_cli.facts import Book, JobFacts
+from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs, user_name
+from aver.slurm_cli.options import BadOption, Parsed, Table, parse
+from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.words import parse_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+TABLE = Table(
+    flags="batch:b full:f hurry:H interactive:i me quiet:Q verbose:v version:V help usage ctld cron",
+    values="account:A name:n jobname partition:p qos:q reservation:R signal:s state:t user:u nodelist:w wckey "
+    "clusters:M sibling",
+)
+INVALID, NOT_NOW, DONE, CONNECTION = 2017, 2020, 2021, 1007  # Slurm's error numbers; an exit status keeps 8 bits
+_WORDS = {
+    INVALID: "Invalid job id specified",
+    NOT_NOW: "Job can not be altered now, try again later",
+    DONE: "Job/step already completing or completed",
+}
+_STATES = ("PENDING", "RUNNING", "SUSPENDED")
+_KILL = 9
+_HELP = """\
+Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
+  -A, --account=account           act only on jobs of this account
+  -b, --batch                     signal the batch script alone
+  -f, --full                      signal the batch script and all its steps
+  -i, --interactive               ask before each job
+      --me                        act only on your own jobs
+  -n, --name=job_name             act only on jobs of this name
+  -p, --partition=partition       act only on jobs of this partition
+  -q, --qos=qos                   act only on jobs of this qos
+  -Q, --quiet                     say nothing of what could not be done
+  -s, --signal=name | integer     send this signal; nothing is cancelled unless it is KILL
+  -t, --state=states              act only on PENDING, RUNNING or SUSPENDED jobs
+  -u, --user=user_name            act only on jobs of this user
+  -v, --verbose                   say what is done
+  -V, --version
+  -w, --nodelist                  act only on jobs on these nodes
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    return guarded("scancel", _scancel, words)
+
+
+def _scancel(words: Sequence[str]) -> int:
+    try:
+        parsed = parse(TABLE, words)
+    except BadOption as error:
+        raise Refusal(f'scancel: {error}\nTry "scancel --help" for more information') from None
+    if parsed.has("help") or parsed.has("usage"):
+        sys.stdout.write(_HELP)
+        return 0
+    if parsed.has("version"):
+        tell(VERSION)
+        return 0
+    call = _Call(parsed)
+    named = [job for word in parsed.operands for job in _named(word)]
+    if call.has_filter:
+        return call.act_on_matching(named)
+    if not named:
+        raise Refusal("scancel: error: No job identification provided")
+    return call.act_on(named)
+
+
+def _named(text: str) -> list[NamedJob]:
+    found = []
+    for word in split_jobs(text):
+        job = parse_job(word)
+        if job is None:
+            raise Refusal(f"scancel: error: Invalid job id {word}")
+        found.append(job)
+    return found
+
+
+class _Call:
+    def __init__(self, parsed: Parsed) -> None:
+        self._parsed = parsed
+        self._verbose = parsed.has("verbose") and not parsed.has("quiet")
+        self._quiet = parsed.has("quiet")
+        self._signal = _signal(parsed.get("signal"))
+        self._states = _states(parsed.get("state"))
+        self._user = user_name() if parsed.has("me") else _user(parsed.get("user"))
+        self._name = parsed.get("name") or parsed.get("jobname")
+        self._status = 0
+        self._book = Book.open()
+        self._wire: lean.Wire | None = None
+
+    @property
+    def has_filter(self) -> bool:
+        options = ("account", "name", "jobname", "partition", "qos", "state", "user", "nodelist", "me")
+        return any(self._parsed.has(name) for name in options)
+
+    def act_on(self, named: list[NamedJob]) -> int:
+        for job in named:
+            if job.step is not None:
+                self._act_on_step(job)
+                continue
+            numbers = job.numbers(self._book)
+            if self._parsed.has("interactive") and not self._agrees(job.text):
+                continue
+            self._announce(job.text)
+            if not numbers:
+                self._complain(f"job id {job.text}", INVALID)
+            for number in numbers:
+                self._act(job.text, number)
+        return self._status
+
+    def act_on_matching(self, named: list[NamedJob]) -> int:
+        """Of the named jobs, or of all, those that fit."""
+        chosen = {number for job in named for number in job.numbers(self._book)}
+        for job in self._book.unsettled():
+            is_named = not named or job.number in chosen or job.row.run in chosen
+            if is_named and self._fits(job) and self._agrees(job.id_text, job):
+                self._announce(job.id_text)
+                self._act(job.id_text, job.number)
+        return self._status
+
+    def _fits(self, job: JobFacts) -> bool:
+        get = self._parsed.get
+        wanted = (
+            (self._user, job.user),
+            (self._name, job.name),
+            (get("partition"), job.partition),
+            (get("account"), job.account),
+            (get("qos"), job.qos),
+            (get("nodelist"), job.node),
+        )
+        return all(want is None or want == have for want, have in wanted) and (
+            not self._states or job.state in self._states
+        )
+
+    def _agrees(self, text: str, job: JobFacts | None = None) -> bool:
+        if not self._parsed.has("interactive"):
+            return True
+        about = "" if job is None else f" name={job.name} partition={job.partition}"
+        sys.stdout.write(f"Cancel job_id={text}{about} [y/n]? ")
+        sys.stdout.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    def _announce(self, text: str) -> None:
+        if self._verbose:
+            word = "Terminating job" if self._signal is None else f"Signal {self._signal} to job"
+            say(f"scancel: {word} {text}")
+
+    def _act(self, text: str, number: int) -> None:
+        did = self._ask("cancel", ids=[number], by=user_name(), signal=self._signal, scope=self._scope())
+        word = str(did["results"][0]["did"])
+        if word == "no such job":
+            self._complain(f"job id {text}", INVALID)
+        elif word.startswith("already"):
+            self._complain(f"job id {text}", DONE)
+        elif word.startswith("not running"):
+            self._complain(f"job id {text}", NOT_NOW)
+
+    def _act_on_step(self, job: NamedJob) -> None:
+        """A step is named by its job's attempt."""
+        jobs = [one for one in self._book.numbered(job.numbers(self._book)) if not one.is_settled]
+        if self._verbose:
+            word = "Terminating step" if self._signal is None else f"Signal {self._signal} to step"
+            say(f"scancel: {word} {job.text}")
+        if not jobs:
+            self._complain(f"job id {job.text}", INVALID)
+            return
+        from aver.home import Home
+        from aver.store.reader import Reader
+
+        reader = Reader.open(Home.find().database)
+        assert reader is not None
+        with reader:
+            attempts = reader.attempts(jobs[0].number)
+        key = attempts[-1].key if attempts else ""
+        reply = self._ask("signal_step", key=key, step=job.step, signal=self._signal, by=user_name())
+        if reply["did"] == "not running":
+            self._complain(f"job step id {job.number}", INVALID, is_always_said=True)
+
+    def _scope(self) -> str | None:
+        """Whom a signal is for: the steps, unless it is said otherwise."""
+        if self._signal is None or self._parsed.has("full"):
+            return None
+        return "script" if self._parsed.has("batch") else "steps"
+
+    def _complain(self, what: str, error: int, is_always_said: bool = False) -> None:
+        is_harmless = error in (INVALID, DONE)
+        if (self._verbose or not is_harmless or is_always_said) and not self._quiet:
+            say(f"scancel: error: Kill job error on {what}: {_WORDS[error]}")
+        if not is_harmless or self._signal is not None or is_always_said:
+            self._status = error & 255
+
+    def _ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            if self._wire is None:
+                self._wire = lean.connect(self._book.home)
+            self._wire.send({"op": op, **arguments})
+            reply = self._wire.receive()
+        except lean.Lost as error:
+            raise Refusal(f"scancel: error: {error}", CONNECTION & 255) from None
+        if reply.get("ok") is not True:
+            raise Refusal(f"scancel: error: {reply.get('error')}")
+        return reply
+
+
+def _signal(text: str | None) -> int | None:
+    """The signal; None: the job is to be cancelled."""
+    if text is None:
+        return None
+    from aver.core.signals import parse_signal
+
+    try:
+        number = parse_signal(text)
+    except ValueError:
+        raise Refusal(f"Unknown job signal: {text}") from None
+    return None if number == _KILL else number
+
+
+def _states(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    found = tuple(parse_state(word) or word for word in text.split(","))
+    wrong = [word for word in found if word not in _STATES]
+    if wrong:
+        listed = "Valid job states are PENDING, RUNNING, and SUSPENDED"
+        raise Refusal(f"Invalid job state specified: {wrong[0]}\n{listed}")
+    return found
+
+
+def _user(text: str | None) -> str | None:
+    if text is None:
+        return None
+    import pwd
+
+    try:
+        return pwd.getpwuid(int(text)).pw_name if text.isdigit() else pwd.getpwnam(text).pw_name
+    except (KeyError, OverflowError):
+        if text == os.environ.get("USER"):
+            return text
+        raise Refusal(f"scancel: error: Invalid user name: {text}") from None
