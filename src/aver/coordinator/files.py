@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from aver.coordinator.commands import with_commands
 from aver.core.model import FlowSpec, JobSpec, Script, Submission
+from aver.core.record import dataclass
 from aver.core.template import fill
 from aver.errors import CantWriteError
 from aver.home import Home
+from aver.spec.arrays import is_array
 from aver.spec.patterns import Facts, expand_pattern
 
 LONGEST_FILE_NAME_BYTES = 200
@@ -46,11 +48,11 @@ class Which:
 def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bool) -> JobFiles:
     """Where this attempt reads and writes."""
     origin = submission.origin
-    values = dict(which.values)
+    name, values, member = which.name, dict(which.values), which.member
+    if values and is_array(spec):  # its index is no value to fill in, but %a
+        name, values, member = spec.name, {}, int(which.values[0][1])
     folder = os.path.join(origin.folder, fill(spec.folder, values)) if spec.folder else origin.folder
-    array = values.get("array")
-    member = int(array) if array is not None and array.isdecimal() else which.member
-    facts = Facts(which.job, which.run, which.name, origin.user, origin.host, member)
+    facts = Facts(which.job, which.run, name, origin.user, origin.host, member)
     streams = spec.streams
 
     def place(pattern: str) -> str:
@@ -61,7 +63,7 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
         stdout = os.path.join(origin.folder, _default_output(which, is_single))
     else:
         stdout = place(streams.stdout)
-        append = append or which.attempt > 1
+        append = append or (which.attempt > 1 and not spec.facts)  # Slurm truncates when it begins again
     stderr = place(streams.stderr) if streams.stderr is not None else None
     stdin = place(streams.stdin) if streams.stdin is not None else None
     return JobFiles(folder, stdin, stdout, stderr, append)
@@ -101,8 +103,8 @@ def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) 
 
 
 def write_env(home: Home, run: int, env: Sequence[str]) -> None:
-    """Write the run's environment, mode 0600, durable when this returns."""
-    data = b"".join(os.fsencode(pair) + b"\0" for pair in env)
+    """Write the run's environment with Slurm's commands on its PATH, mode 0600, durable when this returns."""
+    data = b"".join(os.fsencode(pair) + b"\0" for pair in with_commands(home, env))
     _write(home.env(run), data, 0o600)
 
 
