@@ -185,6 +185,8 @@ class LocalEngine:
             elif event == "hello":
                 slot.witness_pid = words["witness"]
                 slot.has_said_hello = True
+                if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
+                    slot.cut_off, slot.ended, slot.read_offset = slot.ended, set(), 0
                 if slot.key is None or words["journal"] != slot.read_offset:
                     self._catch_up(slot)
                 slot.job_pid = words["pid"]

@@ -1,0 +1,79 @@
+"""What an engine that comes back makes of a witness that is in the middle of something."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import socket
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aver.engines.api import NotListed, Seen, Totals
+from aver.engines.local import engine as local
+from aver.engines.local.slot import Slot
+
+END = {
+    "ev": "end", "witness": 9, "pid": 8, "boot": "b", "raw": 0, "start": 1.0, "elapsed": 1.0, "suspended": 0.0, "user": 0.0,
+    "sys": 0.0, "maxrss": 1, "peak": None, "mem": "none", "limit": None, "oom": 0, "hostoom": 0, "acts": [], "got": [],
+    "left": 0, "launch": None,
+}  # fmt: skip
+
+
+def _line(words: dict[str, object]) -> bytes:
+    body = json.dumps(words).encode()
+    return b"%08x %08x %s\n" % (len(body), zlib.crc32(body), body)
+
+
+@pytest.fixture(autouse=True)
+def _no_subreaper() -> Iterator[None]:
+    """An engine makes its process the parent of orphans; a test's process is not to stay one."""
+    yield
+    ctypes.CDLL(None).prctl(local.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("padding", [0, 2000])
+def test_witness_that_cut_its_journal_while_we_attached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, padding: int
+) -> None:
+    """It took a last order of the coordinator before us after we had read its journal: the attempt is seen to run."""
+    folder = tmp_path
+    journal = folder / "1.log"
+    past = _line({"ev": "begin", "key": "one", "at": 1.0, "boot": "b"})
+    journal.write_bytes(past + _line({**END, "key": "one", "size": len(past)}))
+    was_read = threading.Event()
+    read_journal = Slot.read_journal
+
+    def read_and_tell(slot: Slot) -> list[bytes]:
+        lines = read_journal(slot)
+        was_read.set()
+        return lines
+
+    monkeypatch.setattr(Slot, "read_journal", read_and_tell)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / "1.sock"))
+    listener.listen()
+
+    def witness() -> None:
+        connection, _ = listener.accept()
+        was_read.wait(20)
+        begin = _line({"ev": "begin", "key": "two", "at": 2.0, "boot": "b" * padding})
+        journal.write_bytes(begin)
+        hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "journal": len(begin)}
+        connection.sendall(_line(hello))
+        connection.recv(1)
+
+    thread = threading.Thread(target=witness, daemon=True)
+    thread.start()
+    engine = local.LocalEngine(folder, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+    try:
+        engine.attach()
+        assert engine.observe(["one", "two", "three"]) == [Seen("one"), Seen("two"), NotListed("three")]
+        assert [heard.key for heard in engine.heard()] == ["one", "two"]
+    finally:
+        engine.close()
+        listener.close()
+        thread.join(20)
