@@ -18,8 +18,8 @@ from aver.engines.local.slot import Slot
 
 END = {
     "ev": "end", "witness": 9, "pid": 8, "boot": "b", "raw": 0, "start": 1.0, "elapsed": 1.0, "suspended": 0.0,
-    "user": 0.0, "sys": 0.0, "maxrss": 1, "peak": None, "mem": "none", "limit": None, "oom": 0, "hostoom": 0, "acts": [],
-    "got": [], "left": 0, "launch": None,
+    "user": 0.0, "sys": 0.0, "maxrss": 1, "peak": None, "mem": "none", "limit": None, "oom": 0, "hostoom": 0,
+    "acts": [], "got": [], "left": 0, "launch": None,
 }  # fmt: skip
 
 
