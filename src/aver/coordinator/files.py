@@ -10,78 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aver.coordinator.commands import with_commands
+from aver.coordinator.places import JobFiles as JobFiles
+from aver.coordinator.places import Which as Which
+from aver.coordinator.places import job_files as job_files
+from aver.coordinator.places import output_folder as output_folder
 from aver.core.model import FlowSpec, JobSpec, Script, Submission
-from aver.core.record import dataclass
-from aver.core.template import fill
 from aver.errors import CantWriteError
 from aver.home import Home
-from aver.spec.arrays import is_array
-from aver.spec.patterns import Facts, expand_pattern
 
-LONGEST_FILE_NAME_BYTES = 200
 NO_FILE = "/dev/null"
-
-
-@dataclass(frozen=True, slots=True)
-class JobFiles:
-    """Absolute paths. stderr None: the same as stdout."""
-
-    folder: str
-    stdin: str | None
-    stdout: str
-    stderr: str | None
-    append: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Which:
-    """Which attempt's files."""
-
-    run: int
-    job: int
-    name: str
-    attempt: int
-    values: tuple[tuple[str, str], ...] = ()
-    member: int | None = None  # its number in its matrix
-
-
-def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bool) -> JobFiles:
-    """Where this attempt reads and writes."""
-    origin = submission.origin
-    name, values, member = which.name, dict(which.values), which.member
-    if values and is_array(spec):  # its index is no value to fill in, but %a
-        name, values, member = spec.name, {}, int(which.values[0][1])
-    folder = os.path.join(origin.folder, fill(spec.folder, values)) if spec.folder else origin.folder
-    facts = Facts(which.job, which.run, name, origin.user, origin.host, member)
-    streams = spec.streams
-
-    def place(pattern: str) -> str:
-        return os.path.normpath(os.path.join(folder, expand_pattern(fill(pattern, values), facts)))
-
-    append = streams.append
-    if streams.stdout is None:
-        stdout = os.path.join(origin.folder, _default_output(which, is_single))
-    else:
-        stdout = place(streams.stdout)
-        append = append or (which.attempt > 1 and not spec.facts)  # Slurm truncates when it begins again
-    stderr = place(streams.stderr) if streams.stderr is not None else None
-    stdin = place(streams.stdin) if streams.stdin is not None else None
-    return JobFiles(folder, stdin, stdout, stderr, append)
-
-
-def _default_output(which: Which, is_single: bool) -> str:
-    again = f".{which.attempt}" if which.attempt > 1 else ""
-    if is_single:
-        return f"aver-{which.job}{again}.out"
-    name = which.name.replace("/", "_")
-    if len(os.fsencode(name)) > LONGEST_FILE_NAME_BYTES:
-        name = str(which.job)
-    return os.path.join(output_folder(which.run), f"{name}{again}.out")
-
-
-def output_folder(run: int) -> str:
-    """The folder of a flow's default outputs, below the folder that it was submitted from."""
-    return f"aver-{run}"
 
 
 def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) -> None:

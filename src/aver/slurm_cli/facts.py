@@ -146,7 +146,7 @@ class JobFacts:
         self.array_limit: int | None = None
         self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
         self.is_single = bool(flow.get("is_single"))
-        if len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
+        if self.named and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
             self.array_job = row.run
             self.array_index = axes[0][1][row.member]
             self.array_limit = matrix.get("max_parallel")
@@ -314,6 +314,14 @@ class JobFacts:
             elif since is not None:
                 total, since = total + at - since, None
         return total if since is None else total + max(0.0, self.book.now - since)
+
+    @property
+    def suspended_at(self) -> float | None:
+        """Since when it is suspended."""
+        if self.row.state != "SUSPENDED" or self.row.attempt is None:
+            return None
+        times = [at for at, said in self.book.said(self.row.id, self.row.attempt) if said.get("state") == "SUSPENDED"]
+        return times[-1] if times else None
 
     @property
     def cpus(self) -> int:

@@ -92,8 +92,9 @@ def parse_names(text: str, fields: Mapping[str, Field]) -> Format:
 
 def _size(token: str) -> tuple[int, bool, int]:
     """Where the size ends, whether it is right-justified, and the size."""
-    is_right = token.startswith(".")
-    start = at = 1 if is_right else 0
+    start = 1 if token.startswith("#") else 0  # sinfo's mark for a width that may grow
+    is_right = token[start : start + 1] == "."
+    start = at = start + is_right
     while at < len(token) and token[at] in "0123456789":
         at += 1
     digits = token[start:at]

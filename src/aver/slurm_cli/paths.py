@@ -1,24 +1,49 @@
-"""A job's files, by the same functions that the coordinator opens them with. Apart, since they cost imports."""
+"""A job's files, by the same function that the coordinator opens them with.
+
+That function reads a few fields of a submission and of a spec; a view of the stored document has them, and costs none
+of the classes.
+"""
 
 from __future__ import annotations
 
-from aver.coordinator.files import JobFiles, Which, job_files
-from aver.core.codec import decode
-from aver.core.model import FlowSpec, JobSpec, Origin, Submission
-from aver.slurm_cli.facts import JobFacts
+from aver.coordinator.places import JobFiles, Which, job_files
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aver.slurm_cli.facts import JobFacts
+
+_STREAMS = {"stdin": None, "stdout": None, "stderr": None, "append": False}
+_SPEC = {"name": "", "folder": None, "facts": (), "matrix": None}
+_ORIGIN = {"folder": "", "user": "", "host": ""}
+
+
+class _View:
+    """A stored document, in which fields that have their default are left out."""
+
+    def __init__(self, document: dict[str, Any], defaults: dict[str, Any], **parts: object) -> None:
+        self.__dict__.update(defaults | document | parts)
 
 
 def files_of(job: JobFacts) -> JobFiles:
-    """Where the job's newest attempt reads and writes."""
-    spec = decode(JobSpec, job.spec)
-    is_single = job.is_single
-    submission = Submission(FlowSpec(spec.name, (spec,), is_single=is_single), decode(Origin, job.origin))
-    values = (("array", job.array_index),) if job.array_job is not None else _values(spec, job)
-    which = Which(run=job.row.run, job=job.row.id, name=job.row.name, attempt=max(1, job.row.newest), values=values)
-    return job_files(submission, spec, which, is_single)
+    """Where the attempt, or the job's newest, reads and writes."""
+    spec: Any = _View(job.spec, _SPEC, streams=_View(job.spec.get("streams", {}), _STREAMS), matrix=None)
+    submission: Any = _View({}, {}, origin=_View(job.origin, _ORIGIN))
+    attempt = max(1, job.row.attempt or job.row.newest)
+    name, member = job.row.name, None
+    values: tuple[tuple[str, str], ...] = ()
+    if job.array_job is not None:
+        name, member = job.spec.get("name", name), int(job.array_index)
+    elif job.spec.get("matrix"):
+        values = _values(job)
+    which = Which(run=job.row.run, job=job.row.id, name=name, attempt=attempt, values=values, member=member)
+    return job_files(submission, spec, which, job.is_single)
 
 
-def _values(spec: JobSpec, job: JobFacts) -> tuple[tuple[str, str], ...]:
+def _values(job: JobFacts) -> tuple[tuple[str, str], ...]:
+    from aver.core.codec import decode
     from aver.core.expand import member_at
+    from aver.core.model import JobSpec
 
-    return member_at(spec, job.row.member).values
+    return member_at(decode(JobSpec, job.spec), job.row.member).values
