@@ -42,7 +42,7 @@ from aver.store.reader import Reader
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
 COMMIT_RETRY_S = 1.0
 LARGEST_GENERATED_BYTES = 64 << 20
-OPS = frozenset("submit cancel hold release suspend resume accept retry reinit requeue update".split())
+OPS = frozenset("submit sbatch cancel hold release suspend resume accept retry reinit requeue update".split())
 CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aver.coordinator import altering, asking
+from aver.coordinator import altering, asking, batching
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
@@ -50,12 +50,24 @@ class Requests:
         env = request.get("env", [])
         if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
             raise UsageError("the submission's environment can't be read")
+        return self._submit(submission, env, now)
+
+    def sbatch(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        try:
+            call = batching.read_call(request, now)
+            submission = batching.submission_of(call, request, now)
+            reply = self._submit(submission, batching.environment(call, request), now, tests=call.has("test-only"))
+        except UsageError as error:
+            raise batching.refused(error) from None
+        return batching.answer(call, submission, reply)
+
+    def _submit(self, submission: Submission, env: list[str], now: float, tests: bool = False) -> dict[str, Any]:
         submission = self._share_cpus(submission)
         _check_text(submission.origin)
         self._check(submission)
         self._check_afters(submission.flow)
         number = self.driver.next_id
-        if request.get("test") is True:
+        if tests:
             return {"run": number, "first_job": number, "jobs": FlowIndex(submission.flow).count}
         try:
             prepare_outputs(submission, number, submission.flow.jobs)

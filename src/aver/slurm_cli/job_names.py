@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from aver.core.slurm_words import HIGHEST_INDEX
@@ -51,19 +50,6 @@ def split_jobs(text: str) -> list[str]:
             words.append(text[start:place])
             start = place + 1
     return [*words, text[start:]]
-
-
-def user_name() -> str:
-    """Who asks."""
-    for variable in ("LOGNAME", "USER"):
-        if os.environ.get(variable):
-            return os.environ[variable]
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"
 
 
 def _indices(listed: str) -> tuple[int, ...] | None:

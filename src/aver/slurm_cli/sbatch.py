@@ -1,40 +1,29 @@
 """`sbatch`: submit a batch script to this machine, as Slurm's sbatch submits it to a cluster.
 
-Answers when the job is durable. With --wait it waits, across the coordinator's restarts, and exits as the job did.
+Reads the options and the script; the coordinator works out what they mean, and answers when the job is durable. With
+--wait it waits, across the coordinator's restarts, and exits as the job did. Imports little: it is called in loops.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
-from dataclasses import replace
 
-from aver.coordinator.origin import origin_of
-from aver.core.codec import encode
-from aver.core.model import FlowSpec, JobSpec, RetryRule, Script, Streams, Submission
-from aver.core.slurm_words import PARTITION, VERSION
-from aver.core.states import State
-from aver.errors import AverError
-from aver.home import Home
+from aver.core.slurm_words import VERSION
 from aver.slurm_cli import lean
-from aver.slurm_cli.batch_environment import environment_of
-from aver.slurm_cli.batch_options import BatchCall, complete, failed, read_call, table
-from aver.slurm_cli.batch_script import BatchScript, find_script
+from aver.slurm_cli.batch_options import ABOUT, in_order, read_flags, table
+from aver.slurm_cli.batch_script import find_script
+from aver.slurm_cli.place import home_folder, user_name
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
-from aver.spec.arrays import matrix_of
-from aver.spec.options import clean_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-MOST_RESTARTS = 1000
 _SAID = ".said"
-
-_REQUEUED = RetryRule(MOST_RESTARTS, (State.NODE_FAIL, State.BOOT_FAIL))
+_PAUSE_S = 0.1
 
 
 def main(words: Sequence[str]) -> int:
@@ -42,45 +31,49 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sbatch(words: Sequence[str]) -> int:
-    now = time.time()
     options = table()
-    call, parsed = read_call(words, options, now)
+    parsed = read_flags(words, options)
     for name, _ in parsed.given:
-        if name in ("help", "usage", "version"):
+        if name in ABOUT:
             return _about(name)
     script = find_script(parsed.get("wrap"), parsed.operands)
-    complete(call, parsed, script, os.environ, options)
-    home = Home.find()
-    home.prepare()
-    _note_without_meaning(home, call)
-    submission = _submission(call, script, parsed.operands[1:], words, now)
-    return _Call(home, call).submit(submission, environment_of(call, os.environ))
-
-
-def _submission(
-    call: BatchCall, script: BatchScript, args: Sequence[str], typed: Sequence[str], now: float
-) -> Submission:
-    values = call.values
-    if values.deadline is not None and values.deadline <= now:
-        raise failed("Requested time limit is invalid (missing or exceeds some limit)")
-    job = values.job(JobSpec(clean_name(script.name), Script(script.text, tuple(args))))
-    streams = job.streams
-    if streams.stdout is None:
-        pattern = "slurm-%j.out" if call.indices is None else "slurm-%A_%a.out"
-        streams = Streams(streams.stdin, pattern, streams.stderr, streams.append)
-    command = "" if script.path is None else " ".join([script.path, *args])
-    job = replace(
-        job,
-        streams=streams,
-        env=(),
-        matrix=None if call.indices is None else matrix_of(call.indices),
-        after=call.afters,
-        retry=_REQUEUED if values.requeue else None,
-        ignored=tuple(call.without_meaning()),
-        facts=(*values.facts(), ("command", command)),
+    home = home_folder()
+    reply = _ask(
+        home,
+        {
+            "op": "sbatch",
+            "options": in_order(parsed, script, os.environ, options),
+            "script": script.text,
+            "name": script.name,
+            "path": script.path,
+            "args": parsed.operands[1:],
+            "origin": _origin(words),
+            "env": [f"{name}={value}" for name, value in os.environ.items()],
+        },
     )
-    flow = FlowSpec(job.name, (job,), is_single=call.indices is None)
-    return Submission(flow, origin_of(("sbatch", *_without_values(typed)), ()))
+    return _answer(home, reply)
+
+
+def _origin(typed: Sequence[str]) -> dict[str, Any]:
+    """Who submits, from where, and what the job inherits, as `core.model.Origin` is written."""
+    import resource
+
+    try:
+        folder = os.getcwd()
+    except OSError:
+        raise Refusal("sbatch: error: getcwd failed: No such file or directory") from None
+    umask = os.umask(0o077)
+    os.umask(umask)
+    numbers = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+    return {
+        "user": user_name(),
+        "uid": os.getuid(),
+        "host": os.uname().nodename,
+        "folder": folder,
+        "umask": umask,
+        "limits": [[number, *resource.getrlimit(number)] for number in numbers],
+        "command": ["sbatch", *_without_values(typed)],
+    }
 
 
 def _without_values(typed: Sequence[str]) -> list[str]:
@@ -101,105 +94,85 @@ def _names_only(text: str) -> str:
     return ",".join(f"{name}=***" if equals else name for name, equals, _ in parts)
 
 
-class _Call:
-    """One call's talk with the coordinator."""
+def _ask(home: str, request: dict[str, Any]) -> dict[str, Any]:
+    from aver.errors import AverError
 
-    def __init__(self, home: Home, call: BatchCall) -> None:
-        self._home = home
-        self._call = call
-
-    def submit(self, submission: Submission, environment: list[str]) -> int:
-        is_test = self._call.has("test-only")
-        request = {"op": "submit", "submission": encode(submission), "env": environment, "test": is_test}
-        reply = self._ask(request)
-        number = int(reply["run"])
-        if is_test:
-            self._tell_test(number, submission)
-            return 0
-        if self._call.has("parsable"):
-            clusters = self._call.values.said.get("clusters")
-            tell(f"{number};{clusters}" if clusters else str(number))
-        elif not self._call.has("quiet"):
-            tell(f"Submitted batch job {number}")
-        return self._wait(number) if self._call.has("wait") else 0
-
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        try:
-            wire = lean.connect(os.fspath(self._home.path))
-            wire.send(request)
-            reply = wire.receive()
-            wire.close()
-        except lean.Lost as error:
-            raise failed(f"Unable to contact slurm controller ({error})") from None
-        except AverError as error:
-            raise failed(str(error)) from None
-        if reply.get("ok") is not True:
-            raise _refused(str(reply.get("error", "")))
-        return reply
-
-    def _tell_test(self, number: int, submission: Submission) -> None:
-        if self._call.has("quiet"):
-            return
-        job = submission.flow.jobs[0]
-        begin = max(time.time(), job.begin_at or 0.0)
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(begin))
-        node = socket.gethostname().partition(".")[0]
-        partition = self._call.values.said.get("partition") or PARTITION
-        say(
-            f"sbatch: Job {number} to start at {at} using {job.request.cpus} processors on nodes {node} "
-            f"in partition {partition}"
-        )
-
-    def _wait(self, number: int) -> int:
-        """Until all of it is settled; the highest exit code, or 1 where there is none, as Slurm has it."""
-        while True:
-            try:
-                wire = lean.connect(os.fspath(self._home.path))
-                wire.send({"op": "watch", "ids": [number]})
-                reply = wire.receive()
-                while number not in reply.get("settled", ()):
-                    if reply.get("ok") is False:
-                        raise Refusal(f"sbatch: error: {reply.get('error')}")
-                    reply = wire.receive()
-                wire.close()
-                break
-            except lean.Lost:
-                time.sleep(0.1)
-        from aver.store.reader import Reader
-
-        reader = Reader.open(self._home.database)
-        assert reader is not None
-        with reader:
-            return max((_code(row.exit, row.state) for row in reader.jobs(run=number)), default=1)
-
-
-def _code(ended: object, state: State) -> int:
-    code, signal = getattr(ended, "code", None), getattr(ended, "signal", 0)
-    if code is None or signal:
-        return 1
-    return int(code) or int(state in (State.OUT_OF_MEMORY, State.UNVERIFIED, State.NODE_FAIL, State.SKIPPED))
-
-
-def _refused(sentence: str) -> Refusal:
-    if " asks for " in sentence:
-        return Refusal(
-            f"sbatch: error: {sentence}\n"
-            "sbatch: error: Batch job submission failed: Requested node configuration is not available"
-        )
-    return failed(sentence)
-
-
-def _note_without_meaning(home: Home, call: BatchCall) -> None:
-    """Say of each option that means nothing here that it does: once for each home, with -v each time."""
-    options = call.without_meaning()
-    if not options or call.has("quiet"):
-        return
-    path = home.path / _SAID
     try:
-        known = set(path.read_text("utf-8").split())
-    except (OSError, UnicodeDecodeError):
+        wire = lean.connect(home)
+        wire.send(request)
+        reply = wire.receive()
+        wire.close()
+    except lean.Lost as error:
+        why = f"Unable to contact slurm controller ({error})"
+        raise Refusal(f"sbatch: error: Batch job submission failed: {why}") from None
+    except AverError as error:
+        raise Refusal(f"sbatch: error: Batch job submission failed: {error}") from None
+    if reply.get("ok") is not True:
+        text = str(reply.get("error"))
+        if "sbatch: error: " not in text:
+            text = f"sbatch: error: Batch job submission failed: {text}"
+        raise Refusal(text, int(reply.get("status") or 1))
+    return reply
+
+
+def _answer(home: str, reply: dict[str, Any]) -> int:
+    number, given = int(reply["run"]), reply["given"]
+    _note_without_meaning(home, reply["ignored"], given)
+    if "test-only" in given:
+        if "quiet" not in given:
+            at = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(max(time.time(), reply["begin_at"] or 0.0)))
+            where = f"on nodes {os.uname().nodename.partition('.')[0]} in partition {reply['partition']}"
+            say(f"sbatch: Job {number} to start at {at} using {reply['cpus']} processors {where}")
+        return 0
+    if "parsable" in given:
+        tell(f"{number};{reply['clusters']}" if reply["clusters"] else str(number))
+    elif "quiet" not in given:
+        tell(f"Submitted batch job {number}")
+    return _wait(home, number) if "wait" in given else 0
+
+
+def _wait(home: str, number: int) -> int:
+    """Until all of it is settled; the highest exit code, or 1 where there is none, as Slurm has it."""
+    while True:
+        try:
+            wire = lean.connect(home)
+            wire.send({"op": "watch", "ids": [number]})
+            reply = wire.receive()
+            while number not in reply.get("settled", ()):
+                if reply.get("ok") is False:
+                    raise Refusal(f"sbatch: error: {reply.get('error')}")
+                reply = wire.receive()
+            wire.close()
+            break
+        except lean.Lost:
+            time.sleep(_PAUSE_S)  # it comes back; the job runs on meanwhile
+    from pathlib import Path
+
+    from aver.core.states import State
+    from aver.store.reader import Reader
+
+    without_code = (State.OUT_OF_MEMORY, State.UNVERIFIED, State.NODE_FAIL, State.BOOT_FAIL, State.SKIPPED)
+    reader = Reader.open(Path(home) / "aver.db")
+    assert reader is not None
+    with reader:
+        codes = [1]
+        for row in reader.jobs(run=number):
+            is_plain = row.exit is not None and not row.exit.signal and row.state not in without_code
+            codes.append(row.exit.code if is_plain and row.exit is not None else 1)
+    return max(codes[1:], default=1)
+
+
+def _note_without_meaning(home: str, options: list[str], given: list[str]) -> None:
+    """Say of each option that means nothing here that it does: once for each home, with -v each time."""
+    if not options or "quiet" in given:
+        return
+    path = os.path.join(home, _SAID)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            known = set(file.read().split())
+    except OSError:
         known = set()
-    fresh = options if call.verbose else [option for option in options if option not in known]
+    fresh = [option for option in options if "verbose" in given or option not in known]
     if not fresh:
         return
     say(f"sbatch: aver: accepted, and without meaning on one machine: {', '.join(fresh)}")

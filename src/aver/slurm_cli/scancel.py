@@ -11,8 +11,9 @@ import sys
 from aver.core.slurm_words import VERSION
 from aver.slurm_cli import lean
 from aver.slurm_cli.facts import Book, JobFacts
-from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs, user_name
+from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs
 from aver.slurm_cli.options import BadOption, Parsed, Table, parse
+from aver.slurm_cli.place import user_name
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.words import parse_state
 

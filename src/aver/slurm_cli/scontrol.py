@@ -12,8 +12,9 @@ import sys
 from aver.core.slurm_words import VERSION
 from aver.slurm_cli import lean
 from aver.slurm_cli.facts import Book
-from aver.slurm_cli.job_names import parse_job, split_jobs, user_name
+from aver.slurm_cli.job_names import parse_job, split_jobs
 from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.place import user_name
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.scontrol_update import Update, parse_update
 

@@ -16,10 +16,15 @@ from enum import Enum
 
 from aver.core.model import JobSpec, Request, Scope, Streams, WarningSignal
 from aver.core.units import parse_count, parse_time
+from aver.spec.batch_names import (
+    FLAGS,
+    FLAGS_WITHOUT_MEANING,
+    MAYBE_WITHOUT_MEANING,
+    VALUES,
+    VALUES_WITHOUT_MEANING,
+)
 from aver.spec.moments import parse_moment, parse_warning
 from aver.spec.options import clean_name, parse_mem, parse_priority
-
-MAGIC = "#SBATCH"
 
 
 class Takes(Enum):
@@ -27,28 +32,6 @@ class Takes(Enum):
     NOTHING = "nothing"
     MAYBE = "maybe"  # a value only with =
 
-
-SHORT = {
-    "J": "job-name", "o": "output", "e": "error", "i": "input", "D": "chdir", "n": "ntasks", "c": "cpus-per-task",
-    "N": "nodes", "t": "time", "G": "gpus", "b": "begin", "H": "hold", "p": "partition", "A": "account", "q": "qos",
-    "a": "array", "d": "dependency", "C": "constraint", "w": "nodelist", "x": "exclude", "L": "licenses",
-    "Q": "quiet", "v": "verbose", "W": "wait", "k": "no-kill", "m": "distribution", "M": "clusters",
-    "s": "oversubscribe", "O": "overcommit", "B": "extra-node-info", "S": "core-spec", "F": "nodefile",
-}  # fmt: skip
-
-VALUES_WITHOUT_MEANING = (
-    "partition account qos constraint nodelist exclude licenses distribution clusters extra-node-info core-spec "
-    "nodefile mail-type mail-user reservation tmp export-file hint threads-per-core cores-per-socket sockets-per-node "
-    "ntasks-per-core ntasks-per-socket switches profile acctg-freq wckey cluster-constraint network power propagate "
-    "time-min gpu-bind gpu-freq mem-bind thread-spec bb bbf delay-boot container mcs-label uid gid mincpus "
-    "gpus-per-socket cpus-per-gpu mem-per-gpu ntasks-per-gpu kill-on-invalid-dep batch prefer cpu-freq gres-flags "
-    "cluster ntasks-per-tres wait-all-nodes"
-).split()
-FLAGS_WITHOUT_MEANING = (
-    "requeue no-requeue quiet verbose wait overcommit contiguous parsable spread-job use-min-nodes reboot test-only "
-    "ignore-pbs"
-).split()
-MAYBE_WITHOUT_MEANING = "exclusive oversubscribe no-kill get-user-env nice".split()
 
 _FACTS = {
     "partition": "partition", "account": "account", "qos": "qos", "nodes": "nodes", "gres": "gres",
@@ -59,18 +42,6 @@ _FACTS = {
 }  # fmt: skip
 _GPU = re.compile(r"(?:[A-Za-z][\w.-]*:)*([0-9]{1,6})|gpu|[A-Za-z][\w.-]*")
 _NODES = re.compile(r"([0-9]{1,9})(k|m)?(?:-([0-9]{1,9})(k|m)?)?", re.IGNORECASE)
-
-
-def magic_lines(text: str) -> list[tuple[int, str]]:
-    """(line number, what follows #SBATCH), up to the first command."""
-    found = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        rest = line[len(MAGIC) :]
-        if line.startswith(MAGIC) and (not rest or rest[0] in " \t-"):
-            found.append((number, rest))
-        elif line.strip() and not line.lstrip().startswith("#"):
-            break
-    return found
 
 
 class Values:
@@ -252,7 +223,7 @@ USES: dict[str, Callable[[Values, str, float], None]] = {
 }
 
 LONG: dict[str, Takes] = (
-    dict.fromkeys([*USES, "array", "dependency", "wrap", *VALUES_WITHOUT_MEANING], Takes.VALUE)
-    | dict.fromkeys([*FLAGS_WITHOUT_MEANING, "hold"], Takes.NOTHING)
+    dict.fromkeys([*VALUES, *VALUES_WITHOUT_MEANING], Takes.VALUE)
+    | dict.fromkeys([*FLAGS, *FLAGS_WITHOUT_MEANING], Takes.NOTHING)
     | dict.fromkeys(MAYBE_WITHOUT_MEANING, Takes.MAYBE)
 )

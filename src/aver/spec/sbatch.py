@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aver.core.model import JobSpec
-from aver.spec.batch import LONG, SHORT, USES, Takes, Values
+from aver.spec.batch import LONG, USES, Takes, Values
+from aver.spec.batch_names import SHORT
 from aver.spec.document import Point
 from aver.spec.mistakes import Mistakes, did_you_mean, shown
 

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 
 from aver.core.model import FlowSpec, JobSpec, Script
-from aver.spec.batch import MAGIC, magic_lines
+from aver.spec.batch_names import MAGIC, magic_lines
 from aver.spec.document import Point
 from aver.spec.mistakes import Mistakes
 from aver.spec.options import Overrides, apply, clean_name

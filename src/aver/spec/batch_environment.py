@@ -5,14 +5,10 @@ The variables that Slurm sets for the job itself are added when it starts; those
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from aver.slurm_cli.batch_options import BatchCall
+from aver.spec.batch import Values
 
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 _LOGIN = ("HOME", "LOGNAME", "SHELL", "USER", "LANG", "TERM", "TMPDIR", "AVER_HOME", "AVER_CONFIG", "XDG_STATE_HOME")
@@ -23,16 +19,16 @@ _OUTER = re.compile(
 )
 
 
-def environment_of(call: BatchCall, environ: Mapping[str, str]) -> list[str]:
+def environment_of(values: Values, environ: Mapping[str, str]) -> list[str]:
     """NAME=VALUE of all that the job inherits, and of what --export sets."""
-    text = call.values.said.get("export", "ALL")
+    text = values.said.get("export", "ALL")
     names = [part for part in text.split(",") if part]
     chosen = dict(environ) if "ALL" in names else _login(environ)
     for name in names:
         if "=" not in name and name in environ:
             chosen[name] = environ[name]
     kept = {name: value for name, value in chosen.items() if not _OUTER.fullmatch(name)}
-    kept.update(call.values.env)
+    kept.update(values.env)
     if names != ["ALL"]:
         kept["SLURM_EXPORT_ENV"] = text
     if "ALL" not in names:
@@ -42,4 +38,4 @@ def environment_of(call: BatchCall, environ: Mapping[str, str]) -> list[str]:
 
 def _login(environ: Mapping[str, str]) -> dict[str, str]:
     """What a login would give: little, and nothing of the submitter's shell."""
-    return {"PATH": _PATH, "PWD": os.path.expanduser("~")} | {name: environ[name] for name in _LOGIN if name in environ}
+    return {"PATH": _PATH} | {name: environ[name] for name in _LOGIN if name in environ}

@@ -1,0 +1,28 @@
+"""Where the home is and who asks, without the imports of `aver.home` and `getpass`."""
+
+from __future__ import annotations
+
+import os
+
+
+def home_folder() -> str:
+    """AVER_HOME, as `aver.home` finds it."""
+    named = os.environ.get("AVER_HOME")
+    if named:
+        return os.path.abspath(named)
+    state = os.environ.get("XDG_STATE_HOME")
+    base = state if state and os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "aver")
+
+
+def user_name() -> str:
+    """Who asks, as `getpass.getuser` finds it."""
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
