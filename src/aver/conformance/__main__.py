@@ -1,0 +1,93 @@
+"""Run the matrix of outcomes against a real Slurm, Aver's own commands, or any folder with such commands."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import sys
+import time
+
+from aver.conformance.cases import CASES
+from aver.conformance.commands import Commands, find_commands
+from aver.conformance.comparison import Report, as_json, as_table, as_tables, summary
+from aver.conformance.model import Case
+from aver.conformance.pages import generated_part
+from aver.conformance.runner import run_cases
+from aver.conformance.surroundings import what_it_lacks
+from aver.errors import AverError, UsageError
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="aver conformance", description=__doc__)
+    parser.add_argument(
+        "--against",
+        action="append",
+        metavar="slurm|local|FOLDER",
+        help="slurm: the commands on PATH; local: those of `aver env`; or a folder with them. May be repeated",
+    )
+    parser.add_argument(
+        "--case", action="append", metavar="GLOB", help="only the cases with such a name; may be repeated"
+    )
+    parser.add_argument("--as", dest="user", default="", metavar="USER", help="as root: run the commands as this user")
+    parser.add_argument("--without", action="append", default=[], metavar="NEED", help="skip the cases that need this")
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="cases at a time")
+    parser.add_argument("--timeout", type=float, default=240, metavar="SECONDS", help="for all cases together")
+    parser.add_argument("--json", action="store_true", help="every cell as JSON")
+    parser.add_argument("--all", action="store_true", help="show the cells that are as expected, too")
+    parser.add_argument("--tables", action="store_true", help="print what was seen, in the form of the cases' tables")
+    parser.add_argument("--list", action="store_true", help="list the cases and run nothing")
+    parser.add_argument("--page", action="store_true", help="print the part of docs/conformance.md that the cases give")
+    return parser.parse_args(arguments)
+
+
+def chosen(globs: list[str] | None) -> list[Case]:
+    """The cases whose names match; raises UsageError if there are none."""
+    found = [case for case in CASES if not globs or any(fnmatch.fnmatch(case.name, glob) for glob in globs)]
+    if not found:
+        raise UsageError(f"conformance: no case is called {' or '.join(globs or [])}; --list shows them")
+    return found
+
+
+def report_on(commands: Commands, cases: list[Case], given: argparse.Namespace) -> Report:
+    began = time.monotonic()
+    lacks = {**what_it_lacks(commands), **{need: f"without {need}" for need in given.without}}
+    at_once = given.jobs or (len(cases) if commands.name == "slurm" else 16)
+    outcomes = run_cases(cases, commands, lacks, at_once, given.timeout)
+    return Report(commands.name, outcomes, time.monotonic() - began)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0: every cell is as expected; 1: not; else the exit status of the error."""
+    given = parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        cases = chosen(given.case)
+        if given.list:
+            print("\n".join(f"{case.name:34} {case.shows}" for case in cases))
+            return 0
+        if given.page:
+            print(generated_part())
+            return 0
+        if not given.against:
+            raise UsageError("conformance: say what to run it against: --against slurm, local or a folder")
+        user = given.user or (os.environ.get("AVER_SLURM_LAB_USER", "") if os.geteuid() == 0 else "")
+        reports = []
+        for against in given.against:
+            commands = find_commands(against, user if against == "slurm" else given.user)
+            reports.append(report_on(commands, cases, given))
+    except AverError as error:
+        print(f"aver {error}", file=sys.stderr)
+        return error.exit_status
+    if given.json:
+        print(as_json(reports))
+    elif given.tables:
+        print("\n".join(as_tables(report) for report in reports), end="")
+    else:
+        print(as_table(reports, "all" if given.all else "wrong"))
+    for report in reports:
+        print(summary(report), file=sys.stderr)
+    return 0 if all(report.holds for report in reports) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

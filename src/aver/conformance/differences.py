@@ -1,0 +1,22 @@
+"""Where Aver intends to say something else than Slurm 22.05, and why. Each has a name that the cases' tables use."""
+
+from __future__ import annotations
+
+DIFFERENCES: dict[str, str] = {
+    "whole-codes": "sacct of Slurm up to 25.05 takes 128 off an exit code of 128 and more. "
+    "Aver keeps it whole, as 25.11 does.",
+    "raised-signal": "Slurm 22.05 says JobLaunchFailure of a job that died of a signal, though it was launched. "
+    "Aver says RaisedSignal:N(Name), as 25.11 does.",
+    "whole-signals": "sacct of Slurm 22.05 prints a job that SIGHUP ended, and one past its deadline, as exit code 1. "
+    "Aver prints 0:1, as scontrol does.",
+    "sacct-as-scontrol": "sacct of Slurm prints 0:0 in the job's row for TIMEOUT, CANCELLED and PREEMPTED. "
+    "Aver's sacct prints the exit that scontrol prints.",
+    "lost-task": "Slurm's step has the exit of the last task of each node, so that other tasks' failures are lost. "
+    "Aver's step has the highest of all its tasks, and srun exits with the same.",
+    "killed-for-another": "With --kill-on-bad-exit Slurm's step has the TERM that the other tasks got; the failure is "
+    "lost. Aver leaves out tasks that were ended because another one failed. srun exits with 143, as Slurm's does.",
+    "forgotten-need": "Slurm runs a job whose afterok need has failed once slurmctld has forgotten the need "
+    "(MinJobAge). Aver never forgets an outcome.",
+    "never-launched": "Slurm's srun creates the step, fails to open its files and cancels the step: derived 0:126, "
+    "which is neither a code nor a signal. In Aver a step that was never launched is no step.",
+}

@@ -1,0 +1,101 @@
+"""The table of cases, without running them: it is whole, readable and in step with the documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from aver.conformance.cases import CASES
+from aver.conformance.differences import DIFFERENCES
+from aver.conformance.model import Case, Row, Settled, Submit, case, cells_of, read_row
+from aver.conformance.pages import in_step
+from aver.errors import InternalError
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_NAME = {case.name: case for case in CASES}
+
+
+def rows_of(name: str) -> dict[str, Row]:
+    return {row.name: row for row in BY_NAME[name].rows}
+
+
+def test_names_are_unique() -> None:
+    """A name picks one case."""
+    assert [name for name, count in Counter(case.name for case in CASES).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("one", CASES, ids=lambda one: one.name)
+def test_each_case_expects_something(one: Case) -> None:
+    """Every case has readable rows, each once, and none is left open."""
+    names = [row.name for row in one.rows]
+    assert names
+    assert len(names) == len(set(names))
+    assert not [row.name for row in one.rows if row.slurm == "?"]
+
+
+def test_each_difference_shows_somewhere() -> None:
+    """No difference is named that no case shows, and every one changes its row."""
+    used = {row.difference for case in CASES for row in case.rows if row.differs}
+    assert used == set(DIFFERENCES)
+    assert not [(case.name, row.name) for case in CASES for row in case.rows if row.differs and row.aver == row.slurm]
+
+
+def test_the_page_is_in_step() -> None:
+    """docs/conformance.md lists exactly the intended differences that the cases have."""
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    assert page == in_step(page), "renew it: python -m aver.conformance --page"
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "slurm", "aver"),
+    [
+        ("exit/1", "scontrol", "FAILED 1:0 0:0 NonZeroExitCode", "FAILED 1:0 0:0 NonZeroExitCode"),
+        ("exit/137", "scontrol", "FAILED 137:0 0:0 NonZeroExitCode", "FAILED 137:0 0:0 NonZeroExitCode"),
+        ("exit/137", "sacct", "FAILED 9:0", "FAILED 137:0"),
+        ("exit/200", "sacct", "FAILED 72:0", "FAILED 200:0"),
+        ("signals/term", "scontrol", "FAILED 0:15 0:0 JobLaunchFailure", "FAILED 0:15 0:0 RaisedSignal:15(Terminated)"),
+        ("signals/hup", "sacct", "FAILED 1:0", "FAILED 0:1"),
+        ("steps/7-3-2", "scontrol", "FAILED 2:0 7:0 NonZeroExitCode", "FAILED 2:0 7:0 NonZeroExitCode"),
+        ("tasks/3-0-0-0", "step0", "COMPLETED 0:0", "FAILED 3:0"),
+        ("tasks/5-0-9-1", "step0", "FAILED 1:0", "FAILED 9:0"),
+        ("tasks/kill-on-bad-exit", "step0", "CANCELLED 0:15", "FAILED 3:0"),
+        ("tasks/kill-on-bad-exit", "said", "srun=143", "srun=143"),
+        ("limits/plain", "scontrol", "TIMEOUT 0:15 0:0 TimeLimit", "TIMEOUT 0:15 0:0 TimeLimit"),
+        ("limits/plain", "sacct", "TIMEOUT 0:0", "TIMEOUT 0:15"),
+        ("limits/ignored", "batch", "CANCELLED 0:9", "CANCELLED 0:9"),
+        ("memory/step-then-0", "scontrol", "COMPLETED 0:0 0:125 None", "COMPLETED 0:0 0:125 None"),
+        ("cancels/step", "step0", "CANCELLED-by-user 0:9", "CANCELLED-by-user 0:9"),
+        (
+            "dependencies/forgotten-1",
+            "b:scontrol",
+            "COMPLETED 0:0 0:0 None",
+            "CANCELLED 0:0 0:0 DependencyNeverSatisfied",
+        ),
+    ],
+)
+def test_rows_of_the_specification(name: str, row: str, slurm: str, aver: str) -> None:
+    """What OUTCOMES.md says of the plainest rows is what the table says: Slurm's word, and Aver's where it differs."""
+    found = rows_of(name)[row]
+    assert (found.slurm, found.aver) == (slurm, aver)
+
+
+def test_a_row_has_cells_and_a_difference() -> None:
+    """A line is a row's name, Slurm's cells, and Aver's with the name of the difference."""
+    row = read_row("x", "  b:sacct  FAILED 9:0 => FAILED 137:0 (whole-codes)")
+    assert row == Row("b:sacct", "FAILED 9:0", "FAILED 137:0", "whole-codes")
+    assert cells_of("b:sacct", row.aver) == {"b:sacct.state": "FAILED", "b:sacct.exit": "137:0"}
+
+
+def test_a_row_may_go_on_in_the_next_line() -> None:
+    """Three dots continue the row above."""
+    one = case("x/y", "shows", Submit("true"), Settled(), expect="\n  sbatch exit 1: no\n  ... such thing\n")
+    assert [(row.name, row.slurm) for row in one.rows] == [("sbatch", "exit 1: no such thing")]
+
+
+@pytest.mark.parametrize("line", ["scontrol", "sacct FAILED => FAILED 1:0 (no-such-difference)", "a b => c"])
+def test_a_row_that_can_not_be_read_is_refused(line: str) -> None:
+    """A mistake in the table is a bug that is named, not a cell that nobody compares."""
+    with pytest.raises(InternalError, match="conformance case x"):
+        read_row("x", line)

@@ -1,0 +1,82 @@
+"""The real Slurm of the tests marked `slurm`: started once for all processes of a session, stopped after the last.
+
+Only root can start it; for everybody else these tests are skipped, and say so. Tests that use it are in one xdist
+group, so that under `--dist loadgroup` one process has them all. Under any other way of sharing, the lab's own lock and
+a count of its users make it start once and stop when the last user has left. A lab that ran before is used and left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = ROOT / "scripts" / "slurm-lab"
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class SlurmLab:
+    """What one must know to use the lab."""
+
+    configuration: str
+    folder: Path
+    user: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "SLURM_CONF": self.configuration, "AVER_SLURM_LAB_USER": self.user}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that use the lab are marked, put in one group, and skipped where nobody can start it."""
+    for item in items:
+        if "slurm_lab" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.slurm)
+            item.add_marker(pytest.mark.xdist_group("slurm"))
+            if os.geteuid() != 0:
+                item.add_marker(pytest.mark.skip(reason="only root can start a real Slurm (scripts/slurm-lab)"))
+
+
+def lab(action: str) -> str:
+    done = subprocess.run([str(LAB), action], capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, f"slurm-lab {action}: {done.stderr}"
+    return done.stdout
+
+
+@contextmanager
+def counted(path: Path, change: int) -> Iterator[int]:
+    """Add to the number of users in the file, and hold its lock meanwhile."""
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        users = int(file.read() or "0") + change
+        file.truncate(0)
+        file.write(str(users))
+        file.flush()
+        yield users
+
+
+@pytest.fixture(scope="session")
+def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
+    """A real Slurm that runs, with an ordinary user to submit as."""
+    shared = tmp_path_factory.getbasetemp().parent / "slurm-lab-users"
+    with counted(shared, +1):
+        ran_before = subprocess.run([str(LAB), "status"], capture_output=True, check=False).returncode == 0
+        if not ran_before:
+            lab("start")
+            shared.with_suffix(".ours").touch()
+        words = shlex.split(lab("env").replace("export ", ""))
+    settings = dict(word.split("=", 1) for word in words)
+    yield SlurmLab(settings["SLURM_CONF"], Path(settings["AVER_SLURM_LAB"]), settings["AVER_SLURM_LAB_USER"])
+    with counted(shared, -1) as users:
+        if users == 0 and shared.with_suffix(".ours").exists():
+            lab("stop")
