@@ -50,7 +50,7 @@ class Book:
         self.now = now
         self._origins: dict[int, dict[str, Any]] = {}
         self._flows: dict[tuple[int, int], dict[str, Any]] = {}
-        self._asked: dict[int, list[tuple[int | None, dict[str, Any]]]] = {}
+        self._asked: dict[int, list[tuple[float, int | None, dict[str, Any]]]] = {}
 
     @classmethod
     def open(cls) -> Book:
@@ -105,20 +105,27 @@ class Book:
 
     def _load(self, runs: set[int]) -> None:
         assert self.glance is not None
-        for run, kind, data in self.glance.flows(runs - self._origins.keys()):
+        fresh = runs - self._origins.keys()
+        if not fresh:
+            return
+        first: dict[int, int] = {}
+        for run, kind, data in self.glance.flows(fresh):
             event = lean.loads(data.encode())
             flow = event.get("flow", {}) if kind == "JobsGenerated" else event["submission"]["flow"]
             if kind == "RunSubmitted":
                 self._origins[run] = event["submission"]["origin"]
+                first[run] = event["first_job"]
             self._flows[(run, event["first_job"])] = flow
+        for at, run, job, kind, data in self.glance.asked(fresh):
+            event = lean.loads(data.encode())
+            if kind == "PersonAsked":
+                self._asked.setdefault(run, []).append((at, job, event))
+            elif run in first:
+                self._flows[(run, first[run])] = event["flow"]
 
-    def asked(self, run: int) -> list[tuple[int | None, dict[str, Any]]]:
-        """What people asked for of a run, in order."""
-        if self.glance is None:
-            return []
-        if run not in self._asked:
-            self._asked[run] = [(job, lean.loads(data.encode())) for job, data in self.glance.asked(run)]
-        return self._asked[run]
+    def asked(self, run: int, job: int) -> list[tuple[float, dict[str, Any]]]:
+        """What people asked for of a job, or of the whole run, in order."""
+        return [(at, event) for at, about, event in self._asked.get(run, ()) if about in (None, job)]
 
     def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]:
         """What sources said of an attempt, in order."""
@@ -139,6 +146,10 @@ class JobFacts:
         self.named: dict[str, str] = dict(self.spec.get("facts", ()))
         asked = lean.loads(row.request.encode()) if row.request else self.spec.get("request", {})
         self.request: dict[str, Any] = asked
+        self.changed: dict[str, Any] = {}  # by `scontrol update`
+        for at, event in book.asked(row.run, row.id):
+            if event.get("what") == "update":
+                self._change(at, event)
         matrix: dict[str, Any] = self.spec.get("matrix") or {}
         axes: list[Any] = matrix.get("axes", []) if len(specs) == 1 else []
         self.array_job: int | None = None
@@ -150,6 +161,17 @@ class JobFacts:
             self.array_job = row.run
             self.array_index = axes[0][1][row.member]
             self.array_limit = matrix.get("max_parallel")
+
+    def _change(self, at: float, event: dict[str, Any]) -> None:
+        """What an update asked for. A limit counts for the attempt that there was; later ones have it in their own."""
+        try:
+            changes = lean.loads(str(event.get("detail", "")).encode("ascii", "replace"))
+        except lean.Lost:
+            return
+        self.changed |= changes
+        self.named |= {name: str(changes[name]) for name in ("partition", "account", "qos", "nice") if name in changes}
+        if "time_s" in changes and (self.row.planned_at is None or at >= self.row.planned_at):
+            self.request = {**self.request, "time_s": changes["time_s"]}
 
     @property
     def number(self) -> int:
@@ -177,7 +199,7 @@ class JobFacts:
     def name(self) -> str:
         """The job's name; a member of a matrix has its values in it, a task of an array does not."""
         name = self.row.name if self.array_job is None else self.spec.get("name", self.row.name)
-        return texts.one_line(str(name))
+        return texts.one_line(str(self.changed.get("name") or name))
 
     @property
     def user(self) -> str:
@@ -392,7 +414,7 @@ class JobFacts:
 
     @property
     def comment(self) -> str:
-        return texts.one_line(self.spec.get("comment") or "")
+        return texts.one_line(str(self.changed.get("comment", self.spec.get("comment")) or ""))
 
     @property
     def files(self) -> JobFiles:
@@ -436,15 +458,15 @@ class JobFacts:
     @property
     def priority(self) -> int:
         """0 is held, as in Slurm."""
-        return 0 if self.is_held else max(1, int(self.spec.get("priority", 0)))
+        return 0 if self.is_held else max(1, int(self.changed.get("priority", self.spec.get("priority", 0)) or 0))
 
     @property
     def cancelled_by(self) -> int | None:
         """The uid of who cancelled it; None where a rule did, or nobody."""
         if self.row.state != "CANCELLED":
             return None
-        for job, asked in reversed(self.book.asked(self.row.run)):
-            if asked.get("what") == "cancel" and job in (None, self.row.id):
+        for _, asked in reversed(self.book.asked(self.row.run, self.row.id)):
+            if asked.get("what") == "cancel":
                 return _uid(str(asked.get("by", "")), self)
         return None
 

@@ -34,8 +34,8 @@ USAGE = "Usage: sacct [options]\n\tUse --help for help\n"
 HELP = (
     "sacct [<OPTION>]\n    -j, --jobs  -X, --allocations  -n, --noheader  -p, --parsable  -P, --parsable2\n"
     "    -o, --format  -S, --starttime  -E, --endtime  -s, --state  -u, --user  -D, --duplicates\n"
-    "    -b, --brief  -l, --long  -e, --helpformat  --delimiter  --units  --name  -N, --nodelist  -r, --partition  -A, --accounts\n"
-    "    -T, --truncate  -B, --batch-script\n"
+    "    -b, --brief  -l, --long  -e, --helpformat  --delimiter  --units  --name  -N, --nodelist  -r, --partition\n"
+    "    -A, --accounts  -T, --truncate  -B, --batch-script\n"
 )
 _NOT_SERVED = ("completion", "env-vars", "json", "yaml", "file")
 _RULE = "-" * 80

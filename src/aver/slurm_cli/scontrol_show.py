@@ -10,8 +10,9 @@ import os
 from aver.core.slurm_words import CLUSTER, HIGHEST_INDEX, VERSION
 from aver.slurm_cli import lean, texts
 from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, home_folder, node_name
+from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, say
+from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.texts import NULL, moment
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
@@ -26,7 +27,51 @@ _ENTITIES = (
     ("hostlistsorted", 9), ("jobs", 1), ("jobid", 1), ("licenses", 2), ("nodes", 1), ("partitions", 1),
     ("reservations", 1), ("slurmd", 2), ("steps", 2), ("topology", 1),
 )  # fmt: skip
+_OPTIONS = Table(
+    flags="all:a details:d federation future:F help:h hide json local oneliner:o quiet:Q sibling "
+    "verbose:v version:V yaml",
+    values="clusters:M uid:u",
+)
 _NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend", "slurmd")
+
+
+def main(argv: Sequence[str]) -> int:
+    return guarded("scontrol", _scontrol, argv)
+
+
+def _scontrol(argv: Sequence[str]) -> int:
+    try:
+        parsed = parse(_OPTIONS, argv)
+    except BadOption as error:
+        raise Refusal(f'scontrol: {error}\nTry "scontrol --help" for more information') from None
+    if parsed.has("version"):
+        return version()
+    for name in ("json", "yaml"):
+        if parsed.has(name):
+            raise Refusal(f"scontrol: error: --{name} is not served by aver")
+    verb, *words = parsed.operands or [""]
+    try:
+        return _act(verb, words, is_oneline=parsed.has("oneliner"), has_details=parsed.has("details"))
+    except Refusal as refusal:
+        if parsed.has("quiet"):
+            return refusal.status
+        raise
+
+
+def _act(verb: str, words: Sequence[str], *, is_oneline: bool, has_details: bool) -> int:
+    match verb:
+        case "show":
+            return show_verb(words, is_oneline=is_oneline, has_details=has_details)
+        case "write":
+            return write_verb(words)
+        case "ping":
+            return ping(words)
+        case "version":
+            return version()
+        case "listpids":
+            raise Refusal("scontrol: error: listpids is not served by aver")
+        case _:
+            raise Refusal(f"invalid keyword: {verb}")
 
 
 def show_verb(words: Sequence[str], *, is_oneline: bool = False, has_details: bool = False) -> int:

@@ -42,7 +42,8 @@ VALID_STATES = (
 _STATES = {
     "alloc": "allocated", "mix": "mixed", "comp": "completing", "drng": "draining", "resv": "reserved",
     "unk": "unknown", "failg": "failing", "failing": "failing", "maint": "maint", "err": "error", "error": "error",
-    "planned": "planned", "npc": "perfctrs", "power_up": "powering_up", "no_resp": "no_respond", "blocked": "blocked", "inval": "inval",
+    "planned": "planned", "npc": "perfctrs", "power_up": "powering_up",
+    "no_resp": "no_respond", "blocked": "blocked", "inval": "inval",
 } | {word: word for word in VALID_STATES.split(",")}  # fmt: skip
 
 

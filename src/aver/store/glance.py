@@ -100,9 +100,10 @@ class StepGlance:
 
 
 class Glance:
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, version: int) -> None:
         self.path = path
         self._connection = connection
+        self._version = version
 
     @classmethod
     def open(cls, path: str) -> Glance | None:
@@ -126,7 +127,7 @@ class Glance:
         if version == 0:
             connection.close()
             return None
-        return cls(path, connection)
+        return cls(path, connection, version)
 
     def close(self) -> None:
         self._connection.close()
@@ -178,9 +179,14 @@ class Glance:
         )
         return self._fetch(text, (_array(runs),))
 
-    def asked(self, run: int) -> list[tuple[int | None, str]]:
-        """Job and data of what people asked for of the run, in order."""
-        return self._fetch("SELECT job, data FROM events WHERE run = ? AND kind = 'PersonAsked' ORDER BY seq", (run,))
+    def asked(self, runs: Iterable[int]) -> list[tuple[float, int, int | None, str, str]]:
+        """Time, run, job, kind and data of what people asked for and of flows that were replaced, in order."""
+        indexed = "INDEXED BY events_asked " if self._version >= 3 else ""
+        text = (
+            f"SELECT at, run, job, kind, data FROM events {indexed}WHERE run IN (SELECT value FROM json_each(?)) "
+            "AND kind IN ('PersonAsked', 'FlowReplaced') ORDER BY seq"
+        )
+        return self._fetch(text, (_array(runs),))
 
     def observed(self, job: int, attempt: int) -> list[tuple[float, str]]:
         """Time and data of what sources said of an attempt, in order."""

@@ -53,6 +53,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             sys_s REAL, peak_bytes INTEGER, node TEXT,
             PRIMARY KEY (job, attempt, step, task)) WITHOUT ROWID""",
     ),
+    ("CREATE INDEX events_asked ON events (run) WHERE kind IN ('PersonAsked', 'FlowReplaced')",),
 )
 
 VERSION = len(MIGRATIONS)
