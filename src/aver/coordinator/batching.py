@@ -91,8 +91,10 @@ def refused(error: UsageError) -> BatchRefused:
     if isinstance(error, BatchRefused):
         return error
     if " asks for " in str(error):
+        what = "Memory specification" if " of memory" in str(error) else "CPU count per node"
         why = "Requested node configuration is not available"
-        return BatchRefused(f"sbatch: error: {error}\nsbatch: error: Batch job submission failed: {why}")
+        first = f"sbatch: error: {what} can not be satisfied: {error}"
+        return BatchRefused(f"{first}\nsbatch: error: Batch job submission failed: {why}")
     return failed(str(error))
 
 

@@ -52,12 +52,14 @@ def table() -> Table:
     def words(*names: list[str]) -> str:
         return " ".join(f"{one}:{letters[one]}" if one in letters else one for some in names for one in some)
 
-    return Table(
+    found = Table(
         words(FLAGS, FLAGS_WITHOUT_MEANING) + " help:h usage version:V",
         words(VALUES, VALUES_WITHOUT_MEANING),
         words(MAYBE_WITHOUT_MEANING),
         "workdir=chdir share=oversubscribe cluster=clusters",
     )
+    found.names = dict(sorted(found.names.items()))  # as messages list them
+    return found
 
 
 def read_flags(words: Sequence[str], options: Table) -> Parsed:

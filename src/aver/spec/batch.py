@@ -115,7 +115,7 @@ class Values:
         """What Slurm's commands show of what was said."""
         found = {"kind": "batch"}
         found |= {fact: self.said[name] for name, fact in _FACTS.items() if name in self.said}
-        if self.tasks is not None or self.tasks_per_node is not None:
+        if self.tasks is not None or self.tasks_per_node is not None or (self.nodes or 1) > 1:
             found["ntasks"] = str(self.task_count)
         if self.tasks_per_node is not None:
             found["ntasks_per_node"] = str(self.tasks_per_node)
