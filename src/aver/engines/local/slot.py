@@ -23,6 +23,7 @@ from aver.engines.api import Order
 
 FIRST_FREE_FD = 64  # a witness gets 3 and 4
 HEADER_BYTES = 18  # length, space, sum, space
+LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
 BACKLOG = 1024  # a witness that is stopped keeps the connections of every coordinator that came and went
 
@@ -166,14 +167,19 @@ class Slot:
 def split_lines(data: bytes) -> tuple[list[bytes], bytes, int]:
     """Split checked lines off: their JSON, what is left over, and how many bytes were used up.
 
-    A line whose length or sum does not fit is no line: it is passed over.
+    A line whose length or sum does not fit is no line: it is passed over. If a whole line ends it, as after
+    half a line of something else, that one counts.
     """
     lines: list[bytes] = []
     position = 0
     while (end := data.find(b"\n", position)) >= 0:
-        body = data[position + HEADER_BYTES : end]
-        header = data[position : position + HEADER_BYTES]
-        if _fits(header, body):
+        header, body = data[position : position + HEADER_BYTES], data[position + HEADER_BYTES : end]
+        is_line = _fits(header, body)
+        if not is_line:
+            begin = max(data.rfind(LINE_BEGIN, position, end), position + HEADER_BYTES)
+            header, body = data[begin - HEADER_BYTES : begin], data[begin:end]
+            is_line = _fits(header, body)
+        if is_line:
             lines.append(body)
         position = end + 1
     return lines, data[position:], position
