@@ -45,7 +45,6 @@ REFUSALS = frozenset(
         "a job runs",
         "an order without a key",
         "an order without a program",
-        "bad key",
         "malformed frame",
         "unknown or malformed field in a run order",
     }
