@@ -4,6 +4,10 @@
 nothing to the commands that do not need them.
 """
 
+TYPE_CHECKING = False  # typing's own costs an import
+if TYPE_CHECKING:
+    from aver.api import Flow, Job, Run
+
 __version__ = "0.1.0"
 __all__ = ["Flow", "Job", "Run", "__version__"]
 
