@@ -4,7 +4,7 @@ Values are read with one-sentence errors (ValueError); the last one given wins. 
 nothing else needs goes into the job's facts: `kind` (batch), `partition`, `account`, `qos`, `nodes`, `ntasks`,
 `ntasks_per_node`, `cpus_per_task`, `mem_per_cpu`, `mem_per_node` (bytes), `array`, `dependency`, `requeue` (1 or 0),
 `gres`, `licenses`, `exclusive`, `features`, `reservation`, `nodelist`, `exclude`, `mail_type`, `mail_user`, `wckey`,
-`nice`, `overcommit`, `time_min`, `export`, `mincpus`, `tmp`. A fact that is not there was not asked for.
+`nice`, `overcommit`, `time_min`, `mincpus`, `tmp`. A fact that is not there was not asked for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FACTS = {
     "partition": "partition", "account": "account", "qos": "qos", "nodes": "nodes", "gres": "gres",
     "licenses": "licenses", "constraint": "features", "reservation": "reservation", "nodelist": "nodelist",
     "exclude": "exclude", "mail-type": "mail_type", "mail-user": "mail_user", "wckey": "wckey", "nice": "nice",
-    "exclusive": "exclusive", "overcommit": "overcommit", "time-min": "time_min", "export": "export",
+    "exclusive": "exclusive", "overcommit": "overcommit", "time-min": "time_min",
     "mincpus": "mincpus", "tmp": "tmp", "array": "array", "dependency": "dependency",
 }  # fmt: skip
 _GPU = re.compile(r"(?:[A-Za-z][\w.-]*:)*([0-9]{1,6})|gpu|[A-Za-z][\w.-]*")

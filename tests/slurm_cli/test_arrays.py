@@ -1,0 +1,93 @@
+"""Job arrays: which indices there are, what their members see, and how many run at one time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from slurm_commands import Slurm
+
+from aver.core.states import State
+from aver.slurm_cli.job_names import parse_job
+from aver.spec.arrays import HIGHEST_INDEX, parse_array, step_of
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "limit"),
+    [
+        ("1-4", (1, 2, 3, 4), None),
+        ("0-20:5", (0, 5, 10, 15, 20), None),
+        ("3,1,7-9", (1, 3, 7, 8, 9), None),
+        ("1-4%2", (1, 2, 3, 4), 2),
+        ("1-3%0", (1, 2, 3), None),
+        ("1-3%x", (1, 2, 3), None),
+        ("1,1", (1,), None),
+        ("[1-2]", (1, 2), None),
+        ("1000", (1000,), None),
+    ],
+)
+def test_what_slurm_takes(text: str, values: tuple[int, ...], limit: int | None) -> None:
+    """Ranges, steps, lists and limits, as measured on a real Slurm."""
+    assert parse_array(text) == (values, limit)
+
+
+@pytest.mark.parametrize("text", ["foo", "5-1", "1-5:0", "1001", "1-1000000", "1-", "-1", "1,,2", "1 2", "١"])
+def test_what_slurm_refuses(text: str) -> None:
+    """What a real Slurm calls an invalid job array specification."""
+    with pytest.raises(ValueError):
+        parse_array(text)
+
+
+@given(st.text(alphabet="0123456789,-:%[] x", max_size=20))
+def test_any_text_is_a_list_of_indices_or_a_value_error(text: str) -> None:
+    """Indices grow, are in range, and none is twice."""
+    try:
+        values, limit = parse_array(text)
+    except ValueError:
+        return
+    assert list(values) == sorted(set(values))
+    assert 0 <= values[0] <= values[-1] <= HIGHEST_INDEX
+    assert limit is None or limit > 0
+
+
+@given(st.text(alphabet="0123456789,-:_[].*x", max_size=16))
+def test_any_word_names_jobs_or_none(text: str) -> None:
+    """scancel's words: a number, and maybe indices and a step; anything else is no job."""
+    named = parse_job(text)
+    assert named is None or named.number >= 0
+
+
+def test_steps_of_indices() -> None:
+    """SLURM_ARRAY_TASK_STEP: the distance, 1 where it is not the same."""
+    assert [step_of(values) for values in ((1,), (2, 4, 6), (1, 2, 9), (0, 5))] == [1, 2, 1, 5]
+
+
+def test_members_see_their_index_and_write_files_of_their_own(slurm: Slurm) -> None:
+    """SLURM_ARRAY_*; slurm-%A_%a.out; each is a job of its own, and the array's number is that of the run."""
+    run = slurm.submit("--array=2-6:2", "-J", "name", "--wrap", "env | grep ^SLURM_ARRAY | sort; echo $SLURM_JOB_NAME")
+    jobs = slurm.jobs(run)
+    assert [slurm.until_settled(job.id).state for job in jobs] == [State.COMPLETED] * 3
+    for index in (2, 4, 6):
+        assert slurm.read(f"slurm-{run}_{index}.out").splitlines() == [
+            f"SLURM_ARRAY_JOB_ID={run}", "SLURM_ARRAY_TASK_COUNT=3", f"SLURM_ARRAY_TASK_ID={index}",
+            "SLURM_ARRAY_TASK_MAX=6", "SLURM_ARRAY_TASK_MIN=2", "SLURM_ARRAY_TASK_STEP=2", "name",
+        ]  # fmt: skip
+
+
+def test_no_more_than_the_limit_run_at_one_time(slurm: Slurm) -> None:
+    """With %1 each member sees that no other one runs."""
+    script = "mkdir lock && echo alone > $SLURM_ARRAY_TASK_ID.txt; sleep 0.1; rmdir lock"
+    run = slurm.submit("--array=1-4%1", "-o", "/dev/null", "--wrap", script)
+    for job in slurm.jobs(run):
+        assert slurm.until_settled(job.id).state is State.COMPLETED
+    assert [slurm.read(f"{index}.txt") for index in (1, 2, 3, 4)] == ["alone\n"] * 4
+
+
+def test_some_members_of_an_array_are_cancelled(slurm: Slurm) -> None:
+    """`7_[1-2]` and `7_4` are cancelled; the others stay."""
+    run = slurm.submit("--array=1-5", "--hold", "--wrap", "true")
+    assert slurm("scancel", f"{run}_[1-2]", f"{run}_4").status == 0
+    states = [slurm.until(job.id, lambda row: True).state for job in slurm.jobs(run)]
+    assert states == [State.CANCELLED, State.CANCELLED, State.PENDING, State.CANCELLED, State.PENDING]
+    assert slurm("scontrol", "release", str(run)).status == 0
+    assert [slurm.until_settled(job.id).state for job in slurm.jobs(run)][2::2] == [State.COMPLETED] * 2
