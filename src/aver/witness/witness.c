@@ -170,12 +170,16 @@ static void open_line(const char *event) {
 }
 
 static void close_line(void) {
+    static const uint32_t crc[16] = {0,          0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                                     0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                     0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c}; /* of half a byte */
     char head[LINE_HEAD + 1];
     uint32_t sum = ~0u;
     say("}");
     for (size_t i = LINE_HEAD; i < line_len; i++) {
         sum ^= (unsigned char)line[i];
-        for (int bit = 0; bit < 8; bit++) sum = sum >> 1 ^ (sum & 1 ? 0xedb88320 : 0);
+        sum = sum >> 4 ^ crc[sum & 15];
+        sum = sum >> 4 ^ crc[sum & 15];
     }
     snprintf(head, sizeof head, "%08zx %08x ", line_len - LINE_HEAD, ~sum);
     memcpy(line, head, LINE_HEAD);
