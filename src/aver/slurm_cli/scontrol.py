@@ -31,7 +31,7 @@ INVALID = "Invalid job id specified"
 COMPLETED = "Job/step already completing or completed"
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
-_DONE = ("requeued", "updated", "held", "released", "suspended", "resumed")
+_DONE = frozenset({"requeued", "updated", "held", "held already", "released", "not held", "suspended", "resumed"})
 
 # word and the fewest letters that name it
 _VERBS = (
@@ -183,12 +183,10 @@ class _Acting:
     def _take(self, text: str, op: str, did: str) -> None:
         if did == "no such job":
             self._complain(text, op, INVALID)
-        elif any(word in did for word in _DONE) or did.startswith("running"):
-            return  # a job that runs is not held back, and Slurm does not complain either
+        elif not _DONE.isdisjoint(did.split(", ")) or did.startswith("running"):
+            return  # of an array one is enough; a job that runs is not held back, and Slurm does not complain either
         elif did.startswith("already"):
             self._complain(text, op, COMPLETED)
-        elif did == "not held":
-            return
         elif did in ("suspended already", "not suspended"):
             self._complain(text, op, DISABLED)
         elif did == "not running":

@@ -1,0 +1,136 @@
+"""What a batch script finds in its environment: the SLURM_* variables, as measured on a real Slurm."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from slurm_commands import Slurm
+
+from aver.core.states import State
+from aver.spec.batch_call import BatchCall
+from aver.spec.batch_environment import environment_of
+
+HOST = socket.gethostname()
+NODE = HOST.partition(".")[0]
+ASKED_FOR_ONLY = {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"}
+
+
+def variables(slurm: Slurm, *options: str, **env: str) -> dict[str, str]:
+    said = slurm("sbatch", "--wait", "-Q", "-o", "out", *options, "--wrap", "env -0", env=env)
+    assert said.status == 0, said
+    pairs = slurm.read("out").split("\0")
+    found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    return {name: value for name, value in found.items() if name.startswith(("SLURM", "ENVIRONMENT"))}
+
+
+def test_a_plain_job_has_what_names_it(slurm: Slurm) -> None:
+    """Number, name, folder, host, node, user, partition; what was not asked for is not there."""
+    found = variables(slurm)
+    expected = {
+        "ENVIRONMENT": "BATCH",
+        "SLURMD_NODENAME": NODE,
+        "SLURM_CLUSTER_NAME": "aver",
+        "SLURM_CPUS_ON_NODE": "1",
+        "SLURM_GTIDS": "0",
+        "SLURM_JOBID": "1",
+        "SLURM_JOB_CPUS_PER_NODE": "1",
+        "SLURM_JOB_ID": "1",
+        "SLURM_JOB_NAME": "wrap",
+        "SLURM_JOB_NODELIST": NODE,
+        "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_JOB_PARTITION": "main",
+        "SLURM_JOB_QOS": "normal",
+        "SLURM_JOB_UID": str(os.getuid()),
+        "SLURM_LOCALID": "0",
+        "SLURM_NNODES": "1",
+        "SLURM_NODEID": "0",
+        "SLURM_NODELIST": NODE,
+        "SLURM_PROCID": "0",
+        "SLURM_SUBMIT_DIR": str(slurm.folder),
+        "SLURM_SUBMIT_HOST": HOST,
+        "SLURM_TASKS_PER_NODE": "1",
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert not ASKED_FOR_ONLY & set(found)
+    assert "SLURM_RESTART_COUNT" not in found
+
+
+def test_what_was_asked_for_is_said(slurm: Slurm) -> None:
+    """Tasks, cpus of a task, memory, partition, account and name."""
+    found = variables(slurm, "-n2", "-c1", "--mem=100", "-J", "name", "-p", "big", "-A", "acct")
+    expected = {
+        "SLURM_NTASKS": "2",
+        "SLURM_NPROCS": "2",
+        "SLURM_TASKS_PER_NODE": "2",
+        "SLURM_CPUS_PER_TASK": "1",
+        "SLURM_MEM_PER_NODE": "100",
+        "SLURM_JOB_NAME": "name",
+        "SLURM_JOB_PARTITION": "big",
+        "SLURM_JOB_ACCOUNT": "acct",
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert variables(slurm, "--mem-per-cpu=50").get("SLURM_MEM_PER_CPU") == "50"
+
+
+def test_an_outer_jobs_variables_do_not_leak_into_an_inner_one(slurm: Slurm) -> None:
+    """A job that is submitted inside a job has its own numbers, and none that it did not ask for."""
+    outer = {"SLURM_NTASKS": "8", "SLURM_ARRAY_TASK_ID": "3", "SLURM_JOB_ID": "77", "SLURM_RESTART_COUNT": "1"}
+    found = variables(slurm, **outer, SLURM_HINT="kept")
+    assert found["SLURM_JOB_ID"] == "1"
+    assert not {"SLURM_NTASKS", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"} & set(found)
+    assert found["SLURM_HINT"] == "kept"
+
+
+def test_export_says_so_to_the_job() -> None:
+    """SLURM_EXPORT_ENV and SLURM_GET_USER_ENV, as Slurm sets them; without ALL the submitter's own are gone."""
+    environ = {"HOME": "/h", "PATH": "/p", "MINE": "1", "SBATCH_EXPORT": "x"}
+
+    def inherited(text: str | None) -> dict[str, str]:
+        call = BatchCall(0.0)
+        if text is not None:
+            call.take("export", text)
+        return dict(pair.split("=", 1) for pair in environment_of(call.values, environ))
+
+    assert inherited(None) == {"HOME": "/h", "PATH": "/p", "MINE": "1"}
+    none = inherited("NONE")
+    assert (none["HOME"], none["SLURM_EXPORT_ENV"], none["SLURM_GET_USER_ENV"]) == ("/h", "NONE", "1")
+    assert "MINE" not in none
+    assert inherited("MINE,A=b=c")["A"] == "b=c"
+
+
+def test_env_puts_the_commands_on_path(slurm: Slurm) -> None:
+    """`eval "$(aver env)"`: sbatch is this home's, in front of any other."""
+    script = 'eval "$("$0" -m aver env)" && command -v sbatch && sbatch --version'
+    environment = {**slurm.environment, "SHELL": "/bin/sh"}
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[0] == str(slurm.home / "bin" / "sbatch")
+    for shell, word in (("fish", "set -gx PATH "), ("csh", "setenv PATH "), ("sh", "export PATH=")):
+        line = subprocess.run(
+            [sys.executable, "-m", "aver", "env", "--shell", shell],
+            env=environment, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        assert line.startswith(f"{word}{slurm.home / 'bin'}")
+
+
+def test_shell_runs_a_command_with_them(slurm: Slurm, tmp_path: Path) -> None:
+    """`aver shell -- command` becomes the command, with its exit status; one that is not there is 127."""
+    aver = [sys.executable, "-m", "aver", "shell", "--"]
+    words = [*aver, "sh", "-c", "command -v srun; exit 7"]
+    done = subprocess.run(words, env=slurm.environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == (f"{slurm.home / 'bin' / 'srun'}\n", 7)
+    done = subprocess.run([*aver, "no-such-command"], env=slurm.environment, capture_output=True, check=False)
+    assert done.returncode == 127
+
+
+def test_a_job_of_aver_run_has_the_commands_and_not_the_variables(slurm: Slurm) -> None:
+    """Only what came through Slurm's commands looks like a Slurm job to the programs in it."""
+    words = [sys.executable, "-m", "aver", "run", "--", "sh", "-c", "command -v sbatch; echo ${SLURM_JOB_ID-none}"]
+    done = subprocess.run(words, cwd=slurm.folder, env=slurm.environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(slurm.home / "bin" / "sbatch"), "none"]
+    assert slurm.job(1).state is State.COMPLETED

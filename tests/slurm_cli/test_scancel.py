@@ -1,0 +1,116 @@
+"""scancel as a process: what it ends, whom it signals, and what it says."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from slurm_commands import Slurm
+
+from aver.core.states import State
+from aver.slurm_cli.job_names import split_jobs
+
+KILL_ERROR = "scancel: error: Kill job error on job id"
+
+
+def test_what_can_not_be_cancelled(slurm: Slurm) -> None:
+    """Words and exit statuses as measured: a job that is gone, or never was, is no error unless -v asks."""
+    done = slurm.submit("-o", "/dev/null", "--wrap", "true")
+    slurm.until_settled(done)
+    cases = [
+        (["999999"], "", 0),
+        (["-v", "999999"], f"scancel: Terminating job 999999\n{KILL_ERROR} 999999: Invalid job id specified\n", 0),
+        (["-Q", "-v", "999999"], "", 0),
+        (["foo"], "scancel: error: Invalid job id foo\n", 1),
+        (["1.batch"], "scancel: error: Invalid job id 1.batch\n", 1),
+        ([], "scancel: error: No job identification provided\n", 1),
+        ([str(done)], "", 0),
+        (["-v", str(done)], f"scancel: Terminating job {done}\n{KILL_ERROR} {done}: "
+         "Job/step already completing or completed\n", 0),
+        (["-s", "USR1", str(done)], "", 229),
+        (["-s", "USR1", "999999"], "", 225),
+        (["-s", "FOO", "1"], "Unknown job signal: FOO\n", 1),
+        (["--bogus"], "scancel: unrecognized option '--bogus'\nTry \"scancel --help\" for more information\n", 1),
+        (["-t", "foo"], "Invalid job state specified: foo\n"
+         "Valid job states are PENDING, RUNNING, and SUSPENDED\n", 1),
+        (["-u", "nobody-of-this-name"], "scancel: error: Invalid user name: nobody-of-this-name\n", 1),
+        (["-n", "no-such-name"], "", 0),
+    ]  # fmt: skip
+    for args, err, status in cases:
+        said = slurm("scancel", *args)
+        assert (said.err, said.status, said.out) == (err, status, ""), args
+
+
+def test_a_running_and_a_pending_job_are_cancelled(slurm: Slurm) -> None:
+    """CANCELLED 0:15 for what ran; what had not started never starts; a trap's exit is kept."""
+    runs = slurm.submit("-o", "/dev/null", "--wrap", "sleep 100")
+    traps = slurm.submit("-o", "out", "--wrap", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done")
+    waits = slurm.submit("-o", "/dev/null", "--hold", "--wrap", "true")
+    slurm.until_state(runs, State.RUNNING)
+    slurm.until_file("out", "ready")
+    assert slurm("scancel", str(runs), f"{waits},{traps}").status == 0
+    ends = [slurm.until_settled(job) for job in (runs, traps, waits)]
+    assert [row.state for row in ends] == [State.CANCELLED] * 3
+    assert [str(row.exit) for row in ends[:2]] == ["0:15", "0:0"]
+
+
+def test_a_signal_reaches_whom_it_is_for(slurm: Slurm) -> None:
+    """-b: the script alone, untrapped it dies of it; -f: all; a pending job can't be signalled."""
+    script = "trap 'echo got >> out' USR1; echo ready > out; while [ ! -e go ]; do sleep 0.02; done"
+    traps = slurm.submit("-o", "/dev/null", "--wrap", script)
+    plain = slurm.submit("-o", "/dev/null", "--wrap", "sleep 100; true")
+    held = slurm.submit("-o", "/dev/null", "--hold", "--wrap", "true")
+    slurm.until_file("out", "ready")
+    slurm.until_state(plain, State.RUNNING)
+    assert slurm("scancel", "-b", "-s", "USR1", str(traps)).status == 0
+    slurm.until_file("out", "got")
+    (slurm.folder / "go").touch()
+    assert slurm.until_settled(traps).state is State.COMPLETED
+    assert slurm("scancel", "--batch", "--signal=SIGUSR1", str(plain)).status == 0
+    row = slurm.until_settled(plain)
+    assert (row.state, str(row.exit)) == (State.FAILED, "0:10")
+    said = slurm("scancel", "-s", "USR1", str(held))
+    assert (said.err, said.status) == (f"{KILL_ERROR} {held}: Job can not be altered now, try again later\n", 228)
+
+
+def test_a_signal_without_b_or_f_is_for_the_steps(slurm: Slurm) -> None:
+    """A script without steps does not notice; -s KILL cancels."""
+    job = slurm.submit("-o", "out", "--wrap", "trap 'exit 9' USR1; echo ready; while [ ! -e go ]; do sleep 0.02; done")
+    slurm.until_file("out", "ready")
+    assert slurm("scancel", "-s", "USR1", str(job)).status == 0
+    assert slurm.job(job).state is State.RUNNING
+    assert slurm("scancel", "-s", "KILL", str(job)).status == 0
+    assert slurm.until_settled(job).state is State.CANCELLED
+
+
+def test_only_what_fits_is_cancelled(slurm: Slurm) -> None:
+    """-n, -t, -p and --me choose among the jobs that are left; ids narrow them down."""
+    mine = slurm.submit("-Q", "-J", "mine", "-p", "big", "--hold", "--wrap", "true")
+    other = slurm.submit("-J", "other", "--hold", "--wrap", "true")
+    assert slurm("scancel", "--me", "-t", "RUNNING").status == 0
+    assert slurm("scancel", "-n", "mine", str(other)).status == 0
+    assert [slurm.job(job).state for job in (mine, other)] == [State.PENDING] * 2
+    assert slurm("scancel", "-p", "big", "-v").err == f"scancel: Terminating job {mine}\n"
+    assert [slurm.job(job).state for job in (mine, other)] == [State.CANCELLED, State.PENDING]
+    assert slurm("scancel", "--me").status == 0
+    assert slurm.job(other).state is State.CANCELLED
+
+
+def test_a_step_is_cancelled_and_its_script_goes_on(slurm: Slurm) -> None:
+    """`scancel 7.0`: the step is ended, srun says 128+signal, the script ends as it likes."""
+    job = slurm.submit("-o", "out", "--wrap", "srun sh -c 'echo ready; exec sleep 100'; echo status $?")
+    slurm.until_file("out", "ready")
+    said = slurm("scancel", f"{job}.3")
+    assert (said.err, said.status) == (
+        f"scancel: error: Kill job error on job step id {job}: Invalid job id specified\n",
+        225,
+    )
+    assert slurm("scancel", f"{job}.0").status == 0
+    assert slurm.until_settled(job).state is State.COMPLETED
+    assert "status 0" not in slurm.read("out")
+    assert "status " in slurm.read("out")
+
+
+@given(st.text(alphabet="0123456789,[]-_", max_size=20))
+def test_lists_of_jobs_are_cut_outside_of_brackets(text: str) -> None:
+    """Nothing is lost: joined again it is the same."""
+    assert ",".join(split_jobs(text)) == text

@@ -1,0 +1,170 @@
+"""scontrol's acting words as a process: hold, release, suspend, resume, requeue and update, in Slurm's words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from slurm_commands import Slurm
+
+from aver.core.states import State
+from aver.slurm_cli.refusal import Refusal
+from aver.slurm_cli.scontrol_update import parse_update
+
+INVALID = "Invalid job id specified for job 999999\n"
+SUSPEND = "slurm_suspend error: Invalid job id specified\n"
+
+
+def test_what_scontrol_refuses(slurm: Slurm) -> None:
+    """Slurm's messages, exit status 1."""
+    held = slurm.submit("--hold", "-o", "/dev/null", "--wrap", "true")
+    cases = [
+        (["hold", "999999"], INVALID + SUSPEND),
+        (["hold", "foo"], f"Invalid job id specified for job foo\n{SUSPEND}"),
+        (["release", "999999"], INVALID + SUSPEND),
+        (["hold"], "too few arguments for keyword:hold\n"),
+        (["suspend"], "too few arguments for keyword:suspend\n"),
+        (["suspend", str(held)], f"Job is pending execution for job {held}\n"),
+        (["resume", "999999"], INVALID),
+        (["requeue", "999999"], INVALID),
+        (["requeue", str(held)], f"Job is pending execution for job {held}\n"),
+        (["update", "JobId=999999", "TimeLimit=5"], INVALID),
+        (["update", f"JobId={held}", "TimeLimit=foo"], "scontrol: error: Invalid TimeLimit value\n"),
+        (["update", f"JobId={held}", "Foo=1"], "Update of this parameter is not supported: Foo=1\nRequest aborted\n"),
+        (["update", f"JobId={held}", "foo"], "Invalid input: foo\nRequest aborted\n"),
+        (["update", f"JobId={held}"], "No changes specified\n"),
+        (["bogus"], "invalid keyword: bogus\n"),
+    ]
+    for args, err in cases:
+        said = slurm("scontrol", *args)
+        assert (said.err, said.status, said.out) == (err, 1, ""), args
+    said = slurm("scontrol", "update", "TimeLimit=10")
+    assert said.err.startswith("No valid entity in update command\n")
+
+
+def test_a_held_job_waits_for_its_release(slurm: Slurm) -> None:
+    """hold and uhold: JobHeldUser; release lets it run; twice is harmless."""
+    job = slurm.submit("--begin=now+1hour", "-o", "/dev/null", "--wrap", "true")
+    assert slurm("scontrol", "hold", str(job)).status == 0
+    assert slurm("scontrol", "uhold", f"jobid={job}").status == 0
+    assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
+    assert slurm("scontrol", "release", str(job)).status == 0
+    assert slurm("scontrol", "release", str(job)).status == 0
+    assert slurm.until_reason(job, "BeginTime").state is State.PENDING  # and its time has not come
+
+
+def test_a_requeued_job_runs_again_and_its_first_attempt_is_kept(slurm: Slurm) -> None:
+    """SLURM_RESTART_COUNT, the output begun anew, attempt 1 CANCELLED; requeuehold waits for its release."""
+    text = 'echo "count $SLURM_RESTART_COUNT"; while [ ! -e go ]; do sleep 0.02; done'
+    job = slurm.submit("-o", "out", "--wrap", text)
+    slurm.until_file("out", "count")
+    assert slurm("scontrol", "requeue", str(job)).status == 0
+    slurm.until_file("out", "count 1")
+    assert slurm.read("out") == "count 1\n"
+    assert slurm("scontrol", "requeuehold", str(job)).status == 0
+    assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
+    (slurm.folder / "go").touch()
+    assert slurm("scontrol", "release", str(job)).status == 0
+    assert slurm.until_settled(job).state is State.COMPLETED
+    assert slurm.read("out") == "count 2\n"
+    attempts = slurm.attempts(job)
+    assert [(one.state, str(one.exit)) for one in attempts] == [
+        (State.CANCELLED, "0:15"),
+        (State.CANCELLED, "0:15"),
+        (State.COMPLETED, "0:0"),
+    ]
+
+
+def test_a_settled_job_is_requeued_and_one_that_said_no_is_not(slurm: Slurm) -> None:
+    """A job that has ended begins again; --no-requeue: presently disabled."""
+    job = slurm.submit("-o", "/dev/null", "--wrap", 'test -n "$SLURM_RESTART_COUNT"')
+    assert slurm.until_settled(job).state is State.FAILED
+    assert slurm("scontrol", "requeue", str(job)).status == 0
+    assert slurm.until_state(job, State.COMPLETED).attempt == 2
+    refuses = slurm.submit("--no-requeue", "-o", "/dev/null", "--wrap", "sleep 100")
+    slurm.until_state(refuses, State.RUNNING)
+    said = slurm("scontrol", "requeue", str(refuses))
+    assert (said.err, said.status) == (f"Requested operation is presently disabled for job {refuses}\n", 1)
+
+
+def test_a_requeue_survives_a_crash_of_the_coordinator(slurm: Slurm) -> None:
+    """Asked for and durable, then killed: the job runs again all the same, once."""
+    waits = '[ -n "$SLURM_RESTART_COUNT" ] || while [ ! -e go ]; do sleep 0.02; done'
+    job = slurm.submit("-o", "out", "--wrap", f'trap "" TERM; echo "count $SLURM_RESTART_COUNT"; {waits}')
+    slurm.until_file("out", "count")
+    assert slurm("scontrol", "requeue", str(job)).status == 0
+    slurm.kill_coordinator()
+    (slurm.folder / "go").touch()
+    slurm("scontrol", "hold", "999999")  # starts another one
+    assert slurm.until_settled(job).state is State.COMPLETED
+    assert slurm.read("out") == "count 1\n"
+    assert len(slurm.attempts(job)) == 2
+
+
+def test_a_suspended_job_stands_still(slurm: Slurm) -> None:
+    """SUSPENDED, then RUNNING again; twice is refused as Slurm refuses it."""
+    job = slurm.submit("-o", "out", "--wrap", "while :; do echo x; sleep 0.02; done")
+    slurm.until_file("out", "x")
+    assert slurm("scontrol", "suspend", str(job)).status == 0
+    slurm.until_state(job, State.SUSPENDED)
+    said = slurm("scontrol", "suspend", str(job))
+    assert (said.err, said.status) == (f"Requested operation is presently disabled for job {job}\n", 1)
+    assert slurm("scontrol", "resume", str(job)).status == 0
+    slurm.until_state(job, State.RUNNING)
+
+
+def test_a_new_time_limit_counts_for_what_runs_and_for_what_waits(slurm: Slurm) -> None:
+    """A running job and a held one get a limit of a second, and end by it."""
+    runs = slurm.submit("-o", "/dev/null", "--wrap", "sleep 100")
+    waits = slurm.submit("-o", "/dev/null", "--hold", "--wrap", "sleep 100")
+    slurm.until_state(runs, State.RUNNING)
+    assert slurm("scontrol", "update", f"JobId={runs},{waits}", "TimeLimit=0:01").status == 0
+    assert slurm.until_settled(runs).state is State.TIMEOUT
+    slurm.kill_coordinator()
+    assert slurm("scontrol", "release", str(waits)).status == 0
+    assert slurm.until_settled(waits).state is State.TIMEOUT
+
+
+def test_a_higher_priority_goes_first_and_none_holds(slurm: Slurm) -> None:
+    """Priority=0 is a hold; of two jobs that wait for the same room the higher one runs first."""
+    job = slurm.submit("--begin=now+1hour", "-o", "/dev/null", "--wrap", "true")
+    assert slurm("scontrol", "update", f"job={job}", "prio=0").status == 0
+    assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
+    first = slurm.submit("-o", "/dev/null", "--hold", "--array=1%1", "--wrap", "echo low >> order")
+    assert slurm("scontrol", "update", f"jobid={first}", "Priority=7", "Name=other").status == 0
+
+
+def test_commands_come_from_stdin_too(slurm: Slurm) -> None:
+    """Without words scontrol reads a command a line, until `quit`."""
+    job = slurm.submit("--begin=now+1hour", "-o", "/dev/null", "--wrap", "true")
+    assert slurm("scontrol", stdin=f"hold {job}\nquit\nrelease {job}\n").status == 0
+    assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        (["JobId=7", "TimeLimit=1-0"], {"time_s": 86400}),
+        (["jobid=7", "timel=UNLIMITED"], {"time_s": None}),
+        (["JobId=7", "JobName=x", "Comment=y z"], {"name": "x", "comment": "y z"}),
+        (["Priority=9", "JobId=7"], {"priority": 9}),
+    ],
+)
+def test_what_an_update_changes(words: list[str], changes: dict[str, object]) -> None:
+    """Words in any order and any case, cut as Slurm lets them be cut."""
+    update = parse_update(words)
+    assert (update.jobs, update.changes) == (["7"], changes)
+
+
+@given(
+    st.lists(
+        st.one_of(st.text(max_size=12), st.sampled_from(["JobId=1", "TimeLimit=", "Priority=", "x=1"])), max_size=5
+    )
+)
+def test_any_words_are_an_update_or_refused(words: list[str]) -> None:
+    """Never a traceback."""
+    try:
+        update = parse_update(words)
+    except Refusal:
+        return
+    assert update.jobs
