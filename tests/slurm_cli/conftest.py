@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from queue_past import Past, fill
+from queue_past import Call, Past, Reply, fill
 from slurm_commands import Slurm, make_slurm
 
 from aver.slurm_cli.facts import Book
-
-
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-
-Call = Callable[..., Reply]
 
 
 @pytest.fixture

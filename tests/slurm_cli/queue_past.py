@@ -6,8 +6,10 @@ import getpass
 import json
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from aver.core import events as ev
 from aver.core.evidence import Rules, Verdict
@@ -33,6 +35,20 @@ from aver.store.writer import Writer
 
 HOST = "n1.example.org"
 SCRIPT = "#!/bin/bash\nsrun -n2 sleep 40\n"
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+Call = Callable[..., Reply]
 
 
 @dataclass
@@ -121,9 +137,9 @@ class Past:
             ),
         ]  # fmt: skip
 
-    def single(self, number: int, name: str, raw: int | None, ago: float = 10.0, **fields: object) -> list[ev.Event]:
+    def single(self, number: int, name: str, raw: int | None, ago: float = 10.0, **fields: Any) -> list[ev.Event]:
         """A job of its own that has ended."""
-        life = self.ended(number, number, raw, ago, **fields)  # type: ignore[arg-type]
+        life = self.ended(number, number, raw, ago, **fields)
         last = life[-1]
         assert isinstance(last, ev.Observed)
         moved = ev.RunMoved(last.at, number, last.state)
@@ -153,7 +169,7 @@ class Past:
 def fill(past: Past) -> None:
     """The jobs of the recorded session: 31 runs with steps, 32 failed, 33 waits for 31, 34 is held, 35 is for later,
     36 is an array of five of which two run, 37 was cancelled."""
-    batch = past.spec("dep", request=Request(1, 0, 100 << 20, 600))
+    batch = past.spec("dep", request=Request(1, 0, 100 << 20, 600), comment="hello")
     after = Afters((After(AfterKind.AFTEROK, ((31, None),)),))
     array = past.spec(
         "arr",
@@ -189,6 +205,4 @@ def fill(past: Past) -> None:
 
 
 def replaced(spec: JobSpec, **fields: object) -> JobSpec:
-    from dataclasses import replace
-
     return replace(spec, **fields)  # type: ignore[arg-type]

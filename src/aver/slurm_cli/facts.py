@@ -155,6 +155,7 @@ class JobFacts:
         self.array_job: int | None = None
         self.array_index = ""
         self.array_limit: int | None = None
+        self.derived = row.derived or 0  # of an earlier attempt to be set by who has its steps
         self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
         self.is_single = bool(flow.get("is_single"))
         if self.named and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
@@ -276,6 +277,11 @@ class JobFacts:
     @property
     def has_run(self) -> bool:
         return self.row.started_at is not None and not self.is_pending
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether this is an attempt after which the job was begun again, and not the job as it is now."""
+        return self.row.derived is None
 
     @property
     def is_batch(self) -> bool:
@@ -410,7 +416,7 @@ class JobFacts:
 
     @property
     def derived_text(self) -> str:
-        return raw_text(self.row.derived)
+        return raw_text(self.derived)
 
     @property
     def comment(self) -> str:

@@ -99,8 +99,8 @@ def _rows(book: Book, jobs: list[JobFacts], asked: _Asked, units: Units, *, has_
         if has_steps and job.has_run:
             candidates += [Row(job, "batch", None, units)] if job.is_batch else []
             candidates += [Row(job, str(step.step), step, units) for step in steps]
-        if job.row.derived is None:
-            job.row.derived = max((step.derived or 0 for step in steps), default=0)
+        if job.is_earlier:
+            job.derived = max((step.derived or 0 for step in steps), default=0)
         rows += [row for row in candidates if asked.wants(job, row.label)]
     return rows
 

@@ -58,6 +58,8 @@ class Row:
             return _step_state(self.step)
         if self.label:
             return _batch_state(self.job)
+        if self.job.row.state == "CANCELLED" and self.job.is_earlier:
+            return "REQUEUED"
         by = self.job.cancelled_by
         return self.job.state if by is None else f"{self.job.state} by {by}"
 

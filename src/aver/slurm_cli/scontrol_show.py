@@ -226,6 +226,8 @@ def _show_steps(asked: str, *, is_oneline: bool) -> int:
     steps = running_steps(book, [job for job in jobs if job.is_active and job.has_run])
     if dot:
         steps = [step for step in steps if step.label == label]
+    if asked and not jobs:
+        raise Refusal("slurm_get_job_steps error: Invalid job id specified")
     if asked and not steps:
         show(f"Job step {job_part}.{label} not found\n")
         return 1

@@ -29,8 +29,7 @@ OPTIONS = Table(
     values="account:A clusters:M format:o Format:O iterate:i licenses:L name:n nodelist:w nodes partition:p qos:q "
     "reservation:R sort:S states:t user:u",
     maybe="jobs:j steps:s",
-    aliases="accounts=account cluster=clusters job=jobs names=name partitions=partition state=states step=steps "
-    "users=user nodes=nodelist",
+    aliases="accounts=account cluster=clusters job=jobs names=name partitions=partition users=user nodes=nodelist",
 )
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -177,6 +176,9 @@ def _format(parsed: Parsed, *, of_steps: bool = False) -> Format:
     return parse_letters(usual if asked is None else asked[1] or "", letters, squeue_fields.ALL_LETTERS)
 
 
+_UNSORTED = "os"  # fields by which Slurm does not sort
+
+
 class _Filter:
     """Which jobs are asked for. None: all, or for states the live ones."""
 
@@ -286,12 +288,16 @@ def _parse_steps(text: str | None) -> list[str]:
 
 
 def _sorted(jobs: list[JobFacts], fields: str) -> list[JobFacts]:
-    """By several fields, the last first: sorting keeps what is equal in its order."""
-    for token in reversed(fields.split(",")):
-        is_down = token.startswith("-")
-        letter = token.lstrip("+-")
-        if letter not in squeue_fields.LETTERS:
-            raise Refusal(f"squeue: error: Invalid sort specification: {letter[1:2] or letter}")
+    """By several letters, each with its sign, the last first: sorting keeps what is equal in its order."""
+    at = len(fields) - 1
+    while at >= 0:
+        letter = fields[at]
+        is_down = fields[at - 1 : at] == "-"
+        at -= 2 if fields[at - 1 : at] in ("-", "+") else 1
+        if letter == ",":
+            continue
+        if letter not in squeue_fields.LETTERS or letter in _UNSORTED:
+            raise Refusal(f"squeue: error: Invalid sort specification: {letter}")
         jobs = sorted(jobs, key=lambda job, letter=letter: _sort_key(job, letter), reverse=is_down)  # type: ignore[misc]
     return jobs
 

@@ -170,7 +170,7 @@ NAMES: dict[str, Field] = {name: LETTERS[letter] for name, letter in _BY_LETTER.
     "cpus-per-tres": ("CPUS_PER_TRES", _constant(NA)),
     "deadline": ("DEADLINE", lambda job: texts.moment(job.spec.get("deadline_at"), NA)),
     "delayboot": ("DELAY_BOOT", _constant("0:00")),
-    "derivedec": ("DERIVED_EC", lambda job: job.row.derived or 0),
+    "derivedec": ("DERIVED_EC", lambda job: job.derived),
     "eligibletime": ("ELIGIBLE_TIME", lambda job: texts.moment(job.eligible_at, NA)),
     "exit_code": ("EXIT_CODE", _exit_number),
     "gres": ("TRES_PER_NODE", _gres),
