@@ -67,7 +67,8 @@ class Campaign:
         """Every job has the one verdict that it must have, every attempt ran once, nothing is left."""
         live = self.live
         ran = live.keys_run()
-        assert [key for key, count in ran.items() if count > 1] == [], "run twice"
+        twice = [key for key, count in ran.items() if count > 1]
+        assert not twice, f"run twice: {twice}"
         wrong = []
         with live.reader() as reader:
             known = {attempt.key for run in reader.runs() for attempt in reader.attempts_of_run(run.id)}
@@ -83,8 +84,8 @@ class Campaign:
                     wrong += _differences(job, expected, numbers.get(job.id, []))
                     if not expected.may_not_have_run:
                         wrong += [f"{a.key} never ran" for a in attempts if a.job == job.id and a.key not in ran]
-        assert wrong == []
-        assert set(ran) <= known, "a key that no store knows"
+        assert not wrong, "\n".join(wrong[:20])
+        assert set(ran) <= known, f"keys that no store knows: {set(ran) - known}"
         live.assert_store_is_whole()
         live.assert_nothing_left()
 

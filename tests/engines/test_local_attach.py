@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from aver.engines.api import NotListed, Seen, Totals
+from aver.core.model import Request
+from aver.engines.api import NotListed, Order, Rejected, Seen, Totals
 from aver.engines.local import engine as local
 from aver.engines.local.slot import Slot
 
@@ -21,6 +22,11 @@ END = {
     "user": 0.0, "sys": 0.0, "maxrss": 1, "peak": None, "mem": "none", "limit": None, "oom": 0, "hostoom": 0,
     "acts": [], "got": [], "left": 0, "launch": None,
 }  # fmt: skip
+
+ORDER = Order(
+    key="three", args=("/bin/true",), folder="/", env_file=None, env=(), umask=0o22, limits=(), request=Request(), stdin=None,
+    stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0,
+)  # fmt: skip
 
 
 def _line(words: dict[str, object]) -> bytes:
@@ -33,6 +39,38 @@ def _no_subreaper() -> Iterator[None]:
     """An engine makes its process the parent of orphans; a test's process is not to stay one."""
     yield
     ctypes.CDLL(None).prctl(local.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
+    """Its journal has an end and then a beginning: it is busy, and gets no order."""
+    journal = b"".join(
+        [
+            _line({"ev": "begin", "key": "one", "at": 1.0, "boot": "b"}),
+            _line({**END, "key": "one", "size": 100}),
+            _line({"ev": "begin", "key": "two", "at": 2.0, "boot": "b"}),
+        ]
+    )
+    (tmp_path / "1.log").write_bytes(journal)
+    hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "journal": len(journal)}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.sock"))
+        listener.listen()
+
+        def witness() -> None:
+            connection, _ = listener.accept()
+            connection.sendall(_line(hello))
+            connection.recv(1)
+
+        thread = threading.Thread(target=witness, daemon=True)
+        thread.start()
+        engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+        try:
+            engine.attach()
+            assert engine.observe(["two"]) == [Seen("two")]
+            assert isinstance(engine.submit([ORDER])[0], Rejected)
+        finally:
+            engine.close()
+            thread.join(20)
 
 
 @pytest.mark.parametrize("padding", [0, 2000])
@@ -73,6 +111,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
         engine.attach()
         assert engine.observe(["one", "two", "three"]) == [Seen("one"), Seen("two"), NotListed("three")]
         assert [heard.key for heard in engine.heard()] == ["one", "two"]
+        assert isinstance(engine.submit([ORDER])[0], Rejected), "it has no room: only a new witness could take an order"
     finally:
         engine.close()
         listener.close()

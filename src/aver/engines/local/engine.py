@@ -114,7 +114,8 @@ class LocalEngine:
             return Rejected(order.key, str(error))
         if slot.durable_offset == slot.read_offset:  # the witness truncates its journal
             slot.durable_offset = slot.read_offset = 0
-            slot.cut_off, slot.ended = slot.ended, set()
+            slot.cut_off |= slot.ended
+            slot.ended.clear()
         slot.key, slot.order, slot.has_begun = order.key, order, False
         slot.job_pid = None
         self._by_key[order.key] = slot
@@ -180,12 +181,15 @@ class LocalEngine:
                     slot.job_pid, slot.job_started_at = start.pid, start.at
                     slot.witness_pid = start.witness_pid
                     slot.has_begun = True
+                    slot.cut_off.clear()
                     self._heard.append(Heard(start.key, WITNESS, text, start))
             elif event == "hello":
                 slot.witness_pid = words["witness"]
                 slot.has_said_hello = True
                 if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
-                    slot.cut_off, slot.ended, slot.read_offset = slot.ended, set(), 0
+                    slot.cut_off |= slot.ended
+                    slot.ended.clear()
+                    slot.read_offset = 0
                 if slot.key is None or words["journal"] != slot.read_offset:
                     self._catch_up(slot)
                 slot.job_pid = words["pid"]
@@ -198,6 +202,8 @@ class LocalEngine:
                 slot.key = words["key"]
                 slot.has_begun = True
                 self._by_key[slot.key] = slot
+                if slot in self._idle:
+                    self._idle.remove(slot)
             elif event == "error" and words["text"] in REFUSALS:
                 self._take_refusal(slot, words["text"])
         except (ValueError, KeyError, TypeError):
@@ -220,7 +226,7 @@ class LocalEngine:
         if slot.key == record.key:
             slot.key = None
             slot.job_pid = None
-            if slot.connection is not None:
+            if slot.connection is not None and slot.has_said_hello:  # before, its journal may go on
                 self._rest(slot)
 
     def _take_refusal(self, slot: Slot, text: str) -> None:
