@@ -1,6 +1,11 @@
 """The command `aver`. `aver --version` is answered without loading the command line."""
 
+import signal
 import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # An exception can get lost in the middle of an import; a command that has to clean up says so itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
     """Plain text: one line for each job, aligned, no colours, no boxes."""
     answer = call("jobs")
     lines = answer.out.splitlines()
-    assert lines[0].split() == ["JOB", "RUN", "NAME", "STATE", "EXIT", "TIME", "REASON", "WARNING"]
+    assert lines[0].split() == ["JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING"]
     assert [line.split()[0] for line in lines[1:]] == ["1", "2", "4", "5", "6"]
     assert "\x1b" not in answer.out
     assert "OUT_OF_MEMORY" in lines[2]

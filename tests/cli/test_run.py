@@ -190,6 +190,8 @@ def test_a_signal_at_any_moment_is_no_bug(aver: Product) -> None:
         except subprocess.TimeoutExpired:
             pass
         answer = end(process, signal.SIGINT)
+        if answer.status == 1 and "/aver/" not in answer.err:
+            continue  # the interpreter itself was still starting; no line of ours had run
         assert answer.status in (130, -signal.SIGINT), answer.err
         assert "bug" not in answer.err
     jobs = aver("jobs", "--json").document["jobs"]

@@ -39,7 +39,24 @@ class Named:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One `srun` of a job."""
+
+    job: int
+    step: int
+
+
 Address = Number | Named
+
+
+def parse_step(text: str) -> Step | None:
+    """Read `7.0`, the address of a step; None for anything else."""
+    job, dot, step = text.strip().partition(".")
+    words = (job.removeprefix("#"), step)
+    if not dot or not all(word.isascii() and word.isdigit() and len(word) <= 15 for word in words):
+        return None
+    return Step(int(words[0]), int(step))
 
 
 def parse_address(text: str) -> Address:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import assert_never
 
-from aver.cli.facts import job_facts
+from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
 from aver.core import events as ev
@@ -43,19 +43,22 @@ def explain(session: Session, job: JobRow) -> Explained:
     else:
         sentence = render.sentence(verdict, record, request, _cancelled_by(happened))
         steps = render.next_steps(verdict, job.id, record, request)
-    is_single = session.submission(job.run).flow.is_single
     timeline = tuple(item for event in happened for item in _tell(event, job, request))
-    return Explained(job_facts(job, is_single), sentence, timeline, steps)
+    return Explained(jobs_facts(session, [job])[0], sentence, timeline, steps)
 
 
 def _events(session: Session, job: JobRow) -> list[ev.Event]:
-    """The job's own events; in runs of usual size also what was asked of the whole run."""
+    """The job's own events, what made it, and what was asked of the whole run; of a large run no more is read."""
     reader = session.found_reader(str(job.id))
     run = session.run_row(job.run)
     if run.jobs <= WHOLE_RUN_JOBS:
         return [stored.event for stored in reader.events(run=job.run) if _is_about(stored.event, job)]
-    submitted = ev.RunSubmitted(run.submitted_at, run.id, run.first_job, session.submission(run.id))
-    return [submitted, *(stored.event for stored in reader.events(run=job.run, job=job.id))]
+    made: list[ev.Event] = [event for event in reader.generated(run.id) if event.first_job == job.first_job]
+    if not made:
+        made = [ev.RunSubmitted(run.submitted_at, run.id, run.first_job, session.submission(run.id))]
+    asked = [event for event in reader.asked(run.id) if event.job is None]
+    own = [stored.event for stored in reader.events(run=job.run, job=job.id)]
+    return sorted([*made, *asked, *own], key=lambda event: event.at)
 
 
 def parse_said(source: str, said: str) -> Said:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
+from aver.cli.steps import exit_facts, steps_out_of_memory
 from aver.coordinator.files import JobFiles, Which, job_files
-from aver.core.exit import ExitStatus
+from aver.core.exit_text import raw_text
 from aver.core.expand import member_at
 from aver.core.fold import return_code
 from aver.core.model import Argv, Command, Script, Shell
@@ -14,13 +15,7 @@ from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow, RunRow
 
 
-def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
-    if status is None:
-        return None
-    return doc.ExitFacts(str(status), status.code, status.signal, status.core, status.shell_code)
-
-
-def job_facts(job: JobRow, is_single: bool) -> doc.JobFacts:
+def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ()) -> doc.JobFacts:
     verdict = job.verdict
     return doc.JobFacts(
         id=job.id,
@@ -34,7 +29,7 @@ def job_facts(job: JobRow, is_single: bool) -> doc.JobFacts:
         return_code=None if verdict is None else return_code(verdict),
         verified=job.verified,
         source=job.source,
-        warnings=job.warnings,
+        warnings=(*job.warnings, *step_warnings),
         detail=job.detail,
         attempt=job.attempt,
         is_background=job.background,
@@ -42,6 +37,7 @@ def job_facts(job: JobRow, is_single: bool) -> doc.JobFacts:
         started_at=job.started_at,
         ended_at=job.ended_at,
         elapsed_s=job.elapsed_s,
+        derived_exit=raw_text(job.derived),
     )
 
 
@@ -50,7 +46,8 @@ def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]
     runs = {job.run for job in jobs}
     session.mask(runs)
     single = {run for run in runs if session.run_row(run).is_single}
-    return tuple(job_facts(job, job.run in single) for job in jobs)
+    warned = steps_out_of_memory(session, jobs)
+    return tuple(job_facts(job, job.run in single, warned.get(job.id, ())) for job in jobs)
 
 
 def run_facts(reader: Reader, run: RunRow) -> doc.RunFacts:

@@ -42,6 +42,11 @@ class Follower:
                 os.close(descriptor)
         self._file = self._inotify = -1
 
+    @property
+    def offset(self) -> int:
+        """Where the next byte is."""
+        return self._offset
+
     def read(self) -> bytes:
         """Return the next bytes, or b"" when there is nothing new now."""
         data = self._read_open()

@@ -8,7 +8,6 @@ imported only when that command is called.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -22,7 +21,7 @@ COMMANDS = {
     "watch": "Wait until jobs or runs are settled.",
     "jobs": "List jobs.",
     "runs": "List runs.",
-    "show": "Show all facts of a job or a run.",
+    "show": "Show all facts of a job, a step or a run.",
     "log": "Show what a job wrote.",
     "why": "Say what happened to a job, the evidence, and what to do next.",
     "cancel": "Cancel jobs or runs, or send them a signal.",
@@ -47,24 +46,21 @@ PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit; `argv` is without the program's name."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # An exception can get lost in the middle of an import; a command that has to clean up says so itself.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(invoke(list(sys.argv[1:] if argv is None else argv)))
 
 
 def invoke(argv: list[str]) -> int:
     """Run one command and return its exit status. Never raises but for SystemExit of an interpreter's end."""
-    if os.environ.get("AVER_DEBUG"):
-        return _invoke(argv)
     try:
         return _invoke(argv)
     except AverError as error:
+        _show_traceback()
         _complain(str(error))
         return error.exit_status
     except KeyboardInterrupt:
         return 130
     except Exception as error:
+        _show_traceback()
         return _report_bug(error)
 
 
@@ -96,7 +92,7 @@ def _invoke(argv: list[str]) -> int:
 
 
 def split_command(argv: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Cut at the first `--` of `run` and `submit`: what follows is the command, untouched."""
+    """Cut at the first `--` of `run`, `submit` and `shell`: what follows is the command, untouched."""
     name = next((word for word in argv if not word.startswith("-")), None)
     if name not in TAKES_A_COMMAND or "--" not in argv:
         return argv, None
@@ -121,6 +117,17 @@ def _complain(text: str) -> None:
         sys.stderr.buffer.flush()
     except OSError:
         pass  # nobody is there to read it; the exit status still says it
+
+
+def _show_traceback() -> None:
+    """With AVER_DEBUG: where the error came from, before the line that says it."""
+    if os.environ.get("AVER_DEBUG"):
+        import traceback
+
+        try:
+            traceback.print_exc()
+        except OSError:
+            pass  # as in _complain
 
 
 def _forget_stdout() -> None:

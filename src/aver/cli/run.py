@@ -18,16 +18,18 @@ from aver.cli.group import Invocation
 from aver.cli.options import json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
-from aver.cli.signals import SignalReceived, held_back, listen
+from aver.cli.signals import SignalReceived, heard, held_back, listen
 from aver.cli.streaming import OutputStream
 from aver.cli.submission import Accepted, build, submission_options, submit
 from aver.cli.submit import note_ignored, report
-from aver.cli.waiting import ChangeLines, Watched, wait
+from aver.cli.tails import show_tails
+from aver.cli.waiting import Watched, shown_for, wait
 from aver.coordinator.files import Which, job_files
 from aver.core.fold import exit_status_of, return_code
 from aver.core.model import Submission
 from aver.core.reasons import JOB_LAUNCH_FAILURE
 from aver.errors import UsageError
+from aver.store.rows import AttemptRow, JobRow
 
 LEAVING_S = 1.0  # for the output's rest when nobody waits for the verdict any more
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -84,6 +86,7 @@ def command(
             attached = Attached(session, accepted, offset, quiet, as_json)
             return attached.wait(release, forward_exit)
     except SignalReceived as late:  # while we were leaving anyway
+        heard()
         return 128 + late.number
 
 
@@ -99,7 +102,8 @@ class Attached:
         self._is_single = accepted.submission.flow.is_single
         self._watched = Watched(session, [accepted.run], foreground_only=True)
         self._stream = OutputStream(session.output.masking)
-        self._lines = ChangeLines(self._watched)
+        self._attempt = 0  # whose output is shown
+        self._shown = shown_for(self._watched)
 
     def wait(self, release: Callable[[], None], forward_exit: bool) -> int:
         """Wait for the verdict, report it, and return the exit status; `release` lets signals come."""
@@ -108,6 +112,7 @@ class Attached:
             release()
             self._wait()
         except SignalReceived as received:
+            heard()
             return self._interrupted(received.number)
         finally:
             self._stream.finish(LEAVING_S)
@@ -124,9 +129,12 @@ class Attached:
         try:
             wait(self._watched, client, self._seen, foreground_only=True)
             self._seen(())
+        except BaseException:
+            self._shown.clear()
+            raise
         finally:
-            self._lines.end()
             client.close()
+        self._shown.end()
         self._stream.finish()
 
     def _seen(self, changed: tuple[int, ...]) -> None:
@@ -134,19 +142,30 @@ class Attached:
             return
         if not self._is_single:
             if not self._quiet:
-                self._lines(changed)
-        elif not self._stream.has_begun:
-            self._begin_stream()
-
-    def _begin_stream(self) -> None:
-        """Show the output from the start of the job on: before that, the file may be somebody else's."""
-        job = self._watched.jobs()[0]
-        if job.started_at is None or job.reason == JOB_LAUNCH_FAILURE:
+                self._shown(changed)
             return
-        files = files_of(self._session, job, max(1, job.attempt))
-        self._stream.begin(files.stdout, self._offset, self._session.output.raw)
+        job = self._watched.jobs()[0]
+        for attempt in self._session.found_reader(str(job.id)).attempts(job.id):
+            if attempt.attempt > self._attempt and attempt.started_at is not None:
+                self._begin_stream(job, attempt)
+
+    def _begin_stream(self, job: JobRow, attempt: AttemptRow) -> None:
+        """Show the output from the start of the attempt on: before that, the file may be somebody else's."""
+        if attempt.reason == JOB_LAUNCH_FAILURE:
+            return
+        files = files_of(self._session, job, attempt.attempt)
+        before = self._stream
+        if self._attempt:
+            before.finish()
+            self._stream = OutputStream(self._session.output.masking)
+            self._note(f"attempt {attempt.attempt} begins")
+        offset = before.end_of(files.stdout) if self._attempt else self._offset
+        self._attempt = attempt.attempt
+        self._stream.begin(files.stdout, offset if files.append else 0, self._session.output.raw)
         if files.stderr is not None and files.stderr != files.stdout:
-            self._stream.begin(files.stderr, 0, self._session.output.error_raw)
+            self._stream.begin(
+                files.stderr, before.end_of(files.stderr) if files.append else 0, self._session.output.error_raw
+            )
 
     def _interrupted(self, number: int) -> int:
         """Cancel, and wait for the verdict; a second signal stops the waiting."""
@@ -158,6 +177,7 @@ class Attached:
             self._session.call("cancel", ids=[run], by=user_name(), signal=None, now=False)
             self._wait()
         except SignalReceived:
+            heard()
             self._note(f"no longer waiting; {self._what()} {run} is being cancelled; aver watch {run}")
             return status
         self._report(status)
@@ -166,6 +186,8 @@ class Attached:
     def _report(self, status: int | None = None) -> None:
         if self._as_json:
             answer(self._session.output, self._watched.ended(status), True)
+        elif not self._is_single and not self._quiet:
+            show_tails(self._session, self._accepted.run)
         for text in self._watched.summaries():
             self._note(text)
 

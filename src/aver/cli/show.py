@@ -1,40 +1,58 @@
-"""`aver show`: all facts of a job, its attempts included, or of a run."""
+"""`aver show`: all facts of a job, with its attempts and steps, of one step, or of a run."""
 
 from __future__ import annotations
 
 import click
 
+from aver.cli.address import parse_step
 from aver.cli.explain import explain
-from aver.cli.facts import attempt_facts, command_of, job_facts, jobs_facts, run_facts
+from aver.cli.facts import attempt_facts, command_of, jobs_facts, run_facts
 from aver.cli.options import LISTED, json_option
-from aver.cli.output.documents import JobShown, RunShown
+from aver.cli.output.documents import Document, JobShown, RunShown, StepShown
 from aver.cli.output.views import answer
 from aver.cli.session import Session
+from aver.cli.steps import steps_facts
 from aver.errors import UsageError
 from aver.store.rows import JobRow, RunRow
 
 
-@click.command("show", short_help="Show all facts of a job or a run.")
+@click.command("show", short_help="Show all facts of a job, a step or a run.")
 @click.argument("address", metavar="ID")
 @json_option
 def command(address: str, as_json: bool) -> None:
-    """Show all facts of a job or a run.
+    """Show all facts of a job, a step or a run.
+
+    A step is one `srun` of a job's script: 7.0 is the first of job 7. Its tasks are shown with how
+    each of them ended.
 
     \b
     Examples:
       aver show 7
+      aver show 7.0
       aver show '3/train[seed=2]' --json
     """
     session = Session()
     session.refresh()
+    answer(session.output, _document(session, address), as_json)
+
+
+def _document(session: Session, address: str) -> Document:
+    step = parse_step(address)
+    if step is not None:
+        return _step(session, session.find_job(str(step.job)), step.step)
     found = session.find(address)
     if isinstance(found, RunRow):
-        document: JobShown | RunShown = _run(session, found)
-    elif len(found) == 1:
-        document = _job(session, found[0])
-    else:
-        raise UsageError(f"{address} names {len(found)} jobs; `aver jobs '{address}'` lists them")
-    answer(session.output, document, as_json)
+        return _run(session, found)
+    if len(found) == 1:
+        return _job(session, found[0])
+    raise UsageError(f"{address} names {len(found)} jobs; `aver jobs '{address}'` lists them")
+
+
+def _step(session: Session, job: JobRow, number: int) -> StepShown:
+    found = steps_facts(session, job, number)
+    if not found:
+        raise UsageError(f"job {job.id} has no step {number}; `aver show {job.id}` lists its steps")
+    return StepShown(jobs_facts(session, [job])[0], found[0])
 
 
 def _job(session: Session, job: JobRow) -> JobShown:
@@ -44,7 +62,7 @@ def _job(session: Session, job: JobRow) -> JobShown:
     origin = submission.origin
     attempts = tuple(attempt_facts(session, job, attempt) for attempt in reader.attempts(job.id))
     return JobShown(
-        job=job_facts(job, submission.flow.is_single),
+        job=jobs_facts(session, [job])[0],
         sentence=explain(session, job).sentence,
         command=command_of(session, job),
         folder=origin.folder,
@@ -53,6 +71,7 @@ def _job(session: Session, job: JobRow) -> JobShown:
         typed=origin.command,
         secrets=origin.secrets,
         attempts=attempts,
+        steps=steps_facts(session, job),
     )
 
 

@@ -1,7 +1,8 @@
 """Signals while a command waits: the first one is an exception where the command waits, the rest are counted.
 
 Only the main thread's wait is interrupted, and only between `listen` and its end; the
-dispositions that were there before come back.
+dispositions that were there before come back. An exception can get lost (Python drops those that are raised in
+a destructor or while an import lock is let go): it is raised again every half second until `heard` is called.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+AGAIN_S = 0.5
 
 
 class SignalReceived(Exception):
@@ -28,6 +31,7 @@ def listen(*numbers: int) -> Iterator[None]:
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, disposition in before.items():
             signal.signal(number, disposition)
 
@@ -49,5 +53,15 @@ def held_back(*numbers: int) -> Iterator[Callable[[], None]]:
         release()
 
 
+def heard() -> None:
+    """Whoever has caught SignalReceived says so; the next signal raises it anew."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def _raise(number: int, frame: FrameType | None) -> None:
+    def again(_: int, frame: FrameType | None) -> None:
+        raise SignalReceived(number)
+
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S, AGAIN_S)
     raise SignalReceived(number)

@@ -16,6 +16,7 @@ from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking
 
 Write = Callable[[bytes], None]
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 class OutputStream:
@@ -27,14 +28,19 @@ class OutputStream:
         self._is_settled = threading.Event()
         self._threads: list[threading.Thread] = []
         self._is_closed = False
+        self._ends: dict[str, int] = {}
+
+    def end_of(self, path: str) -> int:
+        """Up to where a file was shown, once it is finished."""
+        return self._ends.get(path, 0)
 
     def begin(self, path: str, offset: int, write: Write) -> None:
         """Follow one file. Signals stay with the main thread."""
         thread = threading.Thread(target=self._copy, args=(path, offset, write), name="copy-output", daemon=True)
-        self._threads.append(thread)
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             thread.start()
+            self._threads.append(thread)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
@@ -66,6 +72,7 @@ class OutputStream:
                     if is_last:
                         break
                     follower.wait(self._wake_read)
+                self._ends[path] = follower.offset
             write(masked.finish())
         except ReaderLeft:
             return  # the verdict is still waited for

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from aver.cli.facts import job_facts, jobs_facts, run_facts
 from aver.cli.output.documents import Ended, JobFacts, RunFacts
 from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summary, job_summary, run_summary
 from aver.cli.session import Session, not_found
+from aver.cli.steps import steps_out_of_memory
 from aver.coordinator.client import Client
 from aver.core.fold import exit_status_of, fold_run
-from aver.core.states import State
+from aver.core.states import SETTLED, State
 from aver.errors import InternalError
 from aver.store.rows import JobRow, RunRow
 
@@ -82,9 +84,14 @@ class Watched:
         runs, jobs = self.facts()
         states = [self.run_state(run) for run in self.runs()]
         return [
-            run_summary(run, state) if run.state == state else foreground_summary(run, state)
+            run_summary(run, state, self._warned(run.id)) if run.state == state else foreground_summary(run, state)
             for run, state in zip(runs, states, strict=True)
         ] + [job_summary(job) for job in jobs]
+
+    def _warned(self, run: int) -> tuple[JobFacts, ...]:
+        """The run's jobs that have warnings."""
+        rows = [job for job in self.session.found_reader("").jobs(run, SETTLED) if job.warnings or job.derived]
+        return tuple(job for job in jobs_facts(self.session, rows) if job.warnings)
 
 
 def wait(
@@ -102,6 +109,32 @@ def wait(
             return
         # Somebody retried or accepted between the push and our reading: it is waited for again.
     raise InternalError("the coordinator calls something settled that the store does not")
+
+
+class Shown(Protocol):
+    """What somebody who waits is shown."""
+
+    def begin(self) -> None:
+        """Show how it stands; without this, all that happened so far counts as a change."""
+
+    def __call__(self, changed: tuple[int, ...]) -> None:
+        """Show what changed; the first call, with nothing, catches up."""
+
+    def end(self) -> None:
+        """Everything is settled."""
+
+    def clear(self) -> None:
+        """Take away what is drawn over: something else is to be written."""
+
+
+def shown_for(watched: Watched) -> Shown:
+    """A live tree where whole runs are watched on a terminal that can draw, lines of changes elsewhere."""
+    runs = watched.runs()
+    if runs and not watched.jobs() and watched.session.output.can_draw:
+        from aver.cli.live import LiveTree  # only here
+
+        return LiveTree(watched.session, [run.id for run in runs])
+    return ChangeLines(watched)
 
 
 class ChangeLines:
@@ -138,13 +171,16 @@ class ChangeLines:
     def end(self) -> None:
         self._live.clear()
 
+    clear = end
+
     def _show(self, job: JobRow) -> None:
         if self._shown.get(job.id) == _line_key(job):
             return
         self._shown[job.id] = _line_key(job)
         self._live.clear()
         output = self._session.output
-        output.line(change_line(output, job_facts(job, job.run in self._single)))
+        warned = steps_out_of_memory(self._session, [job]).get(job.id, ())
+        output.line(change_line(output, job_facts(job, job.run in self._single, warned)))
 
     def _jobs_of_runs(self) -> list[JobRow]:
         """Those that have begun or are settled."""

@@ -7,7 +7,7 @@ import click
 from aver.cli.options import DurationType, addresses, json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.cli.waiting import ChangeLines, Watched, wait
+from aver.cli.waiting import Watched, shown_for, wait
 from aver.core import render
 from aver.core.fold import exit_status_of
 
@@ -25,7 +25,8 @@ TIMEOUT_STATUS = 124
 def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quiet: bool, as_json: bool) -> int:
     """Wait until jobs or runs are settled.
 
-    One line for each change. Exits 0 once all are settled, or as they ended with --exit-status.
+    One line for each change; of a whole run on a terminal a live tree of its jobs. Exits 0 once
+    all are settled, or as they ended with --exit-status.
 
     \b
     Examples:
@@ -35,14 +36,14 @@ def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quie
     session = Session()
     watched = Watched(session, session.ids(ids))
     client = session.connect()
-    lines = ChangeLines(watched)
+    shown = shown_for(watched)
     is_silent = quiet or as_json
     if not is_silent:
-        lines.begin()
+        shown.begin()
     try:
-        wait(watched, client, (lambda changed: None) if is_silent else lines, timeout)
+        wait(watched, client, (lambda changed: None) if is_silent else shown, timeout)
     except TimeoutError:
-        lines.end()
+        shown.end()
         if as_json:
             answer(session.output, watched.ended(TIMEOUT_STATUS), as_json)
         if not quiet:
@@ -50,7 +51,7 @@ def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quie
             session.output.note(f"not settled after {waited}; nothing was cancelled")
         return TIMEOUT_STATUS
     finally:
-        lines.end()
+        shown.end()
         client.close()
     if as_json:
         answer(session.output, watched.ended(), as_json)

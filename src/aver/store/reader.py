@@ -21,7 +21,7 @@ from aver.core.states import UNSETTLED, State
 from aver.errors import AverError
 from aver.store.encoding import decode_event
 from aver.store.open import connect, read_version, reading_failed, show_path
-from aver.store.rows import AttemptRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
+from aver.store.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
 
 Row = TypeVar("Row")
 
@@ -149,6 +149,15 @@ class Reader:
         """How many jobs of the run are in each state."""
         rows = self._fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
         return {self._state(word, f"a job of run {run}"): count for word, count in rows}
+
+    def groups(self, run: int) -> list[GroupRow]:
+        """The jobs of the run by what made them and by state: few rows, however many jobs there are."""
+        text = (
+            "SELECT first_job, spec, state, count(*), min(id), min(name), min(reason), max(exit), min(started_at), "
+            "max(ended_at), max(elapsed_s) FROM jobs WHERE run = ? GROUP BY first_job, spec, state "
+            "ORDER BY first_job, spec"
+        )
+        return self._all(self._group_row, text, (run,))
 
     def attempts(self, job: int) -> list[AttemptRow]:
         text = f"SELECT {_ATTEMPT} FROM attempts AS a WHERE a.job = ? ORDER BY a.attempt"
@@ -307,6 +316,11 @@ class Reader:
             () if warnings is None else self._warnings(warnings, f"job {job}"), detail or "",
             attempt, submitted_at, started_at, ended_at, elapsed_s, bool(background), derived,
         )  # fmt: skip
+
+    def _group_row(self, row: Any) -> GroupRow:
+        first_job, spec, state, jobs, first, name, reason, ended, *times = row
+        known = self._state(state, f"job {first}")
+        return GroupRow(first_job, spec, known, jobs, first, name, reason, self._exit(ended), *times)
 
     def _attempt_row(self, row: Any) -> AttemptRow:
         (

@@ -57,6 +57,23 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupRow:
+    """The jobs of one definition that are in one state; of a single job, its own facts."""
+
+    first_job: int  # as of a job
+    spec: int
+    state: State
+    jobs: int
+    first: int  # the lowest number of these jobs
+    name: str
+    reason: str
+    exit: ExitStatus | None
+    started_at: float | None  # the first start
+    ended_at: float | None  # the last end
+    elapsed_s: float | None  # the longest
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptRow:
     job: int
     attempt: int

@@ -41,6 +41,7 @@ class JobFacts:
     started_at: float | None
     ended_at: float | None
     elapsed_s: float | None
+    derived_exit: str  # DerivedExitCode, the worst of its steps; 0:0 without any
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,47 @@ class AttemptFacts:
     time_s: int | None
     stdout: str | None
     stderr: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task that has ended. `because`: it was ended since another task failed."""
+
+    task: int
+    state: str
+    reason: str
+    exit: ExitFacts | None
+    because: bool
+    detail: str
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+    user_s: float | None
+    sys_s: float | None
+    peak_bytes: int | None
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """One `srun`. `summary` is the Task Exit Code Summary; `task_ends` are the tasks that have ended."""
+
+    step: int
+    address: str
+    attempt: int
+    name: str
+    state: str
+    is_settled: bool
+    reason: str
+    exit: ExitFacts | None
+    srun_code: int | None
+    first_failed: int | None
+    tasks: int
+    command: tuple[str, ...]
+    started_at: float
+    ended_at: float | None
+    summary: str
+    task_ends: tuple[TaskFacts, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +153,13 @@ class JobShown:
     typed: tuple[str, ...]
     secrets: tuple[str, ...]  # names, never values
     attempts: tuple[AttemptFacts, ...]
+    steps: tuple[StepFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepShown:
+    job: JobFacts
+    step: StepFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +267,7 @@ Document = (
     JobList
     | RunList
     | JobShown
+    | StepShown
     | RunShown
     | Explained
     | SubmittedFacts

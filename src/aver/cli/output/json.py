@@ -16,6 +16,7 @@ KINDS = {
     "JobList": "jobs",
     "RunList": "runs",
     "JobShown": "job",
+    "StepShown": "step",
     "RunShown": "run",
     "Explained": "why",
     "SubmittedFacts": "submitted",

@@ -6,6 +6,7 @@ an answer. It is drawn at most ten times a second.
 
 from __future__ import annotations
 
+import os
 import time
 
 from aver.cli.output.documents import JobFacts, RunFacts
@@ -26,7 +27,12 @@ def change_line(output: Output, job: JobFacts) -> str:
         words.append(job.exit.text)
     if job.reason and job.reason != "None":
         words.append(one_line(job.reason))
-    return " ".join(words)
+    return " ".join(words) + warning_text(job)
+
+
+def warning_text(job: JobFacts) -> str:
+    """`; warning: …` once the job is settled; nothing without a warning."""
+    return f"; warning: {one_line('; '.join(job.warnings))}" if job.warnings and job.is_settled else ""
 
 
 def job_summary(job: JobFacts) -> str:
@@ -37,16 +43,17 @@ def job_summary(job: JobFacts) -> str:
         words += [one_line(job.reason)] if job.reason and job.reason != "None" else []
     if job.elapsed_s is not None:
         words.append(f"in {duration(job.elapsed_s)}")
-    text = " ".join(words)
-    if job.warnings:
-        text += f"; warning: {'; '.join(job.warnings)}"
+    text = " ".join(words) + warning_text(job)
     return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
 
 
-def run_summary(run: RunFacts, state: State) -> str:
-    """`run 3 FAILED: 2 COMPLETED, 1 FAILED in 12 s; aver why 3`."""
+def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...]) -> str:
+    """`run 3 FAILED: 2 COMPLETED, 1 FAILED in 12 s; aver why 3`; `warned` are its jobs with warnings."""
     took = f" in {duration(run.ended_at - run.submitted_at)}" if run.ended_at is not None else ""
     text = f"run {run.id} {state}: {counts_text(run.counts)}{took}"
+    if warned:
+        more = f", and {len(warned) - 1} more with warnings" if len(warned) > 1 else ""
+        text += f"; warning: job {warned[0].id}: {one_line('; '.join(warned[0].warnings))}{more}"
     return text if state is State.COMPLETED else f"{text}; aver why {run.id}"
 
 
@@ -59,12 +66,12 @@ def foreground_summary(run: RunFacts, state: State) -> str:
 
 
 def bar(run: RunFacts) -> str:
-    """`run 3 [#####...............] 5/20 settled, 2 RUNNING, 1 FAILED`."""
+    """`run 3 train [#####...............] 5/20 settled, 2 RUNNING, 1 FAILED`."""
     settled = sum(count for state, count in run.counts.items() if State(state).is_settled)
     total = max(1, sum(run.counts.values()))
     filled = BAR * settled // total
     others = {state: count for state, count in run.counts.items() if state not in (State.COMPLETED, State.PENDING)}
-    text = f"run {run.id} [{'#' * filled}{'.' * (BAR - filled)}] {settled}/{total} settled"
+    text = f"run {run.id} {one_line(run.name)} [{'#' * filled}{'.' * (BAR - filled)}] {settled}/{total} settled"
     return f"{text}, {counts_text(others)}" if others else text
 
 
@@ -73,7 +80,7 @@ class LiveLine:
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._is_live = output.err_is_terminal
+        self._is_live = output.err_is_terminal and os.environ.get("TERM", "dumb") != "dumb"
         self._is_drawn = False
         self._drawn_at = 0.0
 

@@ -55,6 +55,11 @@ class Output:
         return self.out_is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     @property
+    def can_draw(self) -> bool:
+        """Whether both streams are one terminal that knows how to move its cursor."""
+        return self.out_is_terminal and self.err_is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+    @property
     def width(self) -> int:
         return self._size()[0]
 

@@ -35,6 +35,10 @@ def show(output: Output, document: doc.Document) -> None:
             _show_runs(output, document)
         case doc.JobShown():
             _show_job(output, document)
+        case doc.StepShown():
+            _show_step(output, document.step)
+            for warning in document.job.warnings:
+                output.line(f"Warning: {warning}")
         case doc.RunShown():
             _show_run(output, document)
         case doc.Explained():
@@ -65,14 +69,15 @@ def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
             job.name,
             job.state,
             job.exit.text if job.exit is not None else UNKNOWN if job.state == "UNVERIFIED" else NOTHING,
+            NOTHING if job.attempt == 0 else job.derived_exit,
             duration(job.elapsed_s),
             job.reason if job.reason not in ("", "None") else NOTHING,
             "; ".join(job.warnings) or NOTHING,
         )
         for job in jobs
     )
-    heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "TIME", "REASON", "WARNING")
-    return Table(heads, rows, right=frozenset({0, 1, 5}))
+    heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING")
+    return Table(heads, rows, right=frozenset({0, 1, 6}))
 
 
 def duration(seconds: float | None) -> str:
@@ -147,6 +152,7 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
         ("address", job.address),
         ("reason", job.reason),
         ("exit", exit_text(job.exit)),
+        ("derived", f"{job.derived_exit}, from its steps" if document.steps else ""),
         ("verified", f"yes, by {job.source}" if job.verified else "no" if job.is_settled else "not yet settled"),
         ("detail", job.detail),
         ("command", command_text(document.command)),
@@ -165,6 +171,9 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
     for attempt in document.attempts:
         output.line("")
         _show_attempt(output, attempt)
+    for step in document.steps:
+        output.line("")
+        _show_step(output, step)
 
 
 def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
@@ -195,6 +204,21 @@ def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
         ("  stderr", attempt.stderr or ""),
     ]
     _facts(output, [(key, value) for key, value in pairs if value])
+
+
+def _show_step(output: Output, step: doc.StepFacts) -> None:
+    output.line(f"step {step.address} {one_line(step.name)} {state_text(output, step.state)}")
+    pairs = [
+        ("  command", command_text(step.command)),
+        ("  reason", step.reason),
+        ("  exit", exit_text(step.exit) if step.is_settled else ""),
+        ("  srun", f"exited {step.srun_code}" if step.srun_code is not None else ""),
+        ("  started", moment(step.started_at)),
+        ("  ended", moment(step.ended_at)),
+    ]
+    _facts(output, [(key, value) for key, value in pairs if value])
+    for line in step.summary.splitlines():
+        output.line(f"  {one_line(line)}")
 
 
 def exit_text(status: doc.ExitFacts | None) -> str:

@@ -1,0 +1,105 @@
+"""Steps of a job as documents: the tasks of each, their summary, and the warning that a step's memory deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aver.cli.output import documents as doc
+from aver.cli.session import Session
+from aver.core.evidence import LaunchFailure
+from aver.core.exit import ExitStatus
+from aver.core.fold import Lost, Running, Task, TaskEnd, task_summary
+from aver.core.reasons import JOB_LAUNCH_FAILURE
+from aver.core.states import State
+from aver.store.rows import JobRow, StepRow, TaskRow
+
+
+def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
+    if status is None:
+        return None
+    return doc.ExitFacts(str(status), status.code, status.signal, status.core, status.shell_code)
+
+
+def steps_out_of_memory(session: Session, jobs: Iterable[JobRow]) -> dict[int, tuple[str, ...]]:
+    """Warnings by job: steps of the newest attempt that were out of memory while the script went on.
+
+    Such a step shows in DerivedExitCode, so jobs without a failed step cost nothing.
+    """
+    newest = {job.id: job.attempt for job in jobs if job.derived}
+    if not newest:
+        return {}
+    found: dict[int, tuple[str, ...]] = {}
+    for row in session.found_reader("").steps_of_jobs(newest):
+        if row.attempt == newest[row.job] and row.state is State.OUT_OF_MEMORY:
+            found[row.job] = (*found.get(row.job, ()), f"step {row.job}.{row.step} ({row.name}) was out of memory")
+    return found
+
+
+def steps_facts(session: Session, job: JobRow, step: int | None = None) -> tuple[doc.StepFacts, ...]:
+    """The steps of the newest attempt, or the one of this number."""
+    reader = session.found_reader(str(job.id))
+    rows = [row for row in reader.steps(job.id, job.attempt) if step in (None, row.step)]
+    return tuple(_step(row, reader.tasks(job.id, row.attempt, row.step)) for row in rows)
+
+
+def _step(row: StepRow, ended: list[TaskRow]) -> doc.StepFacts:
+    address = f"{row.job}.{row.step}"
+    return doc.StepFacts(
+        step=row.step,
+        address=address,
+        attempt=row.attempt,
+        name=row.name,
+        state=row.state.value,
+        is_settled=row.state.is_settled,
+        reason=row.reason,
+        exit=exit_facts(row.exit),
+        srun_code=row.srun_code,
+        first_failed=row.first_failed,
+        tasks=row.tasks,
+        command=row.spec.args,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        summary=_summary(address, row, ended),
+        task_ends=tuple(_task(task) for task in ended),
+    )
+
+
+def _task(row: TaskRow) -> doc.TaskFacts:
+    return doc.TaskFacts(
+        task=row.task,
+        state=row.state.value,
+        reason=row.reason,
+        exit=exit_facts(row.exit),
+        because=row.because,
+        detail=row.detail,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        elapsed_s=row.elapsed_s,
+        user_s=row.user_s,
+        sys_s=row.sys_s,
+        peak_bytes=row.peak_bytes,
+        node=row.node,
+    )
+
+
+def _summary(address: str, step: StepRow, ended: list[TaskRow]) -> str:
+    """A task without a row still runs while the step does; afterwards nobody saw its end."""
+    rows = {row.task: row for row in ended}
+    missing: TaskEnd = Lost() if step.state.is_settled else Running()
+    return task_summary(
+        address,
+        [
+            Task(rank, missing) if (row := rows.get(rank)) is None else Task(rank, _end(row), row.ended_at, row.because)
+            for rank in range(step.tasks)
+        ],
+    )
+
+
+def _end(row: TaskRow) -> TaskEnd:
+    if row.exit is not None:
+        return row.exit
+    operation, _, rest = row.detail.partition(" ")
+    errno = rest.rpartition("errno ")[2].rstrip(")")
+    if row.reason == JOB_LAUNCH_FAILURE and errno.isdigit():
+        return LaunchFailure(operation, int(errno), rest.partition(":")[0])
+    return Lost()
