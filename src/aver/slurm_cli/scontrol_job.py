@@ -80,7 +80,7 @@ def _resources(job: JobFacts, *, has_details: bool) -> list[str]:
         details = [f"JOB_GRES={gres}"]
         if job.node:
             details.append(f"  Nodes={job.node} CPU_IDs= Mem={job.mem_mib} GRES={gres if job.gpus else ''}")
-    share = "NO" if job.named.get("exclusive") else "OK"
+    share = "NO" if "exclusive" in job.named else "OK"
     return [
         f"NumNodes=1 NumCPUs={job.cpus} NumTasks={job.tasks} CPUs/Task={job.cpus_per_task} ReqB:S:C:T=0:0:*:*",
         f"TRES={tres}",

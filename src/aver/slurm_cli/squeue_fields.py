@@ -72,7 +72,7 @@ def _gres(job: JobFacts) -> str:
 
 
 def _over_subscribe(job: JobFacts) -> str:
-    return "NO" if job.named.get("exclusive") else "OK"
+    return "NO" if "exclusive" in job.named else "OK"
 
 
 def _stream(name: str) -> Callable[[Any], object]:
