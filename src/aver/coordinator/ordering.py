@@ -9,7 +9,7 @@ from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.slurm_env import slurm_pairs
 from aver.coordinator.steps import LiveStep, LiveTask
-from aver.core.model import Argv, Script, Shell
+from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.core.template import fill, fill_shell
 from aver.engines.api import Order
 from aver.home import Home
@@ -39,10 +39,18 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         stdout=None if spec.has_streams else files.stdout,
         stderr=files.stderr,
         append=files.append,
-        warning=spec.warning,
+        warning=_warning(spec),
         kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
         streams=attempt.streams,
     )
+
+
+def _warning(spec: JobSpec) -> WarningSignal | None:
+    """A command with no shell is the program itself: the warning is for it, whether it traps it or not."""
+    warning = spec.warning
+    if warning is not None and warning.scope is Scope.PROGRAM and isinstance(spec.command, Argv):
+        return WarningSignal(warning.signal, warning.lead_s, Scope.ALL)
+    return warning
 
 
 def task_order(run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float) -> Order:

@@ -18,7 +18,7 @@ from aver.core.evidence import CancelledBefore, Evidence, Rules, Verdict, Witnes
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
 from aver.core.judge import judge
-from aver.core.model import Request, Scope, StepSpec
+from aver.core.model import Request, StepSpec
 from aver.core.states import State
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
@@ -276,7 +276,7 @@ class Steps:
     def signal(self, step: LiveStep, number: int) -> None:
         for task in step.tasks:
             if task.is_dispatched and task.verdict is None:
-                self._driver.out.controls.append(Control(task.key, "signal", signal=number, scope=Scope.PROGRAM))
+                self._driver.out.controls.append(Control(task.key, "signal", signal=number))
 
     def rejected(self, task: LiveTask, evidence: Evidence, text: str, now: float) -> None:
         """The engine refused it."""

@@ -25,7 +25,8 @@ class Request:
 class Scope(StrEnum):
     """Whom a warning signal is for."""
 
-    PROGRAM = "program"  # every process of the job; the shell that started them only if it traps the signal
+    ALL = "all"  # every process of the job
+    PROGRAM = "program"  # the same, but for a shell that started the program and does not trap the signal
     SCRIPT = "script"  # the batch script alone (`B:` in Slurm)
     STEPS = "steps"  # the steps, not the script (Slurm without `B:`)
 

@@ -39,4 +39,4 @@ def _warning(text: str) -> dict[str, Any]:
         raise BadOption(f"error: Invalid signal specification: {text}") from None
     if lead and not (lead.isascii() and lead.isdigit()):
         raise BadOption(f"error: Invalid signal specification: {text}")
-    return {"signal": number, "lead_s": int(lead) if lead else 60, "scope": "program"}
+    return {"signal": number, "lead_s": int(lead) if lead else 60, "scope": "all"}

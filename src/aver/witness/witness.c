@@ -65,6 +65,7 @@ static struct {
     int cgroup_version, cgroup, procs; /* cgroup: its folder, or -1; procs: its cgroup.procs until the exec, or -1 */
     char cgroup_path[PATH_KEPT];
     bool warned, ending, killed, sampled, stuck;
+    struct stat program; /* what was started; st_ino 0: not looked at */
 } job;
 
 static volatile struct { const char *op; int err, join; char path[PATH_KEPT + 1]; } failure; /* of the launch */
@@ -271,7 +272,7 @@ static void make_record(bool for_journal) {
 }
 
 /* ---- the job's processes ---- */
-static pid_t *pids;
+static pid_t *pids, spared; /* spared: a coordinator that was started inside a job, which came to us */
 static size_t pids_n, pids_size;
 
 static void add_pid(long pid) {
@@ -317,18 +318,31 @@ static void add_children(pid_t pid) {
     if (folder) closedir(folder);
 }
 
+static bool is_coordinator(pid_t pid) { /* its environment begins with the mark that its starter gave it */
+    static const char mark[] = "AVER_COORDINATOR=";
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0 && !strncmp(scratch, mark, sizeof mark - 1);
+}
+
 static int by_number(const void *a, const void *b) { return *(const pid_t *)a - *(const pid_t *)b; }
 
 static void list_job(void) { /* all descendants, and all in the cgroup, each once */
     size_t n = 0;
     pids_n = 0;
     add_children(getpid());
+    for (size_t i = 0; i < pids_n; i++) {
+        if (pids[i] != spared && pids[i] != job.pid && is_coordinator(pids[i])) spared = pids[i];
+        if (pids[i] != spared) pids[n++] = pids[i];
+    }
+    pids_n = n;
+    n = 0;
     for (size_t i = 0; i < pids_n; i++) add_children(pids[i]);
     if (job.cgroup < 0) return;
     add_all_in(job.cgroup, "cgroup.procs");
     qsort(pids, pids_n, sizeof *pids, by_number);
     for (size_t i = 0; i < pids_n; i++)
-        if (!n || pids[i] != pids[n - 1]) pids[n++] = pids[i];
+        if ((!n || pids[i] != pids[n - 1]) && pids[i] != spared) pids[n++] = pids[i];
     pids_n = n;
 }
 
@@ -351,13 +365,25 @@ static bool catches(pid_t pid, int sig) {
     return caught && strtoull(caught, NULL, 16) >> (sig - 1) & 1;
 }
 
+static bool look_at_program(struct stat *to) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/exe", job.pid);
+    return !stat(path, to);
+}
+
+static bool is_another_program(void) { /* a shell that made way for the program is the program */
+    struct stat it;
+    return job.program.st_ino && look_at_program(&it) &&
+           (it.st_ino != job.program.st_ino || it.st_dev != job.program.st_dev);
+}
+
 static void signal_job(int sig, char scope) { /* a: all; p: the program, see the contract; b: the child alone */
     if (scope == 'b') kill(job.pid, sig);
     else if (scope == 'a' && sig == SIGKILL) kill_all();
     else {
         list_job();
         for (size_t i = 0; i < pids_n; i++)
-            if (scope == 'a' || pids[i] != job.pid || catches(job.pid, sig)) kill(pids[i], sig);
+            if (scope == 'a' || pids[i] != job.pid || is_another_program() || catches(job.pid, sig)) kill(pids[i], sig);
     }
 }
 
@@ -584,6 +610,7 @@ static bool launch(void) {
     job.pid = pid;
     if (failure.op) waitpid(pid, NULL, 0);
     if (failure.join) leave_cgroup();
+    if (!failure.op && job.warn_scope == 'p') look_at_program(&job.program);
     return !failure.op;
 }
 
@@ -652,6 +679,10 @@ static void reap(void) {
     int raw;
     pid_t pid;
     while ((pid = wait4(-1, &raw, WNOHANG, &use)) > 0) {
+        if (pid == spared) {
+            spared = 0;
+            continue;
+        }
         timeradd(&job.user, &use.ru_utime, &job.user);
         timeradd(&job.sys, &use.ru_stime, &job.sys);
         if ((bytes)use.ru_maxrss * 1024 > job.maxrss) job.maxrss = (bytes)use.ru_maxrss * 1024;
@@ -664,9 +695,10 @@ static void reap(void) {
     }
     if (job.phase != SWEEP) return;
     job.retry_at = now() + 2 * MS;
-    job.stuck = pid == 0 && now() >= job.sweep_until;
     if (pid == 0) kill_all();
-    if (pid < 0 || job.stuck) finish();
+    bool left = pid == 0 && pids_n > 0; /* whoever is spared stays */
+    job.stuck = left && now() >= job.sweep_until;
+    if (!left || job.stuck) finish();
 }
 
 static bool enforce(void) { /* do one thing that is due and return true; else `wake` is when something will be */

@@ -13,7 +13,7 @@ from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
 
 FRAME_LIMIT_BYTES = 8 << 20
-_SCOPES = {Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
+_SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
 _VERBS = {"cancel": "C", "signal": "S", "suspend": "P", "resume": "U", "limit": "T"}
 
 
