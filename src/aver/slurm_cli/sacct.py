@@ -180,7 +180,7 @@ class _Asked:
             return False
         values = {
             "accounts": job.account, "partition": job.partition, "qos": job.qos, "name": job.name,
-            "constraints": job.named.get("constraint", ""), "reason": job.reason,
+            "constraints": job.named.get("features", ""), "reason": job.reason,
         }  # fmt: skip
         return all(asked is None or values[name] in asked for name, asked in self.texts.items())
 

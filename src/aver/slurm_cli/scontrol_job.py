@@ -87,7 +87,7 @@ def _resources(job: JobFacts, *, has_details: bool) -> list[str]:
         "Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*",
         *details,
         f"MinCPUsNode={job.cpus_per_task} MinMemory{per}={job.shown_mem} MinTmpDiskNode=0",
-        f"Features={job.named.get('constraint') or NULL} DelayBoot=00:00:00",
+        f"Features={job.named.get('features') or NULL} DelayBoot=00:00:00",
         f"OverSubscribe={share} Contiguous=0 Licenses={job.named.get('licenses') or NULL} Network=(null)",
     ]
 

@@ -210,7 +210,7 @@ class _Filter:
             return False
         values = {
             "account": job.account, "partition": job.partition, "qos": job.qos, "name": job.name,
-            "licenses": job.named.get("licenses", ""), "reservation": "",
+            "licenses": job.named.get("licenses", ""), "reservation": job.named.get("reservation", ""),
         }  # fmt: skip
         return all(asked is None or values[name] in asked for name, asked in self.texts.items())
 

@@ -68,7 +68,7 @@ def _pending_s(job: JobFacts) -> int:
 
 
 def _gres(job: JobFacts) -> str:
-    return job.named.get("gres") or (f"gres/gpu:{job.gpus}" if job.gpus else NA)
+    return f"gres:{job.named['gres']}" if job.named.get("gres") else (f"gres:gpu:{job.gpus}" if job.gpus else NA)
 
 
 def _over_subscribe(job: JobFacts) -> str:
@@ -96,7 +96,7 @@ LETTERS: dict[str, Field] = {
     "D": ("NODES", _constant("1")),
     "e": ("END_TIME", lambda job: texts.moment(job.ended_at, NA)),
     "E": ("DEPENDENCY", lambda job: job.dependency or NULL),
-    "f": ("FEATURES", lambda job: job.named.get("constraint") or NULL),
+    "f": ("FEATURES", lambda job: job.named.get("features") or NULL),
     "F": ("ARRAY_JOB_ID", lambda job: job.array_job_id),
     "g": ("GROUP", lambda job: job.group),
     "G": ("GROUP", lambda job: job.gid),
@@ -128,9 +128,9 @@ LETTERS: dict[str, Field] = {
     "T": ("STATE", lambda job: job.state),
     "u": ("USER", lambda job: job.user),
     "U": ("UID", lambda job: job.uid),
-    "v": ("RESERVATION", _constant(NULL)),
+    "v": ("RESERVATION", lambda job: job.named.get("reservation") or NULL),
     "V": ("SUBMIT_TIME", lambda job: texts.moment(job.submitted_at, NA)),
-    "w": ("WCKEY", _constant(NULL)),
+    "w": ("WCKEY", lambda job: job.named.get("wckey") or NULL),
     "W": ("LICENSES", lambda job: job.named.get("licenses") or NULL),
     "x": ("EXC_NODES", lambda job: job.named.get("exclude", "")),
     "X": ("CORE_SPEC", _constant(NA)),
