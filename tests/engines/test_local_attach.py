@@ -24,8 +24,8 @@ END = {
 }  # fmt: skip
 
 ORDER = Order(
-    key="three", args=("/bin/true",), folder="/", env_file=None, env=(), umask=0o22, limits=(), request=Request(), stdin=None,
-    stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0,
+    key="three", args=("/bin/true",), folder="/", env_file=None, env=(), umask=0o22, limits=(),
+    request=Request(), stdin=None, stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0,
 )  # fmt: skip
 
 
