@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,23 @@ def test_updates_are_shown(empty_past: Past, call: Call) -> None:
         "00:30:00", "renamed", "7", "hi", "big",
     ]  # fmt: skip
     assert call("squeue", "-h", "-o", "%l %j %P").out == "30:00 renamed big\n"
+
+
+def test_secrets_are_shown_nowhere(empty_past: Past, call: Call) -> None:
+    """Values of a run's secret names are masked, wherever they stand."""
+    past = empty_past
+    submitted = past.submitted(3, past.spec("old", comment="hunter2-token", facts=(("command", "run hunter2-token"),)))
+    origin = replace(submitted.submission.origin, secrets=("TOKEN",), command=("sbatch", "hunter2-token"))
+    (past.home / "env").mkdir()
+    (past.home / "env" / "3.env").write_bytes(b"PLAIN=x\0TOKEN=hunter2-token\0")
+    past.commit(replace(submitted, submission=replace(submitted.submission, origin=origin)), *past.running(3, 3))
+    shown = [
+        call("scontrol", "show", "job", "3").out,
+        call("sacct", "-P", "-o", "all", "-j", "3").out,
+        call("squeue", "-o", "%all").out,
+    ]
+    assert not [text for text in shown if "hunter2" in text]
+    assert all("***" in text for text in shown)
 
 
 def test_a_requeued_job_waits_with_its_restarts(empty_past: Past, call: Call) -> None:

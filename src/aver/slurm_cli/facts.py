@@ -50,6 +50,7 @@ class Book:
         self.now = now
         self._origins: dict[int, dict[str, Any]] = {}
         self._flows: dict[tuple[int, int], dict[str, Any]] = {}
+        self._hidden: list[str] = []
         self._asked: dict[int, list[tuple[float, int | None, dict[str, Any]]]] = {}
 
     @classmethod
@@ -114,6 +115,7 @@ class Book:
             flow = event.get("flow", {}) if kind == "JobsGenerated" else event["submission"]["flow"]
             if kind == "RunSubmitted":
                 self._origins[run] = event["submission"]["origin"]
+                self._hide(run, self._origins[run].get("secrets", ()))
                 first[run] = event["first_job"]
             self._flows[(run, event["first_job"])] = flow
         for at, run, job, kind, data in self.glance.asked(fresh):
@@ -122,6 +124,30 @@ class Book:
                 self._asked.setdefault(run, []).append((at, job, event))
             elif run in first:
                 self._flows[(run, first[run])] = event["flow"]
+
+    def _hide(self, run: int, names: Iterable[str]) -> None:
+        """Remember the values of a run's secrets: they are shown nowhere."""
+        if not names:
+            return
+        wanted = {os.fsencode(name) for name in names}
+        try:
+            with open(os.path.join(self.home, "env", f"{run}.env"), "rb") as file:
+                pairs = [pair.partition(b"=") for pair in file.read().split(b"\0")]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise AverError(f"can't read where the secrets of run {run} are, to mask them: {error.strerror}") from None
+        found = {os.fsdecode(value) for name, _, value in pairs if name in wanted and value}
+        self._hidden = sorted(found | set(self._hidden), key=lambda value: (-len(value), value))
+
+    def masked(self, text: str) -> str:
+        for value in self._hidden:
+            text = text.replace(value, "***")
+        return text
+
+    def shown(self, text: str) -> str:
+        """The text in one line and without the values of secrets."""
+        return texts.one_line(self.masked(text) if self._hidden else text)
 
     def asked(self, run: int, job: int) -> list[tuple[float, dict[str, Any]]]:
         """What people asked for of a job, or of the whole run, in order."""
@@ -200,7 +226,7 @@ class JobFacts:
     def name(self) -> str:
         """The job's name; a member of a matrix has its values in it, a task of an array does not."""
         name = self.row.name if self.array_job is None else self.spec.get("name", self.row.name)
-        return texts.one_line(str(self.changed.get("name") or name))
+        return self.book.shown(str(self.changed.get("name") or name))
 
     @property
     def user(self) -> str:
@@ -230,16 +256,16 @@ class JobFacts:
 
     @property
     def partition(self) -> str:
-        return texts.one_line(self.named.get("partition") or PARTITION)
+        return self.book.shown(self.named.get("partition") or PARTITION)
 
     @property
     def account(self) -> str:
         """Empty where none was given."""
-        return texts.one_line(self.named.get("account", ""))
+        return self.book.shown(self.named.get("account", ""))
 
     @property
     def qos(self) -> str:
-        return texts.one_line(self.named.get("qos") or QOS)
+        return self.book.shown(self.named.get("qos") or QOS)
 
     @property
     def ours(self) -> str:
@@ -256,7 +282,7 @@ class JobFacts:
 
     @property
     def reason(self) -> str:
-        return texts.one_line(words.reason(self.row.state, self.row.reason))
+        return self.book.shown(words.reason(self.row.state, self.row.reason))
 
     @property
     def is_pending(self) -> bool:
@@ -420,7 +446,7 @@ class JobFacts:
 
     @property
     def comment(self) -> str:
-        return texts.one_line(str(self.changed.get("comment", self.spec.get("comment")) or ""))
+        return self.book.shown(str(self.changed.get("comment", self.spec.get("comment")) or ""))
 
     @property
     def files(self) -> JobFiles:
@@ -432,15 +458,15 @@ class JobFacts:
     @property
     def workdir(self) -> str:
         folder = self.spec.get("folder")
-        return texts.one_line(self.files.folder if folder else str(self.origin.get("folder", "")))
+        return self.book.shown(self.files.folder if folder else str(self.origin.get("folder", "")))
 
     @property
     def command(self) -> str:
         """What scontrol calls Command: the script's path and arguments, empty for text that was given inline."""
         if "command" in self.named:
-            return texts.one_line(self.named["command"])
+            return self.book.shown(self.named["command"])
         command = self.spec.get("command", {})
-        return texts.one_line(" ".join(command.get("args", ()))) if command.get("is") == "Argv" else ""
+        return self.book.shown(" ".join(command.get("args", ()))) if command.get("is") == "Argv" else ""
 
     @property
     def script(self) -> str | None:
@@ -449,7 +475,7 @@ class JobFacts:
 
     @property
     def submit_line(self) -> str:
-        return texts.one_line(" ".join(self.origin.get("command", ())))
+        return self.book.shown(" ".join(self.origin.get("command", ())))
 
     @property
     def restarts(self) -> int:

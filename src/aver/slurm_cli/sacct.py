@@ -76,7 +76,7 @@ def _list(parsed: Parsed) -> int:
     window = _Window(parsed, book.now, bool(asked.ids), asked.states is not None)
     jobs = asked.find(book, window)
     if parsed.has("batch-script"):
-        show("".join(f"Batch Script for {job.id_text}\n{_RULE}\n{job.script or 'NONE'}\n" for job in jobs))
+        show("".join(f"Batch Script for {job.id_text}\n{_RULE}\n{book.masked(job.script or 'NONE')}\n" for job in jobs))
         return 0
     if not parsed.has("noheader"):
         show(_header(fields, parsed))

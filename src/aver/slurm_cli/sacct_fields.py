@@ -162,7 +162,7 @@ def _raw_id(row: Row) -> str:
 
 
 def _name(row: Row) -> str:
-    return texts.one_line(row.step.name) if row.step is not None else row.label or row.job.name
+    return row.job.book.shown(row.step.name) if row.step is not None else row.label or row.job.name
 
 
 def _alloc_tres(row: Row) -> str:
@@ -228,8 +228,8 @@ def _stream(name: str) -> Callable[[JobFacts], object]:
     def show(job: JobFacts) -> str:
         files = job.files
         if name == "stdin":
-            return texts.one_line(files.stdin or "/dev/null")
-        return texts.one_line((files.stderr if name == "stderr" else None) or files.stdout)
+            return job.book.shown(files.stdin or "/dev/null")
+        return job.book.shown((files.stderr if name == "stderr" else None) or files.stdout)
 
     return show
 

@@ -98,9 +98,9 @@ def _what(job: JobFacts) -> list[str]:
         f"Command={job.command or NULL}",
         f"WorkDir={job.workdir}",
         *([f"Comment={job.comment} "] if job.comment else []),
-        f"StdErr={texts.one_line(files.stderr or files.stdout)}",
-        f"StdIn={texts.one_line(files.stdin or '/dev/null')}",
-        f"StdOut={texts.one_line(files.stdout)}",
+        f"StdErr={job.book.shown(files.stderr or files.stdout)}",
+        f"StdIn={job.book.shown(files.stdin or '/dev/null')}",
+        f"StdOut={job.book.shown(files.stdout)}",
     ]
 
 

@@ -153,7 +153,7 @@ def write_verb(words: Sequence[str]) -> int:
         say(f"job script retrieval failed: {why}")
         return 0
     if len(words) > 2 and words[2] == "-":
-        show(script)
+        show(jobs[0].book.masked(script))
         return 0
     path = words[2] if len(words) > 2 else f"slurm-{words[1]}.sh"
     try:

@@ -26,7 +26,7 @@ class StepFacts:
     ) -> None:
         self.job = job
         self.label = label
-        self.name = texts.one_line(name)
+        self.name = job.book.shown(name)
         self.tasks = tasks
         self.started_at = started_at
         self.limit_s = limit_s
@@ -79,8 +79,8 @@ def _stream(name: str) -> Callable[[Any], object]:
     def show(job: JobFacts) -> str:
         files = job.files
         if name == "stdin":
-            return texts.one_line(files.stdin or "/dev/null")
-        return texts.one_line((files.stderr if name == "stderr" else None) or files.stdout)
+            return job.book.shown(files.stdin or "/dev/null")
+        return job.book.shown((files.stderr if name == "stderr" else None) or files.stdout)
 
     return show
 
