@@ -30,9 +30,9 @@ def main(arguments: list[str]) -> int:
     try:
         options = parse(arguments, os.environ)
         if "version" in options.flags:
-            from aver.slurm_cli.version import VERSION_LINE
+            from aver.core.slurm_words import VERSION
 
-            sys.stdout.write(VERSION_LINE + "\n")
+            sys.stdout.write(VERSION + "\n")
             return 0
         if "help" in options.flags or "usage" in options.flags:
             from aver.slurm_cli.srun_help import HELP
