@@ -152,6 +152,13 @@ class LiveHome:
         """Wait until the coordinator has left by itself."""
         wait_for(lambda: self.coordinator() is None, "the idle coordinator's leaving")
 
+    def end_everything(self) -> None:
+        """Kill what is left of this home: coordinator, witnesses, jobs. For the end of a test, however it went."""
+        self.kill_coordinator()
+        for pid in [*self.witnesses(), *self.processes()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     # ---- looking ----------------------------------------------------------------------------------
 
     @contextlib.contextmanager

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +20,4 @@ def live(aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     folder.mkdir()
     live = LiveHome(aver_home, folder)
     yield live
-    live.kill_coordinator()
-    for pid in [*live.witnesses(), *live.processes()]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    live.end_everything()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -26,10 +24,7 @@ def live(aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     folder.mkdir()
     live = LiveHome(aver_home, folder)
     yield live
-    live.kill_coordinator()
-    for pid in [*live.witnesses(), *live.processes()]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    live.end_everything()
 
 
 @pytest.fixture

@@ -90,6 +90,7 @@ def test_long_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, live: LiveHo
     far.kill_coordinator()
     far.connect_again()
     far.assert_nothing_left()
+    far.end_everything()
 
 
 def test_home_with_odd_bytes(live: LiveHome, typed: Typed, tmp_path: Path) -> None:
@@ -113,6 +114,7 @@ def small_disk() -> Iterator[Path]:
         path.rmdir()
         pytest.skip("can't mount")
     yield path
+    LiveHome(path / "home", path).end_everything()
     subprocess.run(["umount", "-l", path], check=True)
     path.rmdir()
 
