@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -203,6 +208,52 @@ def test_one_rendering_of_exits(state: State, number: int | None) -> None:
     status = None if number is None else ExitStatus(code=number) if number >= 0 else ExitStatus(signal=-number)
     raw = None if status is None else status.wait_status
     assert slurm_exit(state.value, raw) == slurm_exit_text(state, status)
+
+
+HEAVY = {
+    "argparse",
+    "asyncio",
+    "click",
+    "dataclasses",
+    "inspect",
+    "json",
+    "pathlib",
+    "rich",
+    "subprocess",
+    "typing",
+    "yaml",
+}
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["squeue"],
+        ["squeue", "-h", "-j", "31", "-o", "%T"],
+        ["sacct", "-j", "32", "-P"],
+        ["scontrol", "show", "job", "31"],
+    ],
+    ids=" ".join,
+)
+def test_commands_in_loops_import_little(past: Past, argv: list[str]) -> None:
+    """Nothing that costs as much as the interpreter's own start is loaded by what is called in loops."""
+    source = Path(texts.__file__).parents[2]
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"/proc/self/fd/{os.open(past.home, os.O_RDONLY)}/sock")
+    listener.listen()
+    code = (
+        f"import sys; sys.path.insert(0, {str(source)!r}); from aver.slurm_cli.{argv[0]} import main; "
+        "status = main(sys.argv[1:]); print(' '.join(sys.modules), file=sys.stderr); sys.exit(status)"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-IS", "-c", code, *argv[1:]], capture_output=True, text=True, check=False
+        )
+    finally:
+        listener.close()
+        (past.home / "sock").unlink()
+    assert done.returncode == 0, done.stderr
+    assert not HEAVY & set(done.stderr.split())
 
 
 def _blocks() -> list[tuple[str, list[str], int]]:

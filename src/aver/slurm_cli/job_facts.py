@@ -1,0 +1,396 @@
+"""What Slurm's commands show of a job: one place that gathers it.
+
+A job of an array (a run whose one spec has the single axis `array`) is `RUN_INDEX`; any other job is its number.
+Everything is worked out when asked for, from plain rows and documents: these commands are called in loops.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aver.core.exit_text import raw_text, slurm_exit
+from aver.core.slurm_words import PARTITION, QOS
+from aver.slurm_cli import lean, texts, words
+from aver.store.glance import UNSETTLED
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aver.coordinator.places import JobFiles
+    from aver.slurm_cli.facts import Book
+    from aver.store.glance import JobGlance
+
+_DOMAIN = "."
+
+
+def node_name() -> str:
+    """This machine's short name."""
+    return os.uname().nodename.partition(_DOMAIN)[0] or "localhost"
+
+
+class JobFacts:
+    """One job, or one attempt of it."""
+
+    def __init__(self, book: Book, row: JobGlance, origin: dict[str, Any], flow: dict[str, Any]) -> None:
+        self.book = book
+        self.row = row
+        self.origin = origin
+        specs = flow.get("jobs", [])
+        self.spec: dict[str, Any] = specs[row.spec] if row.spec < len(specs) else {}
+        self.named: dict[str, str] = dict(self.spec.get("facts", ()))
+        asked = lean.loads(row.request.encode()) if row.request else self.spec.get("request", {})
+        self.request: dict[str, Any] = asked
+        self.changed: dict[str, Any] = {}  # by `scontrol update`
+        for at, event in book.asked(row.run, row.id):
+            if event.get("what") == "update":
+                self._change(at, event)
+        matrix: dict[str, Any] = self.spec.get("matrix") or {}
+        axes: list[Any] = matrix.get("axes", []) if len(specs) == 1 else []
+        self.array_job: int | None = None
+        self.array_index = ""
+        self.array_limit: int | None = None
+        self.derived = row.derived or 0  # of an earlier attempt to be set by who has its steps
+        self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
+        self.is_single = bool(flow.get("is_single"))
+        if self.named and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
+            self.array_job = row.run
+            self.array_index = axes[0][1][row.member]
+            self.array_limit = matrix.get("max_parallel")
+
+    def _change(self, at: float, event: dict[str, Any]) -> None:
+        """What an update asked for. A limit counts for the attempt that there was; later ones have it in their own."""
+        try:
+            changes = lean.loads(str(event.get("detail", "")).encode("ascii", "replace"))
+        except lean.Lost:
+            return
+        self.changed |= changes
+        self.named |= {name: str(changes[name]) for name in ("partition", "account", "qos", "nice") if name in changes}
+        if "time_s" in changes and (self.row.planned_at is None or at >= self.row.planned_at):
+            self.request = {**self.request, "time_s": changes["time_s"]}
+
+    @property
+    def number(self) -> int:
+        """Its own number; the array's for those of its tasks that are shown as one."""
+        return self.array_job if self.rest and self.array_job is not None else self.row.id
+
+    @property
+    def id_text(self) -> str:
+        if self.array_job is None:
+            return str(self.row.id)
+        return (
+            f"{self.array_job}_[{texts.shortened(self.rest)}]" if self.rest else f"{self.array_job}_{self.array_index}"
+        )
+
+    @property
+    def index_text(self) -> str:
+        """`3`, `5,7,9%2`, or nothing outside of an array."""
+        return texts.shortened(self.rest) if self.rest else self.array_index
+
+    @property
+    def array_job_id(self) -> int:
+        return self.row.id if self.array_job is None else self.array_job
+
+    @property
+    def name(self) -> str:
+        """The job's name; a member of a matrix has its values in it, a task of an array does not."""
+        name = self.row.name if self.array_job is None else self.spec.get("name", self.row.name)
+        return self.book.shown(str(self.changed.get("name") or name))
+
+    @property
+    def user(self) -> str:
+        return str(self.origin.get("user", ""))
+
+    @property
+    def uid(self) -> int:
+        return int(self.origin.get("uid", os.getuid()))
+
+    @property
+    def gid(self) -> int:
+        import pwd
+
+        try:
+            return pwd.getpwuid(self.uid).pw_gid
+        except KeyError:
+            return os.getgid()
+
+    @property
+    def group(self) -> str:
+        import grp
+
+        try:
+            return grp.getgrgid(self.gid).gr_name
+        except KeyError:
+            return str(self.gid)
+
+    @property
+    def partition(self) -> str:
+        return self.book.shown(self.named.get("partition") or PARTITION)
+
+    @property
+    def account(self) -> str:
+        """Empty where none was given."""
+        return self.book.shown(self.named.get("account", ""))
+
+    @property
+    def qos(self) -> str:
+        return self.book.shown(self.named.get("qos") or QOS)
+
+    @property
+    def ours(self) -> str:
+        """The state in our own words."""
+        return self.row.state
+
+    @property
+    def state(self) -> str:
+        return words.long_state(self.row.state)
+
+    @property
+    def compact(self) -> str:
+        return words.short_state(self.row.state)
+
+    @property
+    def reason(self) -> str:
+        return self.book.shown(words.reason(self.row.state, self.row.reason))
+
+    @property
+    def is_pending(self) -> bool:
+        return self.row.state in ("PENDING", "SUBMITTED")
+
+    @property
+    def is_active(self) -> bool:
+        return self.row.state in ("RUNNING", "SUSPENDED", "COMPLETING", "SETTLING")
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.is_pending and not self.is_active
+
+    @property
+    def is_held(self) -> bool:
+        return self.is_pending and self.row.reason.startswith("JobHeld")
+
+    @property
+    def has_run(self) -> bool:
+        return self.row.started_at is not None and not self.is_pending
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether this is an attempt after which the job was begun again, and not the job as it is now."""
+        return self.row.derived is None
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether there is a script: `srun` alone has none."""
+        return self.named.get("kind") != "srun"
+
+    @property
+    def submitted_at(self) -> float:
+        return self.row.submitted_at
+
+    @property
+    def eligible_at(self) -> float | None:
+        """When it could have started; None while it is held or waits for others."""
+        if self.is_pending and (self.is_held or self.row.reason.startswith("Dependency")):
+            return None
+        begin: float = self.spec.get("begin_at") or 0.0
+        waited = self.row.planned_at if self.spec.get("after") or self.spec.get("needs") else None
+        return max(self.row.submitted_at, begin, waited or 0.0)
+
+    @property
+    def started_at(self) -> float | None:
+        """When it started, or is to; Slurm lets a job that never ran start when it was cancelled."""
+        if not self.is_pending:
+            return self.row.ended_at if self.is_settled and self.row.started_at is None else self.row.started_at
+        return self.spec.get("begin_at") if self.row.reason == "BeginTime" else None
+
+    @property
+    def ended_at(self) -> float | None:
+        """When it ended, or will at the latest."""
+        if self.is_settled:
+            return self.row.ended_at
+        started, limit = self.started_at, self.limit_s
+        return None if started is None or limit is None else started + limit + self.suspended_s
+
+    @property
+    def limit_s(self) -> int | None:
+        return self.request.get("time_s")
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long it has run, without the time in which it was suspended."""
+        if not self.has_run:
+            return 0.0
+        if self.row.elapsed_s is not None and not self.is_active:
+            return self.row.elapsed_s
+        assert self.row.started_at is not None
+        end = self.book.now if self.row.ended_at is None else self.row.ended_at
+        return max(0.0, end - self.row.started_at - self.suspended_s)
+
+    @property
+    def suspended_s(self) -> float:
+        if not self.is_active or self.row.attempt is None:
+            return 0.0
+        total, since = 0.0, None
+        for at, said in self.book.said(self.row.id, self.row.attempt):
+            if said.get("state") == "SUSPENDED":
+                since = at if since is None else since
+            elif since is not None:
+                total, since = total + at - since, None
+        return total if since is None else total + max(0.0, self.book.now - since)
+
+    @property
+    def suspended_at(self) -> float | None:
+        """Since when it is suspended."""
+        if self.row.state != "SUSPENDED" or self.row.attempt is None:
+            return None
+        times = [at for at, said in self.book.said(self.row.id, self.row.attempt) if said.get("state") == "SUSPENDED"]
+        return times[-1] if times else None
+
+    @property
+    def cpus(self) -> int:
+        return int(self.request.get("cpus", 1))
+
+    @property
+    def gpus(self) -> int:
+        return int(self.request.get("gpus", 0))
+
+    @property
+    def mem_mib(self) -> int:
+        return texts.mib(self.request.get("mem_bytes"))
+
+    @property
+    def is_mem_per_cpu(self) -> bool:
+        return "mem_per_cpu" in self.named
+
+    @property
+    def shown_mem(self) -> str:
+        """`200M` of the node, or of each cpu where that was asked for."""
+        return texts.size(self.mem_mib // max(1, self.cpus) if self.is_mem_per_cpu else self.mem_mib, "M")
+
+    @property
+    def tasks(self) -> int:
+        return _count(self.named.get("ntasks"), 1)
+
+    @property
+    def cpus_per_task(self) -> int:
+        return _count(self.named.get("cpus_per_task"), 1)
+
+    @property
+    def node(self) -> str:
+        """Where it runs or ran; empty before."""
+        if not self.has_run:
+            return ""
+        return str(self.row.node or self.origin.get("host", "")).partition(_DOMAIN)[0] or node_name()
+
+    @property
+    def tres(self) -> list[tuple[str, str]]:
+        """What it has or asks for, in scontrol's order."""
+        found = [("cpu", str(self.cpus))]
+        if self.mem_mib:
+            found.append(("mem", texts.size(self.mem_mib, "M")))
+        found += [("node", "1"), ("billing", str(self.cpus))]
+        return found + ([("gres/gpu", str(self.gpus))] if self.gpus else [])
+
+    @property
+    def launch(self) -> tuple[str, int] | None:
+        """Which operation failed, and errno, where it could not start."""
+        if self.row.state != "FAILED" or self.row.exit is not None or self.row.attempt is None:
+            return None
+        for _, said in reversed(self.book.said(self.row.id, self.row.attempt)):
+            try:
+                launch = lean.loads(str(said.get("said", "")).encode("ascii", "replace")).get("launch")
+            except lean.Lost:
+                continue
+            if isinstance(launch, dict):
+                return str(launch.get("op", launch.get("operation", ""))), int(launch.get("errno", 0))
+        return None
+
+    @property
+    def exit_text(self) -> str:
+        return slurm_exit(self.row.state, self.row.exit, self.launch)
+
+    @property
+    def derived_text(self) -> str:
+        return raw_text(self.derived)
+
+    @property
+    def comment(self) -> str:
+        return self.book.shown(str(self.changed.get("comment", self.spec.get("comment")) or ""))
+
+    @property
+    def files(self) -> JobFiles:
+        """Where it reads and writes, as the coordinator opens it."""
+        from aver.slurm_cli.paths import files_of
+
+        return files_of(self)
+
+    @property
+    def workdir(self) -> str:
+        folder = self.spec.get("folder")
+        return self.book.shown(self.files.folder if folder else str(self.origin.get("folder", "")))
+
+    @property
+    def command(self) -> str:
+        """What scontrol calls Command: the script's path and arguments, empty for text that was given inline."""
+        if "command" in self.named:
+            return self.book.shown(self.named["command"])
+        command = self.spec.get("command", {})
+        return self.book.shown(" ".join(command.get("args", ()))) if command.get("is") == "Argv" else ""
+
+    @property
+    def script(self) -> str | None:
+        command = self.spec.get("command", {})
+        return command.get("text") if command.get("is") in ("Script", "Shell") else None
+
+    @property
+    def submit_line(self) -> str:
+        return self.book.shown(" ".join(self.origin.get("command", ())))
+
+    @property
+    def restarts(self) -> int:
+        """How often it was begun again; from when its attempt has ended, the next one counts."""
+        waits_again = self.is_pending and self.row.attempt_state not in (None, *UNSETTLED)
+        return self.row.newest if waits_again else max(0, (self.row.attempt or self.row.newest) - 1)
+
+    @property
+    def requeue(self) -> int:
+        return 1 if self.named.get("requeue", "1").lower() in ("1", "yes", "true") else 0
+
+    @property
+    def priority(self) -> int:
+        """0 is held, as in Slurm."""
+        return 0 if self.is_held else max(1, int(self.changed.get("priority", self.spec.get("priority", 0)) or 0))
+
+    @property
+    def cancelled_by(self) -> int | None:
+        """The uid of who cancelled it; None where a rule did, or nobody."""
+        if self.row.state != "CANCELLED":
+            return None
+        for _, asked in reversed(self.book.asked(self.row.run, self.row.id)):
+            if asked.get("what") == "cancel":
+                return _uid(str(asked.get("by", "")), self)
+        return None
+
+    @property
+    def dependency(self) -> str:
+        """What it still waits for; empty when nothing."""
+        from aver.slurm_cli.dependency import remaining
+
+        return remaining(self) if self.is_pending and self.spec.get("after") else ""
+
+
+def _count(text: str | None, default: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else default
+
+
+def _uid(name: str, job: JobFacts) -> int | None:
+    if name == job.user:
+        return job.uid
+    if name.isascii() and name.isdigit():
+        return int(name)
+    import pwd
+
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except (KeyError, ValueError):
+        return None
