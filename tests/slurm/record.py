@@ -88,11 +88,11 @@ COMMANDS: dict[str, str] = {
         squeue --version
     """,
     "sacct": """
-        sacct
-        sacct -X
-        sacct -b
-        sacct -n
-        sacct -P
+        sacct -j {all}
+        sacct -X -j {all}
+        sacct -b -j {all}
+        sacct -n -j {all}
+        sacct -P -j {all}
         sacct -p -j {failed}
         sacct -j {running}
         sacct -j {failed} -o JobID,JobName,State,ExitCode,DerivedExitCode
@@ -105,10 +105,10 @@ COMMANDS: dict[str, str] = {
         sacct -j {ok} -P -o JobID,Submit,Eligible,Start,End,Elapsed,Timelimit,TimelimitRaw,Partition,Account,User,UID,Group,GID,Cluster
         sacct -j {ok} -P -o JobID,AllocTRES,ReqTRES,TRESUsageInMax,WorkDir,Comment,Flags,QOS,Priority,SubmitLine
         sacct -j {held},{later} -o JobID,State,Start,End,Elapsed,Reason
-        sacct -s F -X -o JobID,State
-        sacct -s CA,TO,OOM -S now-1hour -E now -X -o JobID,State
-        sacct -S now-1hour -E now -s R -X
-        sacct -u alice -X -o JobID%-12,JobName%-5,State%-20,ExitCode%5
+        sacct -j {all} -s F -X -o JobID,State
+        sacct -j {all} -s CA,TO,OOM -S now-1hour -E now -X -o JobID,State
+        sacct -S now-1hour -E now -s R -X -j {all}
+        sacct -u alice -j {all} -X -o JobID%-12,JobName%-5,State%-20,ExitCode%5
         sacct -l -P -j {failed}
         sacct -l -j {ok}
         sacct --helpformat
@@ -380,6 +380,7 @@ def record(folder: Path) -> None:
     ):
         (folder / f"{name}.sh").write_bytes(text.encode())
     ids = submit_jobs(folder)
+    ids["all"] = ",".join(ids.values())
     wait_for(ids, "requeued", "JobState=RUNNING", folder)
     wait_for(ids, "cancelled", "JobState=RUNNING", folder)
     run(["scontrol", "requeuehold", ids["requeued"]], folder)
@@ -413,7 +414,7 @@ def write(page: str, ids: dict[str, str], folder: Path, only: tuple[str, ...] = 
             SEEN[line] = block
         blocks.append(block)
     if not only:
-        named = ", ".join(f"{name} {key}" for name, key in ids.items())
+        named = ", ".join(f"{name} {key}" for name, key in ids.items() if name != "all")
         (HERE / "recorded" / f"{page}.txt").write_text(f"# Slurm 22.05.8. Jobs: {named}\n\n" + "\n".join(blocks))
 
 

@@ -52,7 +52,7 @@ def chosen(globs: list[str] | None) -> list[Case]:
 def report_on(commands: Commands, cases: list[Case], given: argparse.Namespace) -> Report:
     began = time.monotonic()
     lacks = {**what_it_lacks(commands), **{need: f"without {need}" for need in given.without}}
-    at_once = given.jobs or (len(cases) if commands.name == "slurm" else 16)
+    at_once = given.jobs or (80 if commands.name == "slurm" else 16)
     outcomes = run_cases(cases, commands, lacks, at_once, given.timeout)
     return Report(commands.name, outcomes, time.monotonic() - began)
 

@@ -18,7 +18,7 @@ from aver.errors import UnreachableError, UsageError
 
 PROGRAMS = ("sbatch", "srun", "squeue", "sacct", "scontrol", "scancel")
 AT_ONCE = 6
-"""So many commands run at the same time; more only wait for the same two cores and the same slurmctld."""
+"""So many submissions run at the same time; more only wait for the same cores. Other commands need no turn."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,18 @@ class Commands:
             errors="replace",
         )
 
-    def run(self, words: list[str], folder: Path, variables: dict[str, str] | None = None, seconds: float = 60) -> Done:
+    def run(self, words: list[str], folder: Path) -> Done:
         """Run a command as the user to its end. A command that hangs is killed and has the status 124."""
+        return finish(self.start(words, folder), 60)
+
+    def submit(self, words: list[str], folder: Path, variables: dict[str, str]) -> Done:
+        """The same, when its turn has come."""
         with self.turnstile:
-            return finish(self.start(words, folder, variables), seconds)
+            return finish(self.start(words, folder, variables), 60)
 
     def run_as_operator(self, words: list[str], folder: Path) -> Done:
         """Run a command with the rights of whoever started us."""
-        with self.turnstile:
-            return finish(Commands(self.name, self.environment).start(words, folder), 60)
+        return finish(Commands(self.name, self.environment).start(words, folder), 60)
 
 
 def finish(process: subprocess.Popen[str], seconds: float) -> Done:

@@ -33,6 +33,10 @@ class Record:
     reason: str
 
     @property
+    def is_settled(self) -> bool:
+        return self.state in SETTLED
+
+    @property
     def row(self) -> str:
         return f"{self.state} {self.exit} {self.derived} {self.reason}"
 
@@ -112,7 +116,7 @@ class Observer:
             rows = self._rows.get(key, ())
             return (
                 record is not None
-                and record.state in SETTLED
+                and record.is_settled
                 and bool(rows)
                 and time.monotonic() - self._changed_at[key] >= self._quiet_seconds
                 and rows[0].part == ""

@@ -23,12 +23,12 @@ from typing import assert_never
 
 from aver.conformance.commands import Commands, Done, finish
 from aver.conformance.model import ONLY, Act, Alone, Case, Command, Forgotten, Look, Operator, Settled, Submit, When
-from aver.conformance.observer import Observer
+from aver.conformance.observer import Observer, read_record
 from aver.conformance.wording import Names, echoes, messages, plain_lines
 from aver.errors import UnreachableError
 
-QUIET_SECONDS = 7.0
-"""Slurm rewrites a step's row up to 5 s after the job's own has settled."""
+QUIET_SECONDS = 10.0
+"""Slurm rewrites a step's row some seconds after the job's own has settled."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,15 @@ class Stage:
                 if process.poll() is None:
                     process.kill()
         self._collect()
-        if self.keys:
-            self.commands.run(
-                ["scancel", "-Q", *sorted({key.split("_")[0] for key in self.keys.values()})], self.folder
-            )
+        self._leave_nothing()
         return Outcome(self.case, self.values, trouble)
+
+    def _leave_nothing(self) -> None:
+        """Cancel what the case left in the queue."""
+        records = {key: self.observer.record(key) for key in self.keys.values()}
+        left = [key for key, record in records.items() if record is None or not record.is_settled]
+        if left:
+            self.commands.run(["scancel", "-Q", *left], self.folder)
 
     # ---- acts ----
 
@@ -94,7 +98,8 @@ class Stage:
             case When():
                 self._await_state(act)
             case Look(name=name, job=job):
-                record = self.observer.record(self._key(job))
+                words = ["scontrol", "-d", "-o", "show", "job", self._key(job)]
+                record = read_record(self.commands.run(words, self.folder).out)
                 self._keep(job, name, record.row if record else "none")
             case Settled(job=job):
                 self._settle(job)
@@ -117,7 +122,7 @@ class Stage:
         options = [self._fill(option) for option in act.options]
         self.job_names[act.job] = name = self._job_name(act.job, options)
         words = ["sbatch", "-J", name, "-o", str(self._output(act.job)), *options, str(path)]
-        done = self.commands.run(words, self.folder, {key: self._fill(value) for key, value in act.variables})
+        done = self.commands.submit(words, self.folder, {key: self._fill(value) for key, value in act.variables})
         found = re.search(r"Submitted batch job (\d+)", done.out) or re.fullmatch(r"(\d+)\n", done.out)
         if found:
             self._learn(act.job, found[1])
@@ -192,7 +197,7 @@ class Stage:
                 self._keep(job, "scontrol", record.row)
                 for row in self.observer.accounting(record.key):
                     self._keep_accounting(job, row.part, row.state, row.exit, row.derived)
-            if (output := self._output(job)).exists():
+            if job not in self.alone and (output := self._output(job)).exists():
                 text = output.read_text(errors="replace")
                 self._keep(job, "said", " ".join(echoes(text, self.names)) or "none")
                 self._keep(job, "messages", " / ".join(messages(text, self.names)) or "none")

@@ -38,12 +38,12 @@ def echoes(text: str, names: Names) -> list[str]:
 def messages(text: str, names: Names) -> list[str]:
     """The lines that Slurm's programs printed, each once, in the order of the alphabet: their own order is chance.
 
-    Left out are those that say that srun had to wait: a busy cluster is no difference.
+    Left out are those that say that srun had to wait, or found a node gone that was just leaving: that is chance too.
     """
     ranks = re.compile(r"^\d+: ")
     lines = (ranks.sub("", line) for line in plain_lines(text, names))
-    waiting = ("queued and waiting for resources", "has been allocated resources")
-    return sorted({line for line in lines if line.startswith(PROGRAMS) and not line.endswith(waiting)})
+    chance = ("queued and waiting for resources", "has been allocated resources", "you told me node 0 was down!")
+    return sorted({line for line in lines if line.startswith(PROGRAMS) and not line.endswith(chance)})
 
 
 def plain_lines(text: str, names: Names) -> list[str]:

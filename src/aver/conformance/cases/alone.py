@@ -133,33 +133,29 @@ CASES = (
     case(
         "alone/cancelled",
         "srun alone, then scancel",
-        Alone(("sleep", "300")),
+        Alone(("-o", "{dir}/a.out", "sh", "-c", "echo at=ready; exec sleep 300")),
         When("RUNNING"),
-        Command(("sleep", "2")),
+        When(says="at=ready"),
         Command(("scancel", "{a}")),
         expect="""
             srun      exit 143
             scontrol  CANCELLED 0:15 0:15 None
             sacct     CANCELLED-by-user 0:0 => CANCELLED-by-user 0:15 (sacct-as-scontrol)
             step0     CANCELLED 0:15
-            messages  slurmstepd: error: *** STEP {a}.0 ON NODE CANCELLED AT TIME *** / srun: Job step
-            ... aborted: Waiting up to N seconds for job step to finish. / srun: error: NODE: task 0: Terminated
         """,
     ),
     case(
         "alone/step-cancelled",
         "srun alone, then scancel of its step",
-        Alone(("sleep", "300")),
+        Alone(("-o", "{dir}/a.out", "sh", "-c", "echo at=ready; exec sleep 300")),
         When("RUNNING"),
-        Command(("sleep", "2")),
+        When(says="at=ready"),
         Command(("scancel", "{a}.0")),
         expect="""
             srun      exit 137
             scontrol  FAILED 0:9 0:9 JobLaunchFailure => FAILED 0:9 0:9 RaisedSignal:9(Killed) (raised-signal)
             sacct     FAILED 0:9
             step0     CANCELLED-by-user 0:9
-            messages  slurmstepd: error: *** STEP {a}.0 ON NODE CANCELLED AT TIME *** / srun: Job step
-            ... aborted: Waiting up to N seconds for job step to finish. / srun: error: NODE: task 0: Killed
         """,
     ),
     case(

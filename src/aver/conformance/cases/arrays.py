@@ -46,9 +46,10 @@ CASES = (
     case(
         "arrays/limit",
         "%1: one at a time, the others wait for the array",
-        Submit("sleep 6", ("--array=1-2%1", "-o", "{dir}/a.%a.out")),
+        Submit("until [ -e {dir}/go ]; do sleep 0.2; done", ("--array=1-2%1", "-o", "{dir}/a.%a.out")),
         When("PENDING", reason="JobArrayTaskLimit", job="a_2"),
         Look("pending", job="a_2"),
+        Command(("touch", "{dir}/go")),
         expect="""
             a_1:scontrol COMPLETED 0:0 0:0 None
             a_2:pending PENDING 0:0 0:0 JobArrayTaskLimit

@@ -19,10 +19,11 @@ CASES = (
     case(
         "dependencies/afterok-waits",
         "A dependent waits with the reason Dependency",
-        Submit("sleep 4", job="n"),
+        Submit("until [ -e {dir}/go ]; do sleep 0.2; done", job="n"),
         Submit("exit 0", ("--dependency=afterok:{n}",), job="b"),
         When("PENDING", reason="Dependency", job="b"),
         Look("pending", job="b"),
+        Command(("touch", "{dir}/go")),
         expect="""
             b:pending PENDING 0:0 0:0 Dependency
             b:scontrol COMPLETED 0:0 0:0 None
@@ -120,13 +121,14 @@ CASES = (
     case(
         "dependencies/after",
         "after: once the other has started",
-        Submit("sleep 6\nexit 5", job="n"),
+        Submit("until [ -e {dir}/go ]; do sleep 0.2; done\nexit 5", job="n"),
         Submit("exit 0", ("--dependency=after:{n}",), job="b"),
         Settled(job="b"),
         Look("then", job="n"),
+        Command(("touch", "{dir}/go")),
         expect="""
             b:scontrol COMPLETED 0:0 0:0 None
-            n:then    FAILED 5:0 0:0 NonZeroExitCode
+            n:then    RUNNING 0:0 0:0 None
             n:scontrol FAILED 5:0 0:0 NonZeroExitCode
         """,
     ),
@@ -176,10 +178,11 @@ CASES = (
     case(
         "dependencies/singleton",
         "singleton: after all of the same name",
-        Submit("sleep 4", ("-J", "{token}-single"), job="n"),
+        Submit("until [ -e {dir}/go ]; do sleep 0.2; done", ("-J", "{token}-single"), job="n"),
         Submit("exit 0", ("-J", "{token}-single", "--dependency=singleton"), job="b"),
         When("PENDING", reason="Dependency", job="b"),
         Look("pending", job="b"),
+        Command(("touch", "{dir}/go")),
         expect="""
             b:pending PENDING 0:0 0:0 Dependency
             b:scontrol COMPLETED 0:0 0:0 None
@@ -224,7 +227,7 @@ CASES = (
         "dependencies/settled-1",
         "afterok of a job that has failed before",
         Submit("exit 1", job="n"),
-        Settled(job="n"),
+        When("FAILED", job="n"),
         Submit("exit 0", ("--dependency=afterok:{n}", "--kill-on-invalid-dep=yes"), job="b"),
         expect="""
             b:sbatch  exit 0: Submitted batch job {b}

@@ -136,7 +136,6 @@ CASES = (
             scontrol  COMPLETED 0:0 0:126 None => COMPLETED 0:0 0:0 None (never-launched)
             sacct     COMPLETED 0:0
             batch     COMPLETED 0:0
-            step0     CANCELLED - => none (never-launched)
             said      srun=1
             messages  srun: error: Could not open stdout file: No such file or directory
         """,
@@ -149,7 +148,6 @@ CASES = (
             scontrol  COMPLETED 0:0 0:126 None => COMPLETED 0:0 0:0 None (never-launched)
             sacct     COMPLETED 0:0
             batch     COMPLETED 0:0
-            step0     CANCELLED-by-user - => none (never-launched)
             said      srun=1
             messages  srun: error: Could not open stdin file: No such file or directory
         """,

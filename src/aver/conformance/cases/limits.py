@@ -60,9 +60,9 @@ CASES = (
         "… while a step runs",
         ("trap 'exit 4' TERM\nsrun sleep 300 &\nwhile :; do sleep 1; done"),
         """
-            scontrol  TIMEOUT 0:0 0:15 TimeLimit
-            sacct     TIMEOUT 0:0
-            batch     COMPLETED 0:0
+            scontrol  TIMEOUT 4:0 0:15 TimeLimit
+            sacct     TIMEOUT 0:0 => TIMEOUT 4:0 (sacct-as-scontrol)
+            batch     FAILED 4:0
             step0     CANCELLED 0:15
         """,
         options="--time=1",

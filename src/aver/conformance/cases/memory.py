@@ -95,7 +95,7 @@ CASES = (
             step0     OUT_OF_MEMORY 0:125
             said      srun=1
         """,
-        options="-n2 --mem=50M",
+        options="-N1 -n2 --mem=50M",
         needs="memory",
     ),
 )

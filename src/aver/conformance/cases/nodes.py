@@ -37,7 +37,7 @@ CASES = (
         Submit("echo at=ready\nsleep 300", ("-p", "requeue", "--exclusive")),
         When(says="at=ready"),
         Submit("exit 0", ("-p", "high", "--exclusive"), job="b"),
-        When("PENDING"),
+        When("PENDING", reason="BeginTime"),
         Look("requeued"),
         Settled(job="b"),
         Command(("scancel", "{a}")),

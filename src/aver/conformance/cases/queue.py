@@ -60,10 +60,10 @@ CASES = (
     ),
     case(
         "queue/deadline",
-        "No free node: Resources; still pending when its --deadline comes",
+        "No free node: Resources; then it could no longer end before its --deadline",
         Submit("echo at=ready\nsleep 300", ("-p", "narrow", "--exclusive"), job="n"),
         When("RUNNING", job="n"),
-        Submit("exit 0", ("-p", "narrow", "--exclusive", "--time=1", "--deadline=now+65"), job="b"),
+        Submit("exit 0", ("-p", "narrow", "--exclusive", "--time=1", "--deadline=now+90"), job="b"),
         When("PENDING", reason="Resources", job="b"),
         Look("pending", job="b"),
         Settled(job="b"),
@@ -80,7 +80,8 @@ CASES = (
         "queue/deadline-held",
         "A held job does not meet its deadline: it is looked at only when it is released",
         Submit("exit 0", ("--hold", "--time=1", "--deadline=now+65")),
-        Command(("sleep", "95")),
+        Submit("sleep 75\necho at=ready", job="n"),
+        When(says="at=ready", job="n"),
         Look("later"),
         Command(("scancel", "{a}")),
         expect="""
@@ -96,9 +97,8 @@ CASES = (
             ("--open-mode=append",),
         ),
         When(says="restart="),
-        Command(("sleep", "1")),
         Command(("scontrol", "requeue", "{a}")),
-        When("PENDING"),
+        When("PENDING", reason="BeginTime"),
         Look("requeued"),
         Command(("scontrol", "update", "JobId={a}", "StartTime=now")),
         expect="""
@@ -116,9 +116,8 @@ CASES = (
         "scontrol requeuehold of a running job",
         Submit("echo restart=$SLURM_RESTART_COUNT\nsleep 300"),
         When(says="restart="),
-        Command(("sleep", "1")),
         Command(("scontrol", "requeuehold", "{a}")),
-        When("PENDING"),
+        When("PENDING", reason="job_requeued_in_held_state"),
         Look("requeued"),
         Command(("scancel", "{a}")),
         expect="""
@@ -135,7 +134,7 @@ CASES = (
         Submit('[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || exit 0\nexit 5'),
         When("FAILED"),
         Command(("scontrol", "requeue", "{a}"), row="scontrol-requeue"),
-        When("PENDING"),
+        When("PENDING", reason="BeginTime"),
         Command(("scontrol", "update", "JobId={a}", "StartTime=now")),
         expect="""
             scontrol-requeue exit 0

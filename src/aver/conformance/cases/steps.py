@@ -314,7 +314,7 @@ CASES = (
     script(
         "steps/parallel",
         "Two steps at the same time",
-        ("srun --exact -n1 sh -c 'sleep 1; exit 4' &\nsrun --exact -n1 sh -c 'exit 6' &\nwait\nexit 0"),
+        ("srun --exact -n1 sh -c 'sleep 2; exit 4' &\nsleep 1\nsrun --exact -n1 sh -c 'exit 6' &\nwait\nexit 0"),
         """
             scontrol  COMPLETED 0:0 6:0 None
             sacct     COMPLETED 0:0
@@ -359,13 +359,12 @@ CASES = (
     case(
         "steps/derived-live",
         "DerivedExitCode is seen while the job runs",
-        Submit("srun sh -c 'exit 7'\necho at=ready\nsleep 300"),
+        Submit("srun sh -c 'exit 7'\nsleep 2\necho at=ready\nsleep 300"),
         When(says="at=ready"),
-        Command(("sleep", "2")),
         Look("live"),
         Command(("scancel", "{a}")),
         expect="""
-            live      none
+            live      RUNNING 0:0 7:0 None
             scontrol  CANCELLED 0:15 7:0 None
             sacct     CANCELLED-by-user 0:0 => CANCELLED-by-user 0:15 (sacct-as-scontrol)
             batch     CANCELLED 0:15

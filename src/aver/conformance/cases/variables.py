@@ -32,7 +32,7 @@ CASES = (
             ... var=SLURM_STEP_ID:unset var=SLURM_STEPID:unset var=SLURM_ARRAY_TASK_ID:unset
             ... var=ENVIRONMENT:BATCH same=yes dir=yes
         """,
-        options="-n2 -c2",
+        options="-N1 -n2 -c2",
     ),
     script(
         "variables/task",
@@ -57,7 +57,7 @@ CASES = (
             ... var=1:SLURM_STEP_NODELIST:NODE var=1:SLURM_STEP_NUM_NODES:1 var=1:SLURM_STEP_NUM_TASKS:2
             ... var=1:SLURM_STEP_TASKS_PER_NODE:2 var=1:SLURM_TASKS_PER_NODE:2
         """,
-        options="-n2",
+        options="-N1 -n2",
     ),
     script(
         "variables/export-none",
