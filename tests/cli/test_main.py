@@ -182,3 +182,47 @@ def test_completion_knows_the_commands() -> None:
 def test_a_group_without_commands_is_possible() -> None:
     """The table is an argument, not a global."""
     assert make_group({}).list_commands(click.Context(click.Command("x"))) == []
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("args", ["jobs", "run -- echo x", "--help"])
+def test_closed_streams_are_no_bug(aver_home: Path, tmp_path: Path, closed: str, args: str) -> None:
+    """Nothing of ours takes the place of a closed stream, and the job still runs."""
+    line = f"exec {sys.executable} -m aver {args} {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert not list(aver_home.glob("aver-bug-*"))
+
+
+@pytest.mark.parametrize("args", ["jobs", "run -- echo x", "doctor"])
+def test_a_full_disk_behind_stdout_is_one_line_and_73(aver_home: Path, tmp_path: Path, args: str) -> None:
+    """Not a bug, and not a success."""
+    line = f"exec {sys.executable} -m aver {args} > /dev/full"
+    subprocess.run([sys.executable, "-m", "aver", "run", "-q", "--", "true"], cwd=tmp_path, timeout=60, check=True)
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 73, done.stderr
+    assert "aver: can't write the answer: No space left on device" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_adds_the_traceback_and_keeps_the_line(tmp_path: Path) -> None:
+    """The same last line and the same exit status as without."""
+    plain = aver("show", "1", AVER_HOME=str(tmp_path))
+    debug = aver("show", "1", AVER_HOME=str(tmp_path), AVER_DEBUG="1")
+    assert (debug.returncode, debug.stderr.splitlines()[-1]) == (plain.returncode, plain.stderr.strip())
+    assert debug.stderr.startswith("Traceback")
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    """The script is sourced by a real bash, which then knows `aver` and gets words from it."""
+    (tmp_path / "aver").write_text(f'#!/bin/sh\nexec {sys.executable} -m aver "$@"\n')
+    (tmp_path / "aver").chmod(0o755)
+    script = (
+        "source <(aver completion bash) && complete -p aver && COMP_WORDS=(aver ca) COMP_CWORD=1 && "
+        '_aver_completion aver && echo "${COMPREPLY[@]}" && COMPREPLY=() COMP_WORDS=(aver jobs --s) COMP_CWORD=2 && '
+        '_aver_completion aver && echo "${COMPREPLY[@]}"'
+    )
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["cancel", "--state"]

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stored_past import SECRET, Aver
+from stored_past import SECRET, T0, Aver
+
+from aver.cli import explain
+from aver.core import events as ev
+from aver.store.writer import Writer
 
 
 def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
@@ -169,3 +173,24 @@ def test_status_without_a_coordinator_starts_none(past: Path, call: Aver) -> Non
     assert call("status", "--json").document["is_running"] is False
     assert call("stop").status == 0
     assert not (past / "lock").exists()
+
+
+def test_why_of_a_large_run_has_what_was_asked_of_all_of_it(
+    past: Path, call: Aver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many jobs a run has, a request made to the whole run is in the timeline of each."""
+    writer = Writer.open(past / "aver.db")
+    writer.commit([ev.PersonAsked(T0 + 2, 3, None, "bob", "cancel"), ev.PersonAsked(T0 + 2, 3, 5, "eve", "hold")])
+    writer.close()
+    small = call("why", "4", "--json").document["timeline"]
+    monkeypatch.setattr(explain, "WHOLE_RUN_JOBS", 1)
+    large = call("why", "4", "--json").document["timeline"]
+    assert sorted(small, key=str) == sorted(large, key=str)
+    assert any(item["what"] == "bob asked: cancel for the whole run" for item in large)
+
+
+def test_why_without_a_number_takes_the_newest_that_did_not_complete(past: Path, call: Aver) -> None:
+    """A skipped job only follows another."""
+    answer = call("why")
+    assert answer.out.startswith("Failed with exit code 3")
+    assert answer.err == "aver: job 5 (train[seed=2]) is the newest that did not complete\n"

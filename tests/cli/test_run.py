@@ -241,6 +241,30 @@ def test_a_flow_shows_changes_and_exits_by_its_worst(aver: Product) -> None:
     assert "aver: run 1 FAILED: 1 COMPLETED, 1 FAILED, 1 SKIPPED" in answer.err
 
 
+def test_every_attempt_is_streamed(aver: Product) -> None:
+    """A job that is requeued shows the output of both attempts, with a line between them."""
+    script = "echo attempt; touch started; while [ ! -e go ]; do sleep 0.05; done; echo end"
+    process = aver.start("run", "--", "sh", "-c", script)
+    wait_for_file(aver.folder / "started")
+    (aver.folder / "started").unlink()
+    assert aver("shell", "--", "scontrol", "requeue", "1").status == 0
+    wait_for_file(aver.folder / "started")
+    (aver.folder / "go").touch()
+    answer = end(process)
+    assert answer.out == "attempt\nattempt\nend\n"
+    assert answer.err.splitlines()[0] == "aver: attempt 2 begins"
+    assert answer.status == 0
+
+
+def test_a_failed_jobs_last_lines_come_before_the_summary(aver: Product) -> None:
+    """At most ten lines each, on stderr."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: 'seq 100; exit 3'}\n")
+    lines = aver("run", "flow.yaml").err.splitlines()
+    assert lines[0].endswith("a.out ends:")
+    assert lines[1:11] == [f"  | {number}" for number in range(91, 101)]
+    assert lines[11].startswith("aver: run 1 FAILED")
+
+
 def test_a_wrong_flow_shows_every_mistake(aver: Product) -> None:
     """Exit 2, one line for each."""
     (aver.folder / "flow.yaml").write_text("jobs:\n  a: {rnu: 'true'}\n  b: {needs: [x], run: 'true', time: soon}\n")

@@ -18,7 +18,7 @@ WRONG_STATUS = UsageError.exit_status
 
 
 @click.command("check", short_help="Show every mistake of a flow or a script; run nothing.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @json_option
 def command(files: tuple[str, ...], as_json: bool) -> None:
     """Show every mistake of a flow or a script, each with its place and a hint; run nothing.

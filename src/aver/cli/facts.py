@@ -5,7 +5,7 @@ from __future__ import annotations
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
 from aver.cli.steps import exit_facts, steps_out_of_memory
-from aver.coordinator.files import JobFiles, Which, job_files
+from aver.coordinator.places import JobFiles, Which, job_files
 from aver.core.exit_text import raw_text
 from aver.core.expand import member_at
 from aver.core.fold import return_code

@@ -16,7 +16,7 @@ BY_SUFFIX = {".dot": "dot", ".gv": "dot", ".svg": "svg"}
 
 
 @click.command("graph", short_help="Draw a flow as a text tree, DOT or SVG.")
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--format", "-f", "form", type=click.Choice(list(DRAWINGS)), help="Text without this, or as FILE ends.")
 @click.option("--output", "-o", "target", metavar="FILE", help="Write to FILE; .svg and .dot say the format.")
 def command(file: str, form: str | None, target: str | None) -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from aver.errors import AverError
+from aver.errors import AverError, CantWriteError
 
 COMMANDS = {
     "run": "Run a script, a flow or a command, show its output and exit as it ended.",
@@ -46,6 +46,7 @@ PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit; `argv` is without the program's name."""
+    _open_streams()
     sys.exit(invoke(list(sys.argv[1:] if argv is None else argv)))
 
 
@@ -54,6 +55,8 @@ def invoke(argv: list[str]) -> int:
     try:
         return _invoke(argv)
     except AverError as error:
+        if isinstance(error, CantWriteError):
+            _forget_stdout()
         _show_traceback()
         _complain(str(error))
         return error.exit_status
@@ -130,10 +133,26 @@ def _show_traceback() -> None:
             pass  # as in _complain
 
 
+def _open_streams() -> None:
+    """Put /dev/null where a standard stream is closed: no file or socket of ours may take its place."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+    if sys.stdout is None:
+        sys.stdout = open(1, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w")  # noqa: SIM115
+
+
 def _forget_stdout() -> None:
-    """Keep the interpreter from complaining about a closed pipe when it flushes at its end."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    """Keep the interpreter from complaining about what it can't write when it flushes at its end."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # it is no file: a test has put something else there
 
 
 def _report_bug(error: Exception) -> int:

@@ -24,11 +24,11 @@ from aver.cli.submission import Accepted, build, submission_options, submit
 from aver.cli.submit import note_ignored, report
 from aver.cli.tails import show_tails
 from aver.cli.waiting import Watched, shown_for, wait
-from aver.coordinator.files import Which, job_files
+from aver.coordinator.places import Which, job_files
 from aver.core.fold import exit_status_of, return_code
 from aver.core.model import Submission
 from aver.core.reasons import JOB_LAUNCH_FAILURE
-from aver.errors import UsageError
+from aver.errors import CantWriteError, UsageError
 from aver.store.rows import AttemptRow, JobRow
 
 LEAVING_S = 1.0  # for the output's rest when nobody waits for the verdict any more
@@ -40,7 +40,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     short_help="Run a script, a flow or a command, show its output and exit as it ended.",
     context_settings={"allow_interspersed_args": False},
 )
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
 @click.option("--detach", "-d", is_flag=True, help="Leave it in the background, as `aver submit` does.")
@@ -117,6 +117,8 @@ class Attached:
         finally:
             self._stream.finish(LEAVING_S)
         self._report()
+        if self._stream.failure is not None:
+            raise CantWriteError(f"{self._stream.failure}; all of it is in its file: aver log {self._accepted.run}")
         status = exit_status_of(self._watched.state())
         if forward_exit:
             verdict = self._watched.jobs()[0].verdict

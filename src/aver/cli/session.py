@@ -66,7 +66,7 @@ class Session:
     def found_reader(self, wanted: str) -> Reader:
         """The store, for a command that names something in it."""
         if self.reader is None:
-            raise not_found(wanted)
+            raise UsageError(f"no job or run {wanted}: nothing was submitted yet in {self.home.path} (AVER_HOME)")
         return self.reader
 
     def run_row(self, run: int) -> RunRow:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from aver.cli.follow import Follower
 from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking
+from aver.errors import CantWriteError
 
 Write = Callable[[bytes], None]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
@@ -29,6 +30,7 @@ class OutputStream:
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._ends: dict[str, int] = {}
+        self.failure: str | None = None  # why the output could not be passed on
 
     def end_of(self, path: str) -> int:
         """Up to where a file was shown, once it is finished."""
@@ -76,3 +78,5 @@ class OutputStream:
             write(masked.finish())
         except ReaderLeft:
             return  # the verdict is still waited for
+        except CantWriteError as error:
+            self.failure = str(error)

@@ -7,9 +7,7 @@ stored, and values lie in one file per run.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -151,6 +149,9 @@ def _flow(invocation: Invocation, file: str | None, args: Sequence[str], overrid
 
 def _keep_stdin(session: Session) -> str:
     """Copy our stdin into the home, and return the pattern of the copy's name."""
+    import shutil  # few need these, and they cost as much as the rest
+    import tempfile
+
     session.home.prepare()
     try:
         handle, path = tempfile.mkstemp(prefix="stdin-", dir=session.home.stdin)

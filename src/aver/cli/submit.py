@@ -19,7 +19,7 @@ from aver.cli.submission import Accepted, build, ignored_options, submission_opt
     short_help="Submit in the background and print the number.",
     context_settings={"allow_interspersed_args": False},
 )
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
 @click.option("--quiet", "-q", is_flag=True, help="Only the number.")

@@ -145,6 +145,7 @@ class ChangeLines:
         self._session = watched.session
         self._shown: dict[int, str] = {}
         self._live = LiveLine(watched.session.output)
+        self._named = {job.id for job in watched.jobs()}
         self._single = {run.id for run in watched.runs() if run.is_single}
 
     def begin(self) -> None:
@@ -177,10 +178,19 @@ class ChangeLines:
         if self._shown.get(job.id) == _line_key(job):
             return
         self._shown[job.id] = _line_key(job)
+        if job.state is State.PENDING and not job.attempt and job.id not in self._named:
+            return  # that it may start now is no news; that it starts is
         self._live.clear()
         output = self._session.output
         warned = steps_out_of_memory(self._session, [job]).get(job.id, ())
-        output.line(change_line(output, job_facts(job, job.run in self._single, warned)))
+        output.line(change_line(output, job_facts(job, job.run in self._single, warned), self._last_attempt(job)))
+
+    def _last_attempt(self, job: JobRow) -> str:
+        """How the attempt ended after which the job waits again."""
+        if job.state is not State.PENDING or not job.attempt:
+            return ""
+        over = [row for row in self._session.found_reader("").attempts(job.id) if row.state.is_settled]
+        return f"attempt {over[-1].attempt} was {over[-1].state}" if over else ""
 
     def _jobs_of_runs(self) -> list[JobRow]:
         """Those that have begun or are settled."""

@@ -18,8 +18,8 @@ REDRAW_S = 0.1
 BAR = 20
 
 
-def change_line(output: Output, job: JobFacts) -> str:
-    """`12:00:01 job 7 train RUNNING`, with the exit and the reason once it is settled."""
+def change_line(output: Output, job: JobFacts, before: str = "") -> str:
+    """`12:00:01 job 7 train RUNNING`, with the exit and the reason once it is settled; `before`: the last attempt."""
     at = job.ended_at if job.is_settled else job.started_at if job.state == State.RUNNING else None
     clock = time.strftime("%H:%M:%S", time.localtime(at))
     words = [clock, f"job {job.id}", one_line(job.name), state_text(output, job.state)]
@@ -27,7 +27,9 @@ def change_line(output: Output, job: JobFacts) -> str:
         words.append(job.exit.text)
     if job.reason and job.reason != "None":
         words.append(one_line(job.reason))
-    return " ".join(words) + warning_text(job)
+    if job.state != State.PENDING and job.attempt > 1:
+        words.append(f"attempt {job.attempt}")
+    return " ".join(words) + (f"; {before}" if before else "") + warning_text(job)
 
 
 def warning_text(job: JobFacts) -> str:

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking, to_bytes
 from aver.core.states import State
+from aver.errors import CantWriteError
 
 COLOURS = {
     State.COMPLETED: "32",
@@ -106,6 +107,8 @@ def _write(file: BinaryIO, data: bytes) -> None:
         file.flush()
     except BrokenPipeError:
         raise ReaderLeft from None
+    except OSError as error:
+        raise CantWriteError(f"can't write the answer: {error.strerror}") from None
 
 
 def coloured(state: State) -> str:

@@ -103,7 +103,7 @@ def state_text(output: Output, state: str) -> str:
 
 def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:
     if not jobs:
-        output.note("no jobs")
+        output.note("no jobs; `aver run -- COMMAND` runs one")
         return
     show_table(output, job_table(jobs))
     if left_out:
@@ -112,7 +112,7 @@ def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) ->
 
 def _show_runs(output: Output, document: doc.RunList) -> None:
     if not document.runs:
-        output.note("no runs")
+        output.note("no runs; `aver run flow.yaml` or `aver run -- COMMAND` makes one")
         return
     rows = tuple(
         (
