@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from aver.coordinator.lock import read_holder
 from aver.home import Home
 from aver.store.reader import Reader
-from conftest import coordinator_pid, wait_until
+from live_home import wait_for
 
 AVER = f"{sys.executable} -m aver"
+
+
+def holder(home: Path) -> int | None:
+    """The coordinator's pid, as the lock names it."""
+    pid = read_holder(home / "lock").get("pid")
+    return pid if isinstance(pid, int) and Path(f"/proc/{pid}").exists() else None
 
 
 def run_aver(home: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -32,11 +39,11 @@ def test_it_outlives_the_job(aver_home: Path, tmp_path: Path, options: tuple[str
     script = f"touch ready; until [ -e go ]; do sleep 0.05; done; {AVER} submit -- sleep 2 > number; exit 3"
     submitted = run_aver(aver_home, tmp_path, "submit", *options, "--", "sh", "-c", script)
     job = int(submitted.stdout)
-    wait_until(lambda: (tmp_path / "ready").exists())
-    first = coordinator_pid(aver_home)
+    wait_for(lambda: (tmp_path / "ready").exists(), "what the test waits for")
+    first = holder(aver_home)
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: coordinator_pid(aver_home) != first)
+    wait_for(lambda: holder(aver_home) != first, "what the test waits for")
     (tmp_path / "go").touch()
     home = Home(aver_home)
 
@@ -47,9 +54,9 @@ def test_it_outlives_the_job(aver_home: Path, tmp_path: Path, options: tuple[str
             row = reader.job(number)
             return None if row is None else f"{row.state} {row.exit}"
 
-    wait_until(lambda: state_of(job) == "FAILED 3:0")
-    second = coordinator_pid(aver_home)
+    wait_for(lambda: state_of(job) == "FAILED 3:0", "what the test waits for")
+    second = holder(aver_home)
     assert second is not None
     inner = int((tmp_path / "number").read_text())
-    wait_until(lambda: state_of(inner) == "COMPLETED 0:0")
-    assert coordinator_pid(aver_home) == second
+    wait_for(lambda: state_of(inner) == "COMPLETED 0:0", "what the test waits for")
+    assert holder(aver_home) == second

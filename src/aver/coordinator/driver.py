@@ -47,6 +47,7 @@ from aver.core.retry import AttemptSummary, Why, decide
 from aver.core.states import State
 from aver.engines.api import Control, Heard
 
+REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
 LOOK_AHEAD = 32  # intents that are made durable before there is room for them
 COORDINATOR = "coordinator"
 
@@ -452,6 +453,7 @@ class Driver:
         self.check_run(run, now)
 
     def _let_go(self, attempt: LiveAttempt) -> None:
+        self.steps.forget(attempt.key)
         self.attempts.pop(attempt.key, None)
         self.by_job.pop(attempt.job, None)
         if not self.identity.is_of_this_boot(attempt.key):
@@ -486,7 +488,7 @@ class Driver:
         if attempt.requeue == "requeuehold":
             run.held.add(attempt.index)
             return reasons.JOB_HELD_USER
-        self.at(now, "again", attempt.job)
+        self.at(now + REQUEUE_DELAY_S, "again", attempt.job)
         return reasons.BEGIN_TIME
 
     def _again(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, now: float) -> str | None:

@@ -13,10 +13,11 @@ from typing import Any
 
 from aver.coordinator.driver import Driver
 from aver.coordinator.server import Peer
+from aver.coordinator.steps import LiveStep
 from aver.core.codec import decode
 from aver.core.events import Event, StepEnded, StepStarted, TaskEnded
 from aver.core.model import StepSpec
-from aver.errors import CantWriteError, UsageError
+from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
 from aver.store.reader import Reader
 
@@ -35,30 +36,27 @@ class Stepping:
         key, token = request.get("key"), request.get("token")
         if not isinstance(key, str) or not isinstance(token, str) or not token:
             raise UsageError("the request names no job")
+        known = self.driver.steps.by_token(token)
+        if known is None or known.state is not None:
+            ended = _ended_reply(known, self.driver.identity.host) if known else self._ended(key, token)
+            if ended is not None:
+                return ended
         streams = peer.take_descriptors()
         try:
-            if self.driver.steps.by_token(token) is None:
-                ended = self._ended(key, token)
-                if ended is not None:
-                    return ended
             step = self.driver.steps.begin(key, token, self._spec(request), streams[:STREAMS], now)
             if step.env_file is None:
                 step.env_file = os.fspath(self._write_env(step.attempt.run, key, step.number, request.get("env", [])))
-        except BaseException:
-            for descriptor in streams:
-                os.close(descriptor)
+        except AverError:
+            _close(streams)
             raise
-        for descriptor in streams if step.streams != streams[:STREAMS] else streams[STREAMS:]:
-            os.close(descriptor)
+        _close(streams[STREAMS:] if step.streams == streams[:STREAMS] else streams)
         peer.token = step_token(step.attempt.job, step.attempt.attempt, step.number)
         return {
             "job": step.attempt.job,
             "step": step.number,
             "waiting": self.driver.steps.is_waiting(step),
             "node": self.driver.identity.host,
-            "tasks": [
-                task_message(one.number, one.verdict, one.because) for one in step.tasks if one.verdict is not None
-            ],
+            "tasks": _ended_tasks(step),
         }
 
     def _spec(self, request: dict[str, Any]) -> StepSpec:
@@ -127,6 +125,28 @@ class Stepping:
             return {"did": "cancelling"}
         self.driver.steps.signal(step, signal)
         return {"did": "signalled"}
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _ended_tasks(step: LiveStep) -> list[dict[str, Any]]:
+    return [task_message(one.number, one.verdict, one.because) for one in step.tasks if one.verdict is not None]
+
+
+def _ended_reply(step: LiveStep, host: str) -> dict[str, Any]:
+    """The step has ended, and its srun comes back only now."""
+    assert step.state is not None
+    return {
+        "job": step.attempt.job,
+        "step": step.number,
+        "waiting": False,
+        "node": host,
+        "tasks": _ended_tasks(step),
+        "ended": {"code": step.srun_code, "state": step.state.value},
+    }
 
 
 def step_env_path(home: Home, run: int, key: str, step: int) -> Path:

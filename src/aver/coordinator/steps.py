@@ -59,6 +59,8 @@ class LiveStep:
     cpus: int = 0  # what it takes of the job's
     time_s: int | None = None  # its own limit, or what is left of the job's when it begins
     is_limited_by_job: bool = False
+    state: State | None = None  # once it has ended
+    srun_code: int | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -75,7 +77,7 @@ class Steps:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._by_key: dict[str, tuple[LiveStep, LiveTask]] = {}
-        self._by_token: dict[str, LiveStep] = {}
+        self._by_token: dict[str, LiveStep] = {}  # ended ones too, while their attempt lives: its srun may come back
         self._of: dict[str, dict[int, LiveStep]] = {}  # by the attempt's key
         self._waiting: dict[str, deque[LiveStep]] = {}
         self._numbers: dict[str, int] = {}
@@ -86,9 +88,10 @@ class Steps:
     def begin(self, key: str, token: str, spec: StepSpec, streams: tuple[int, ...], now: float) -> LiveStep:
         """Take a step of the attempt with this key; the same token is the same step. UsageError says why not."""
         known = self._by_token.get(token)
-        if known is not None:
-            known.streams = known.streams or streams
-            self._dispatch(known, now)
+        if known is not None and known.state is None:
+            if not known.streams and any(not task.is_dispatched and task.verdict is None for task in known.tasks):
+                known.streams = streams
+                self._dispatch(known, now)
             return known
         attempt = self._driver.attempts.get(key)
         if attempt is None or not attempt.is_dispatched or attempt.parked is not None:
@@ -241,9 +244,9 @@ class Steps:
                 now, attempt.run, attempt.job, attempt.attempt, step.number, verdict, raw, folded.first_failed, code
             )
         )
+        step.state, step.srun_code = verdict.state, code
         for task in step.tasks:
             self._by_key.pop(task.key, None)
-        self._by_token.pop(step.token, None)
         live = self._of.get(attempt.key, {})
         live.pop(step.number, None)
         self._admit(attempt.key, now)
@@ -289,6 +292,12 @@ class Steps:
 
     def by_token(self, token: str) -> LiveStep | None:
         return self._by_token.get(token)
+
+    def forget(self, attempt_key: str) -> None:
+        """The attempt is over: nobody asks for its steps any more."""
+        self._numbers.pop(attempt_key, None)
+        for token in [token for token, step in self._by_token.items() if step.attempt.key == attempt_key]:
+            del self._by_token[token]
 
     def live_of(self, attempt_key: str) -> Iterator[LiveStep]:
         yield from self._of.get(attempt_key, {}).values()

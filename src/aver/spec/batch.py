@@ -109,6 +109,7 @@ class Values:
             deadline_at=self.deadline,
             priority=self.priority,
             comment=self.comment,
+            facts=self.facts(),
         )
 
     def facts(self) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,290 @@
+"""srun, end to end: steps and tasks of real jobs, with Slurm's exit statuses and messages."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aver.coordinator.lock import read_holder
+from aver.core.states import State
+from aver.home import Home
+from aver.slurm_cli.install import install
+from aver.store.reader import Reader
+from aver.store.rows import JobRow, StepRow
+from live_home import wait_for
+
+
+def holder(home: Path) -> int | None:
+    """The coordinator's pid, as the lock names it."""
+    pid = read_holder(home / "lock").get("pid")
+    return pid if isinstance(pid, int) and Path(f"/proc/{pid}").exists() else None
+
+
+class Place:
+    """A folder with Slurm's commands on PATH, as `aver shell` has it."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = Home(home)
+        self.folder = folder
+        path = f"{install(self.home)}:{os.environ['PATH']}"
+        self.environment = {**os.environ, "AVER_HOME": str(home), "PATH": path}
+
+    def call(self, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, cwd=self.folder, env=self.environment, input=text, capture_output=True, text=True, timeout=120,
+            check=False,
+        )  # fmt: skip
+
+    def batch(self, text: str, tasks: int = 4) -> tuple[JobRow, list[StepRow], str]:
+        """Run a batch script to its verdict; return the job, its steps and its output."""
+        script = self.folder / "script.sh"
+        script.write_text(f"#!/bin/bash\n#SBATCH -n {tasks}\n#SBATCH -o out\n{text}\n")
+        done = self.call(sys.executable, "-m", "aver", "run", "--quiet", str(script))
+        assert done.returncode in range(10), done.stderr
+        (self.folder / "out").touch()
+        with self.reader() as reader:
+            job = reader.newest_jobs(1)[0]
+            return job, reader.steps(job.id), (self.folder / "out").read_text()
+
+    def reader(self) -> Reader:
+        reader = Reader.open(self.home.database)
+        assert reader is not None
+        return reader
+
+
+@pytest.fixture
+def place(aver_home: Path, tmp_path: Path) -> Place:
+    return Place(aver_home, tmp_path)
+
+
+def exits(steps: list[StepRow]) -> list[str]:
+    return [f"{step.state} {step.exit}" for step in steps]
+
+
+def test_derived_exit_code_is_the_highest_of_the_steps(place: Place) -> None:
+    """Spur: steps 7, 3, 2 give ExitCode 2:0 and DerivedExitCode 7:0."""
+    job, steps, _ = place.batch("srun -n1 sh -c 'exit 7'; srun -n1 sh -c 'exit 3'; srun -n1 sh -c 'exit 2'")
+    assert (str(job.exit), job.derived >> 8) == ("2:0", 7)
+    assert exits(steps) == ["FAILED 7:0", "FAILED 3:0", "FAILED 2:0"]
+
+
+def test_derived_exit_code_is_seen_while_the_job_runs(place: Place) -> None:
+    """Live and durable: scontrol shows the running maximum before the job ends."""
+    script = place.folder / "script.sh"
+    script.write_text("#!/bin/sh\nsrun sh -c 'exit 5'\ntouch ready\nuntil [ -e go ]; do sleep 0.05; done\n")
+    place.call("sbatch", str(script))
+    wait_for(lambda: (place.folder / "ready").exists(), "what the test waits for")
+    shown = place.call("scontrol", "-d", "show", "job", "1").stdout
+    assert "JobState=RUNNING" in shown
+    assert "DerivedExitCode=5:0" in shown
+    (place.folder / "go").touch()
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("srun -n4 sh -c 'exit $SLURM_PROCID'", 3),
+        ("srun -n4 sh -c '[ $SLURM_PROCID != 0 ] || exit 3'", 3),
+        ("srun -n1 sh -c 'kill -TERM $$'", 143),
+        ("srun -n1 sh -c 'kill -SEGV $$'", 139),
+        ("srun /no/such/command", 2),
+        ("srun /etc/passwd", 13),
+        ("srun -n1 true", 0),
+        ("srun -n1 sh -c 'exit 255'", 255),
+    ],
+)
+def test_exit_status_is_the_highest_shell_code(place: Place, command: str, status: int) -> None:
+    """OUTCOMES 4: code or 128+signal of the worst task; errno for what could not be started."""
+    _, _, output = place.batch(f"{command}; echo status=$?")
+    assert re.findall(r"status=(\d+)", output) == [str(status)]
+
+
+def test_the_failing_task_that_slurm_loses_is_kept(place: Place) -> None:
+    """Task 0 of four exits 3 and the others 0: the step is FAILED 3:0, and so is Derived."""
+    job, steps, _ = place.batch("srun -n4 sh -c '[ $SLURM_PROCID != 0 ] || exit 3'; true")
+    assert exits(steps) == ["FAILED 3:0"]
+    assert (job.state, job.derived >> 8) == (State.COMPLETED, 3)
+
+
+def test_kill_on_bad_exit_names_the_task_that_failed(place: Place) -> None:
+    """The others are ended because of it and do not count; srun exits with 143 as Slurm's does."""
+    text = "srun -n3 -K sh -c 'if [ $SLURM_PROCID = 1 ]; then exit 3; fi; sleep 100'; echo status=$?"
+    _, (step,), output = place.batch(text)
+    assert (str(step.exit), step.first_failed) == ("3:0", 1)
+    assert "status=143" in output
+    with place.reader() as reader:
+        assert [task.because for task in reader.tasks(step.job, step.attempt, step.step)] == [True, False, True]
+
+
+def test_wait_ends_the_others(place: Place) -> None:
+    """-W 1: one second after the first task's end the others are ended."""
+    _, _, output = place.batch("srun -n2 -W 1 sh -c '[ $SLURM_PROCID = 0 ] || sleep 100'; echo status=$?")
+    assert "status=143" in output
+
+
+def test_first_failure_shows_the_summary_of_all_tasks(place: Place) -> None:
+    """At the first failing task, and again at the end."""
+    text = "srun -n3 sh -c 'if [ $SLURM_PROCID = 1 ]; then exit 1; fi; sleep 1'"
+    _, _, output = place.batch(text)
+    summaries = re.findall(r"Task Exit Code Summary: step \d+\.0, 3 tasks: (.*)", output)
+    assert summaries == ["1 failed, 2 running", "2 completed, 1 failed"]
+
+
+def test_labels_and_input_for_all(place: Place) -> None:
+    """-l puts the task's number before each line; every task reads the whole input."""
+    _, _, output = place.batch("printf 'a\\nb\\n' | srun -n2 -l cat")
+    assert sorted(output.splitlines()) == ["0: a", "0: b", "1: a", "1: b"]
+
+
+def test_output_patterns(place: Place) -> None:
+    """%t and %s in -o give each task its file."""
+    place.batch("srun -n2 -o 'task-%s-%t' sh -c 'echo $SLURM_PROCID'")
+    assert [(place.folder / f"task-0-{task}").read_text() for task in (0, 1)] == ["0\n", "1\n"]
+
+
+def test_variables_of_a_task(place: Place) -> None:
+    """PROCID, LOCALID, NTASKS and STEP_ID as Slurm sets them."""
+    _, _, output = place.batch(
+        "srun true; srun -n2 sh -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NTASKS $SLURM_STEP_ID $SLURM_NODEID'"
+    )
+    assert sorted(output.splitlines()) == ["0 0 2 1 0", "1 1 2 1 0"]
+
+
+def test_a_step_that_runs_when_the_script_ends_is_ended(place: Place) -> None:
+    """OUTCOMES 7: the job is COMPLETED 0:0 with Derived 0:15; the step is CANCELLED."""
+    job, steps, _ = place.batch("srun -n1 sleep 100 & sleep 0.5; exit 0")
+    assert (job.state, str(job.exit), job.derived) == (State.COMPLETED, "0:0", 15)
+    assert exits(steps) == ["CANCELLED 0:15"]
+
+
+def test_steps_run_one_after_another_unless_exact(place: Place) -> None:
+    """A step has all of the job's cpus; --exact takes just its own."""
+    one = "srun -n1 {} sh -c 'echo begin; sleep 0.4; echo end' & "
+    _, _, output = place.batch(one.format("") * 2 + "wait", tasks=2)
+    words = [line for line in output.splitlines() if line in ("begin", "end")]
+    assert words == ["begin", "end", "begin", "end"]
+    _, _, output = place.batch(one.format("--exact") * 2 + "wait", tasks=2)
+    words = [line for line in output.splitlines() if line in ("begin", "end")]
+    assert words[:2] == ["begin", "begin"]
+
+
+def test_too_many_tasks_are_refused_as_slurm_does(place: Place) -> None:
+    """More than the job asked for."""
+    _, _, output = place.batch("srun -n3 true; echo status=$?", tasks=2)
+    assert "More processors requested than permitted" in output
+    assert "status=1" in output
+
+
+def test_time_limit_of_a_step(place: Place) -> None:
+    """The step is TIMEOUT 0:15, srun exits 143, the script goes on."""
+    job, steps, output = place.batch("srun -n1 --time=0:01 sleep 100; echo status=$?; exit 0")
+    assert exits(steps) == ["TIMEOUT 0:15"]
+    assert (job.state, "status=143" in output) == (State.COMPLETED, True)
+
+
+def test_alone_it_is_a_job_that_ends_as_its_step(place: Place) -> None:
+    """Output is streamed, the exit status is the task's, and the job ends by the same signal."""
+    done = place.call("srun", "-n2", "sh", "-c", "echo hello; exit 4")
+    assert (done.returncode, done.stdout) == (4, "hello\nhello\n")
+    done = place.call("srun", "sh", "-c", "kill -SEGV $$")
+    assert done.returncode == 139
+    with place.reader() as reader:
+        job = reader.newest_jobs(1)[0]
+    assert (job.state, str(job.exit)) == (State.FAILED, "0:11")
+    assert place.call("srun", "cat", text="from stdin").stdout == "from stdin"
+
+
+def test_alone_its_end_is_the_jobs_end(place: Place) -> None:
+    """When srun is killed, its job is cancelled and nothing is left."""
+    waiting = subprocess.Popen(["srun", "sleep", "1000"], cwd=place.folder, env=place.environment)
+
+    def state() -> State | None:
+        reader = Reader.open(place.home.database)
+        if reader is None:
+            return None
+        with reader:
+            jobs = reader.newest_jobs(1)
+            return jobs[0].state if jobs and reader.steps(jobs[0].id) else None
+
+    wait_for(lambda: state() is State.RUNNING, "what the test waits for")
+    waiting.kill()
+    waiting.wait()
+    wait_for(lambda: state() is State.CANCELLED, "what the test waits for")
+
+
+def test_the_coordinator_may_be_killed_while_a_step_runs(place: Place) -> None:
+    """The step goes on; srun comes back and tells of it; nothing runs twice."""
+    script = place.folder / "script.sh"
+    script.write_text(
+        "#!/bin/bash\n#SBATCH -n 2\n#SBATCH -o out\n"
+        "srun -n2 sh -c 'echo began >> ran; until [ -e go ]; do sleep 0.05; done; exit $SLURM_PROCID'\n"
+        "echo status=$?\nsrun -n1 sh -c 'exit 9'\n"
+    )
+    place.call("sbatch", str(script))
+    wait_for(
+        lambda: (place.folder / "ran").exists() and len((place.folder / "ran").read_text().split()) == 2,
+        "what the test waits for",
+    )
+    pid = holder(place.home.path)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    (place.folder / "go").touch()
+
+    def settled() -> bool:
+        with place.reader() as reader:
+            job = reader.job(1)
+            return job is not None and job.state.is_settled
+
+    wait_for(settled, "the job is settled")
+    with place.reader() as reader:
+        assert exits(reader.steps(1)) == ["FAILED 1:0", "FAILED 9:0"]
+        job = reader.job(1)
+    assert job is not None
+    assert (str(job.exit), job.derived >> 8) == ("9:0", 9)
+    assert (place.folder / "ran").read_text().split() == ["began", "began"]
+    assert "status=1" in (place.folder / "out").read_text()
+
+
+def test_a_thousand_tasks(place: Place) -> None:
+    """On two cores, each with its own witness and record."""
+    done = place.call("srun", "-n", "1000", "sh", "-c", "exit $((SLURM_PROCID == 999 ? 5 : 0))")
+    assert done.returncode == 5
+    with place.reader() as reader:
+        job = reader.newest_jobs(1)[0]
+        (step,) = reader.steps(job.id)
+        assert len(reader.tasks(job.id, 1, step.step)) == 1000
+    assert step.first_failed == 999
+
+
+def test_a_task_that_ignores_term_and_forks_away_is_gone(place: Place) -> None:
+    """The step ends, nothing is left behind."""
+    text = "trap '' TERM; (setsid sleep 1000 & ) ; while :; do sleep 1; done"
+    script = f'srun -n1 --kill-on-bad-exit sh -c "{text}" & sleep 0.5; exit 0'
+    job, steps, _ = place.batch(f"export AVER_MARK=mark-$$\n{script}")
+    assert job.state is State.COMPLETED
+    assert steps[0].state is State.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--no-such-option", "true"], "unrecognized option '--no-such-option'"),
+        (["-n", "x", "true"], 'Invalid numeric value "x"'),
+        (["-n", "0", "true"], 'Invalid numeric value "0"'),
+        ([], "No command given to execute"),
+        (["-t", "nonsense", "true"], "Invalid --time specification"),
+        (["--pty", "bash"], "--pty is not served"),
+    ],
+)
+def test_bad_usage_is_a_sentence(place: Place, arguments: list[str], message: str) -> None:
+    """Exit status 1, one or two lines, no traceback."""
+    done = place.call("srun", *arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
