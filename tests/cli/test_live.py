@@ -112,12 +112,10 @@ def test_run_draws_a_tree_and_ends_with_one_line(aver: Product) -> None:
     """The tree goes over itself; at the end it stays, then the failed job's last lines, then the summary."""
     flow(aver)
     terminal = Terminal(aver, ["run", "flow.yaml"], 80, 24)
-    terminal.read_until(b"c (9)")
-    wait_for_file(aver.folder / "started")
+    terminal.read_until(b"\x1b[34mRUNNING\x1b[0m")
     (aver.folder / "go").touch()
     text = terminal.read_until(None)
     assert terminal.close() == 1
-    assert "\x1b[34mRUNNING\x1b[0m" in text
     assert "\x1b[4A" in text
     last = text.rpartition("\x1b[4A")[2].replace("\x1b[K", "").replace("\x1b[J", "").replace("\r", "").splitlines()
     assert last[0].startswith("run 1 flow [####################] 11/11 settled, 1 FAILED, 9 SKIPPED")
@@ -173,3 +171,13 @@ def test_watch_of_a_run_draws_too(aver: Product, tmp_path: Path) -> None:
     assert terminal.close() == 0
     assert "└─ c (9)" in text
     assert f"aver: run {run} FAILED" in text.rstrip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_a_table_never_cuts_a_value(past: Path, aver: Product, width: int) -> None:
+    """On a narrow terminal lines fold; a value that is cut would be another value."""
+    terminal = Terminal(aver, ["jobs"], width, 24, AVER_HOME=str(past), NO_COLOR="1")
+    text = terminal.read_until(None)
+    assert terminal.close() == 0
+    assert "OUT_OF_MEMORY" in text
+    assert "NonZeroExitCode" in text.replace("\r\n", "")

@@ -11,6 +11,9 @@ from aver.core.record import dataclass
 from aver.core.states import State
 
 
+FOLDED = 16  # columns that a folded value needs at least
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """`right` are the columns that hold numbers; `wide` is the column that may be folded on a terminal."""
@@ -23,11 +26,20 @@ class Table:
 
 def show_table(output: Output, table: Table) -> None:
     """Write the table in the form that fits where it goes."""
-    if output.out_is_terminal:
+    if output.out_is_terminal and fits(table, output.width):
         output.raw(draw(table, output).encode("utf-8", "surrogateescape"))
         return
     for line in plain(table):
         output.line(line)
+
+
+def fits(table: Table, width: int) -> bool:
+    """Whether only the column that may be folded has to be: on a narrower terminal a drawn value would be cut."""
+    wide = table.wide % len(table.heads)
+    columns = [[one_line(row[column]) for row in table.rows] for column in range(len(table.heads))]
+    needed = [max(len(head), *map(len, cells)) for head, cells in zip(table.heads, columns, strict=True)]
+    needed[wide] = min(needed[wide], FOLDED)
+    return sum(needed) + 2 * len(needed) <= width
 
 
 def plain(table: Table) -> list[str]:
