@@ -46,6 +46,7 @@ def requeue(driver: Driver, run: LiveRun, index: int, how: str, by: str, now: fl
         return PENDING
     if how == REQUEUE_HOLD:
         run.held.add(index)
+    driver.emit(PersonAsked(now, run.number, job, by, how))
     asking.retry(driver, run, [index], by, now)
     return "requeued"
 
@@ -91,7 +92,7 @@ def apply_again(driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newe
             apply(driver, run, index, changes)
             if attempt is not None and TIME_LIMIT in changes and attempt.state is not State.PENDING:
                 driver.out.controls.append(Control(attempt.key, "limit", time_s=changes[TIME_LIMIT]))
-        elif event.what in (REQUEUE, REQUEUE_HOLD) and attempt and newest[event.job].planned_at <= event.at:
+        elif event.what in (REQUEUE, REQUEUE_HOLD) and attempt and newest[event.job].planned_at < event.at:
             attempt.requeue = event.what
             driver.out.controls.append(Control(attempt.key, "cancel"))
 

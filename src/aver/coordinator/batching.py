@@ -93,7 +93,7 @@ def refused(error: UsageError) -> BatchRefused:
     if " asks for " in str(error):
         what = "Memory specification" if " of memory" in str(error) else "CPU count per node"
         why = "Requested node configuration is not available"
-        first = f"sbatch: error: {what} can not be satisfied: {error}"
+        first = f"sbatch: error: {what} can not be satisfied"
         return BatchRefused(f"{first}\nsbatch: error: Batch job submission failed: {why}")
     return failed(str(error))
 

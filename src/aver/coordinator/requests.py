@@ -55,6 +55,8 @@ class Requests:
     def sbatch(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         try:
             call = batching.read_call(request, now)
+            if request.get("script") is None:
+                return {}  # only its options were to be checked
             submission = batching.submission_of(call, request, now)
             reply = self._submit(submission, batching.environment(call, request), now, tests=call.has("test-only"))
         except UsageError as error:

@@ -64,8 +64,9 @@ def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, facts: dict[str, 
 
 
 def _sizes(attempt: LiveAttempt, facts: dict[str, str]) -> dict[str, str]:
-    cpus = str(attempt.request.cpus)
     tasks = facts.get("ntasks")
+    asked = int(tasks or 1) * int(facts.get("cpus_per_task", 1))  # tasks may share what there is
+    cpus = str(max(asked, attempt.request.cpus))
     found = {
         "SLURM_CPUS_ON_NODE": cpus,
         "SLURM_JOB_CPUS_PER_NODE": cpus,

@@ -36,8 +36,13 @@ def _sbatch(words: Sequence[str]) -> int:
     for name, _ in parsed.given:
         if name in ABOUT:
             return _about(name)
-    script = find_script(parsed.get("wrap"), parsed.operands)
     home = home_folder()
+    try:
+        script = find_script(parsed.get("wrap"), parsed.operands)
+    except Refusal:
+        if parsed.given:  # a wrong option is said first
+            _ask(home, {"op": "sbatch", "options": [[name, text or ""] for name, text in parsed.given]})
+        raise
     reply = _ask(
         home,
         {

@@ -1,7 +1,7 @@
 """Slurm's `--dependency`: `afterok:7:8,afterany:9`, `after:7+5?afternotok:8`, `singleton`.
 
-Each job that is named becomes one term. Terms are joined by `,` (all of them) or by `?` (one of them); both
-in one text are refused, as in Slurm.
+Each job that is named becomes one term. Terms are joined by `,` (all of them) or by `?` (one of them); with both in
+one text one term is enough.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ def parse_dependency(text: str, ends_if_never: bool = False) -> Afters | None:
     """Read a dependency; None for an empty one, ValueError for anything that Slurm refuses."""
     if not text:
         return None
-    if "," in text and "?" in text:
-        raise ValueError(f"{text!r} joins its terms by both , and ?: use one of them")
     is_any = "?" in text
     terms: list[After] = []
-    for part in text.split("?" if is_any else ","):
+    for part in text.replace("?", ",").split(","):
         terms += _terms(part, text)
     return Afters(tuple(terms), is_any, ends_if_never)
 

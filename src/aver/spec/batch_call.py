@@ -21,16 +21,20 @@ _GRES = re.compile(
     r"(none|((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)(,(gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)*)"
 )
 _NUMBER_OF_GPUS = re.compile(r"([A-Za-z][\w.-]*:)?[0-9]{1,6}(,([A-Za-z][\w.-]*:)?[0-9]{1,6})*")
+_MAIL = "(NONE|BEGIN|END|FAIL|REQUEUE|ALL|INVALID_DEPEND|STAGE_OUT|ARRAY_TASKS|TIME_LIMIT(_90|_80|_50)?)"
 _STRICT = {
     "time": re.compile(r"([0-9]{1,9}-)?[0-9]{1,9}(:[0-9]{1,9}){0,2}|-1|unlimited|infinite", re.IGNORECASE),
     "signal": re.compile(r"([BR]{1,2}:)?[A-Za-z0-9]+(@[0-9]{1,5})?"),
     "exclusive": re.compile(r"|user|mcs", re.IGNORECASE),
+    "mail-type": re.compile(f"{_MAIL}(,{_MAIL})*", re.IGNORECASE),
     "kill-on-invalid-dep": re.compile(r"yes|no", re.IGNORECASE),
     "gres": _GRES,
     "gpus": _NUMBER_OF_GPUS,
     "gpus-per-node": _NUMBER_OF_GPUS,
     "gpus-per-task": _NUMBER_OF_GPUS,
 }
+_REVERSED = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_DATE = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})", re.ASCII)
 _LONGEST_LEAD_S = 65535
 _SILENT = frozenset(
     "quiet verbose wait parsable test-only array dependency wrap kill-on-invalid-dep ignore-pbs nodes export".split()
@@ -102,6 +106,9 @@ def refusal_of(name: str, text: str) -> BatchRefused:
     if name in _GENERIC:
         return BatchRefused("sbatch: error: Invalid generic resource (gres) specification")
     match name:
+        case "nodes" if (found := _REVERSED.fullmatch(text)) is not None and int(found[2]) < int(found[1]):
+            least = f"less than minimum node count {found[1]}"
+            return BatchRefused(f"sbatch: error: Maximum node count {found[2]} is {least}", USAGE_STATUS)
         case "nodes":
             return BatchRefused(f'sbatch: error: "{text}" is not a valid node count', USAGE_STATUS)
         case "array":
@@ -109,7 +116,7 @@ def refusal_of(name: str, text: str) -> BatchRefused:
         case "dependency":
             return failed("Job dependency problem")
         case "begin" | "deadline":
-            first = f"Invalid time specification (pos=0): {text}\n"
+            first = f"Invalid time specification (pos={_place_of_mistake(text)}): {text}\n"
             return BatchRefused(f"{first}sbatch: error: Invalid --{name} specification", USAGE_STATUS)
         case _:
             return BatchRefused(f"sbatch: error: Invalid --{name} specification", USAGE_STATUS)
@@ -117,3 +124,11 @@ def refusal_of(name: str, text: str) -> BatchRefused:
 
 def failed(why: str) -> BatchRefused:
     return BatchRefused(f"sbatch: error: Batch job submission failed: {why}")
+
+
+def _place_of_mistake(text: str) -> int:
+    """Where Slurm stops reading a time."""
+    date = _DATE.match(text)
+    if date is None:
+        return 0
+    return 5 if not 1 <= int(date[1]) <= 12 else 8 if not 1 <= int(date[2]) <= 31 else 0
