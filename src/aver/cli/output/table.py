@@ -10,7 +10,6 @@ from aver.cli.output.text import COLOURS, Output, one_line
 from aver.core.record import dataclass
 from aver.core.states import State
 
-
 FOLDED = 16  # columns that a folded value needs at least
 
 
