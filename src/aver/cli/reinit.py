@@ -10,6 +10,7 @@ from aver.cli.options import json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
+from aver.coordinator import vault
 from aver.coordinator.changes import Changes, find_changes
 from aver.core.codec import encode
 from aver.core.model import FlowSpec
@@ -40,10 +41,12 @@ def command(run: str, file: str | None, dry_run: bool, as_json: bool) -> None:
     number = found.id if isinstance(found, RunRow) else found[0].run
     if not isinstance(found, RunRow) and not session.run_row(number).is_single:
         raise UsageError(f"{run} is a job of run {number}; give the run: aver reinit {number}")
-    changes = find_changes(session.found_reader(run), number, _flow_now(session, number, file))
+    flow = _flow_now(session, number, file)
+    sealed, values = (None, {}) if flow is None else vault.seal(session.home, flow)
+    changes = find_changes(session.found_reader(run), number, sealed)
     session.mask([number])
     if changes.causes and not dry_run:
-        _ask(session, number, changes)
+        _ask(session, number, changes, values)
     word = "would run again" if dry_run else "runs again"
     if not changes.causes:
         session.output.note(f"nothing to run again: nothing that run {number} rests on has changed")
@@ -51,10 +54,10 @@ def command(run: str, file: str | None, dry_run: bool, as_json: bool) -> None:
     answer(session.output, Acted("reinit", results), as_json)
 
 
-def _ask(session: Session, number: int, changes: Changes) -> None:
+def _ask(session: Session, number: int, changes: Changes, values: dict[str, str]) -> None:
     flow = None if changes.flow is None else encode(changes.flow)
     causes = [[cause.job, cause.why] for cause in changes.causes]
-    session.call("reinit", run=number, causes=causes, flow=flow, by=user_name())
+    session.call("reinit", run=number, causes=causes, flow=flow, values=values, by=user_name())
 
 
 def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | None:

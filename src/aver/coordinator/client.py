@@ -68,7 +68,12 @@ class Client:
         """Ask, and return the reply; what the coordinator refuses is raised as its error."""
         self._send({"op": op, **arguments})
         while True:
-            reply = self._line(REPLY_TIMEOUT_S)
+            try:
+                reply = self._line(REPLY_TIMEOUT_S)
+            except TimeoutError:
+                raise UnreachableError(
+                    f"the coordinator has not answered for {REPLY_TIMEOUT_S:.0f} s{_last_words(self._home)}"
+                ) from None
             if "ok" in reply:
                 break
         if reply["ok"] is not True:

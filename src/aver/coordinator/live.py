@@ -71,6 +71,7 @@ class LiveRun:
         self.priorities: dict[int, int] = {}  # by index: what a person asked for instead
         self.retries_used = 0
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
+        self.sealed: dict[str, str] = {}  # environment values by their digests, once read
 
     @property
     def is_single(self) -> bool:

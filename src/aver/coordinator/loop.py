@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aver import __version__
-from aver.coordinator import asking
+from aver.coordinator import asking, vault
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver, GeneratedBatch
@@ -239,7 +239,7 @@ class Loop:
                 try:
                     orders.append(order_of(self._home, run, attempt, self._kill_wait_s))
                 except OSError as error:
-                    self._driver.rejected(attempt, f"can't write its script: {error.strerror}", now)
+                    self._driver.rejected(attempt, f"it can't be prepared: {error.strerror}", now)
                 except ValueError as error:
                     self._driver.rejected(attempt, f"can't be started: {error}", now)
             for reply in self._engine.submit(orders):
@@ -416,5 +416,7 @@ class Loop:
             self._requests.check_fits(flow)
         except UsageError as error:
             raise GeneratedBatch(str(error)) from None
+        flow, values = vault.seal(self._home, flow)
+        vault.store(self._home, run.number, values)
         reached("generated-read")
         return flow

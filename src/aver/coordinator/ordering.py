@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
+from aver.coordinator import vault
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.slurm_env import slurm_pairs
@@ -19,7 +21,7 @@ LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
 
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
-    """Everything that the witness needs to start this attempt; OSError if its script can't be written."""
+    """Everything that the witness needs to start this attempt; OSError if its script can't be written or its environment read."""
     spec = run.spec(attempt.index)
     name = run.name(attempt.index)
     values = run.values(attempt.index)
@@ -132,6 +134,18 @@ def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Pa
     return path
 
 
+def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:
+    """The job's own environment with its values, which the flow has only sealed."""
+    if not spec.env:
+        return []
+    if any(value not in run.sealed for _, value in spec.env):
+        run.sealed = vault.load(home, run.number)
+    for name, value in spec.env:
+        if value not in run.sealed:
+            raise FileNotFoundError(errno.ENOENT, f"the value of {name} is gone from the home")
+    return [(name, run.sealed[value]) for name, value in spec.env]
+
+
 def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
     spec = run.spec(attempt.index)
     values = {} if spec.facts else dict(run.values(attempt.index))
@@ -145,7 +159,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
     ]
     if attempt.request.gpus:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
-    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in spec.env]
+    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.facts:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
     return tuple(pairs)

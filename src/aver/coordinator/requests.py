@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aver.coordinator import altering, asking, batching
+from aver.coordinator import altering, asking, batching, vault
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
@@ -71,9 +71,12 @@ class Requests:
         number = self.driver.next_id
         if tests:
             return {"run": number, "first_job": number, "jobs": FlowIndex(submission.flow).count}
+        sealed, values = vault.seal(self.home, submission.flow)
+        submission = replace(submission, flow=sealed)
         try:
             prepare_outputs(submission, number, submission.flow.jobs)
             write_env(self.home, number, env)
+            vault.store(self.home, number, values)
             write_scripts(self.home, number, submission.flow)
             reached("submit-files-written")
             run = self.driver.submit(submission, now)
@@ -261,6 +264,8 @@ class Requests:
             self._check(replace(run.submission, flow=flow))
             if list(FlowIndex(flow).names()) != list(run.segments[0].index.names()):
                 raise UsageError(f"the flow has other jobs now than run {run.number}; submit it as a new run")
+            flow, _ = vault.seal(self.home, flow)
+            vault.store(self.home, run.number, _sealed_values(request))
             write_scripts(self.home, run.number, flow)
         try:
             run = asking.reinit(self.driver, run, causes, flow, by, now)
@@ -345,6 +350,15 @@ def _scope(request: dict[str, Any]) -> Scope | None:
         return None if word is None else Scope(word)
     except ValueError:
         raise UsageError(f"{word!r} is not whom a signal can be for") from None
+
+
+def _sealed_values(request: dict[str, Any]) -> dict[str, str]:
+    values = request.get("values") or {}
+    if not isinstance(values, dict) or not all(
+        vault.is_sealed(digest) and isinstance(value, str) and "\0" not in value for digest, value in values.items()
+    ):
+        raise UsageError("the flow's environment can't be read")
+    return values
 
 
 def _by(request: dict[str, Any]) -> str:

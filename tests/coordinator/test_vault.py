@@ -1,0 +1,53 @@
+"""Environment values of a flow's jobs: given to the jobs, and in no file but the run's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from live_home import LiveHome, shell_job
+
+from aver.coordinator import vault
+from aver.core.model import FlowSpec
+from aver.home import Home
+
+SECRET = "correct horse battery staple"
+
+
+def test_values_reach_the_job_and_no_other_file(aver_home: Path, tmp_path: Path) -> None:
+    """The job sees the value; database, log and scripts do not have it; the run's file has mode 0600."""
+    live = LiveHome(aver_home, tmp_path)
+    run = live.submit(shell_job("one", 'printf %s "$PASSWORD" > seen', env=(("PASSWORD", SECRET),)))
+    live.settle([run])
+    assert (tmp_path / "seen").read_text() == SECRET
+    for path in aver_home.rglob("*"):
+        if path.is_file() and path.parent.name != "env":
+            assert SECRET.encode() not in path.read_bytes(), path
+    kept = aver_home / "env" / f"{run}.values.env"
+    assert SECRET.encode() in kept.read_bytes()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert (aver_home / "env" / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_equal_values_are_sealed_alike_and_twice_is_harmless(tmp_path: Path) -> None:
+    """So a changed value is seen as changed, and a sealed flow stays as it is."""
+    home = Home(tmp_path / "home")
+    home.prepare()
+    flow = FlowSpec("flow", (shell_job("one", "true", env=(("A", "x"), ("B", "x"), ("C", "y"))),))
+    sealed, values = vault.seal(home, flow)
+    a, b, c = (value for _, value in sealed.jobs[0].env)
+    assert a == b != c
+    assert sorted(values.values()) == ["x", "y"]
+    assert vault.seal(home, sealed) == (sealed, {})
+    vault.store(home, 7, values)
+    assert vault.load(home, 7) == values
+
+
+def test_homes_do_not_share_digests(tmp_path: Path) -> None:
+    """A digest of one home says nothing in another."""
+    flow = FlowSpec("flow", (shell_job("one", "true", env=(("A", "x"),)),))
+    digests = []
+    for name in ("one", "two"):
+        home = Home(tmp_path / name)
+        home.prepare()
+        digests.append(vault.seal(home, flow)[0].jobs[0].env)
+    assert digests[0] != digests[1]
