@@ -97,22 +97,30 @@ OPTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "nodelist-unknown",
         ("-w", "nosuchnode"),
-        "exit 1: sbatch: error: Batch job submission failed: Invalid node name specified",
+        "exit 1: sbatch: error: Batch job submission failed: Invalid node name specified"
+        " => exit 0: Submitted batch job {a} (no-meaning-here)",
     ),
     ("nodelist-bad", ("-w", "n[1-"), "exit 1: sbatch: error: Batch job submission failed: Invalid node name specified"),
     (
         "partition",
         ("-p", "nowhere"),
         "exit 1: sbatch: error: invalid partition specified: nowhere / sbatch: error: Batch job "
-        "submission failed: Invalid partition name specified",
+        "submission failed: Invalid partition name specified"
+        " => exit 0: Submitted batch job {a} (no-meaning-here)",
     ),
     (
         "account",
         ("-A", "nobody"),
         "exit 1: sbatch: error: Batch job submission failed: Invalid account or "
-        "account/partition combination specified",
+        "account/partition combination specified"
+        " => exit 0: Submitted batch job {a} (no-meaning-here)",
     ),
-    ("qos", ("-q", "golden"), "exit 1: sbatch: error: Batch job submission failed: Invalid qos specification"),
+    (
+        "qos",
+        ("-q", "golden"),
+        "exit 1: sbatch: error: Batch job submission failed: Invalid qos specification"
+        " => exit 0: Submitted batch job {a} (no-meaning-here)",
+    ),
     ("signal-word", ("--signal=NOSUCH@10",), "exit 255: sbatch: error: Invalid --signal specification"),
     ("signal-time", ("--signal=B:USR1@soon",), "exit 255: sbatch: error: Invalid --signal specification"),
     (
@@ -147,12 +155,14 @@ OPTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "constraint",
         ("-C", "nosuch"),
-        "exit 1: sbatch: error: Batch job submission failed: Invalid feature specification",
+        "exit 1: sbatch: error: Batch job submission failed: Invalid feature specification"
+        " => exit 0: Submitted batch job {a} (no-meaning-here)",
     ),
     (
         "license",
         ("-L", "nosuch:1"),
-        "exit 1: sbatch: error: Batch job submission failed: Invalid license specification",
+        "exit 1: sbatch: error: Batch job submission failed: Invalid license specification"
+        " => exit 0: Submitted batch job {a} (no-meaning-here)",
     ),
     ("missing-value", ("--time",), "exit 255: sbatch: error: Invalid --time specification"),
 )
