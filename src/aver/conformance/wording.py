@@ -47,6 +47,6 @@ def messages(text: str, names: Names) -> list[str]:
 
 
 def plain_lines(text: str, names: Names) -> list[str]:
-    """All lines, in their order, with programs named without their folder; without a note that Aver gives only once."""
+    """All lines in their order, with programs named without their folder, and without the note that Aver gives once."""
     lines = (re.sub(rf"^/\S*/(?=(?:{'|'.join(PROGRAMS)}))", "", line.rstrip()) for line in text.splitlines())
     return [names.plain(line) for line in lines if line and ": aver: accepted, and without meaning" not in line]
