@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from live_home import LiveHome, shell_job
-
 from aver.coordinator import vault
 from aver.core.model import FlowSpec
 from aver.home import Home
+from live_home import LiveHome, shell_job
 
 SECRET = "correct horse battery staple"
 

@@ -21,7 +21,10 @@ LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
 
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
-    """Everything that the witness needs to start this attempt; OSError if its script can't be written or its environment read."""
+    """Everything that the witness needs to start this attempt.
+
+    OSError if its script can't be written or its environment can't be read.
+    """
     spec = run.spec(attempt.index)
     name = run.name(attempt.index)
     values = run.values(attempt.index)
