@@ -19,6 +19,6 @@ DIFFERENCES: dict[str, str] = {
     "(MinJobAge). Aver never forgets an outcome.",
     "never-launched": "Slurm's srun creates the step, fails to open its files and cancels the step: derived 0:126, "
     "which is neither a code nor a signal. In Aver a step that was never launched is no step.",
-    "no-meaning-here": "Slurm refuses a partition, an account, a quality of service, a feature, a licence or a node that "
-    "it does not have. On one machine these mean nothing: Aver accepts them, and says so once.",
+    "no-meaning-here": "Slurm refuses a partition, an account, a quality of service, a feature, a licence or a node "
+    "that it does not have. On one machine these mean nothing: Aver accepts them, and says so once.",
 }
