@@ -62,7 +62,7 @@ def test_a_requeued_job_runs_again_and_its_first_attempt_is_kept(slurm: Slurm) -
     slurm.until_file("out", "count 1")
     assert slurm.read("out") == "count 1\n"
     assert slurm("scontrol", "requeuehold", str(job)).status == 0
-    assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
+    assert slurm.until_reason(job, "job_requeued_in_held_state").state is State.PENDING
     (slurm.folder / "go").touch()
     assert slurm("scontrol", "release", str(job)).status == 0
     assert slurm.until_settled(job).state is State.COMPLETED

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from aver.coordinator import asking
-from aver.coordinator.driver import Driver
+from aver.coordinator.driver import REQUEUE_DELAY_S, Driver
 from aver.coordinator.live import LiveRun
+from aver.core import reasons
 from aver.core.events import PersonAsked
 from aver.core.states import State
 from aver.engines.api import Control
@@ -48,6 +49,12 @@ def requeue(driver: Driver, run: LiveRun, index: int, how: str, by: str, now: fl
         run.held.add(index)
     driver.emit(PersonAsked(now, run.number, job, by, how))
     asking.retry(driver, run, [index], by, now)
+    if how == REQUEUE_HOLD:
+        driver.show_reason(run, job, reasons.JOB_REQUEUED_HELD, now)
+    elif driver.packer.is_waiting(job):
+        driver.packer.remove(job)
+        driver.show_reason(run, job, reasons.BEGIN_TIME, now)
+        driver.at(now + REQUEUE_DELAY_S, "again", job)
     return "requeued"
 
 

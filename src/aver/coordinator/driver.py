@@ -487,7 +487,7 @@ class Driver:
             return None
         if attempt.requeue == "requeuehold":
             run.held.add(attempt.index)
-            return reasons.JOB_HELD_USER
+            return reasons.JOB_REQUEUED_HELD
         self.at(now + REQUEUE_DELAY_S, "again", attempt.job)
         return reasons.BEGIN_TIME
 

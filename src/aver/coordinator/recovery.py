@@ -24,6 +24,7 @@ from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow
 
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
+HELD = frozenset({reasons.JOB_HELD_USER, reasons.JOB_REQUEUED_HELD})
 
 
 def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun | None:
@@ -41,9 +42,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     attempts = reader.attempts_of_run(number)
     asked = reader.asked(number)
     _fill_attempts(run, attempts, asked)
-    run.held = {
-        index for index, job in enumerate(jobs) if job.state is State.PENDING and job.reason == reasons.JOB_HELD_USER
-    }
+    run.held = {index for index, job in enumerate(jobs) if job.state is State.PENDING and job.reason in HELD}
     driver.adopt(run)
     newest = {attempt.job: attempt for attempt in attempts}
     _add_live_attempts(driver, reader, run, jobs, newest)

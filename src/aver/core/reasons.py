@@ -39,6 +39,7 @@ RESOURCES = "Resources"
 PRIORITY = "Priority"
 BEGIN_TIME = "BeginTime"
 JOB_HELD_USER = "JobHeldUser"
+JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes it
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
 RETRY = "Retry"
@@ -51,6 +52,7 @@ PENDING_WORDS: dict[str, str] = {
     PRIORITY: "jobs before it in the queue come first",
     BEGIN_TIME: "its begin time has not come yet",
     JOB_HELD_USER: "it is held; `aver release` lets it go",
+    JOB_REQUEUED_HELD: "it is to begin again when it is released; `aver release` lets it go",
     JOB_ARRAY_TASK_LIMIT: "as many of its run as allowed are running already",
     LICENSES: "it waits for a licence",
     RETRY: "its last attempt failed, and it will be tried again",

@@ -167,7 +167,7 @@ class JobFacts:
 
     @property
     def is_held(self) -> bool:
-        return self.is_pending and self.row.reason.startswith("JobHeld")
+        return self.is_pending and self.row.reason.startswith(("JobHeld", "job_requeued"))
 
     @property
     def has_run(self) -> bool:
