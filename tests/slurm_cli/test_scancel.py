@@ -114,3 +114,14 @@ def test_a_step_is_cancelled_and_its_script_goes_on(slurm: Slurm) -> None:
 def test_lists_of_jobs_are_cut_outside_of_brackets(text: str) -> None:
     """Nothing is lost: joined again it is the same."""
     assert ",".join(split_jobs(text)) == text
+
+
+def test_a_cancelled_job_keeps_the_reason_for_which_it_waited(slurm: Slurm) -> None:
+    """As in Slurm: CANCELLED, JobHeldUser or BeginTime."""
+    held = slurm.submit("--hold", "-o", "/dev/null", "--wrap", "true")
+    later = slurm.submit("--begin=now+1hour", "-o", "/dev/null", "--wrap", "true")
+    assert slurm("scancel", str(held), str(later)).status == 0
+    assert [(slurm.job(job).state, slurm.job(job).reason) for job in (held, later)] == [
+        (State.CANCELLED, "JobHeldUser"),
+        (State.CANCELLED, "BeginTime"),
+    ]

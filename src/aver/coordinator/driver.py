@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aver.coordinator.depending import Depending
 from aver.coordinator.live import LiveAttempt, LiveRun
@@ -48,6 +48,7 @@ from aver.core.states import State
 from aver.engines.api import Control, Heard
 
 REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
+KEPT_REASONS = (reasons.JOB_HELD_USER, reasons.JOB_REQUEUED_HELD, reasons.BEGIN_TIME)  # by Slurm, when it cancels
 LOOK_AHEAD = 32  # intents that are made durable before there is room for them
 COORDINATOR = "coordinator"
 
@@ -442,6 +443,7 @@ class Driver:
         )  # fmt: skip
         self._shown_reasons.pop(attempt.job, None)
         if again is not None:
+            self.note_reason(attempt.job, again)
             return
         if generated is not None:
             trouble = self._generate(run, attempt, generated, now)
@@ -564,6 +566,9 @@ class Driver:
         job = run.job_number(index)
         verdict = judge([evidence], run.rules(index))
         assert verdict is not None
+        shown = self._shown_reasons.get(job)
+        if shown in KEPT_REASONS and run.spec(index).facts and verdict.state is State.CANCELLED:
+            verdict = replace(verdict, reason=shown)
         self.packer.remove(job)
         run.held.discard(index)
         for kind in ("begin", "again"):
