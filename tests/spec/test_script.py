@@ -35,7 +35,8 @@ def complaints(data: bytes) -> list[str]:
 def test_the_text_is_kept() -> None:
     """Text and arguments stay as they are, bytes that are not UTF-8 included; the name is the file's."""
     spec = script("echo \udce4\n", args=("1", "a b"))
-    assert spec == JobSpec("train.sh", Script("#!/bin/bash\necho \udce4\n", ("1", "a b")))
+    kept = Script("#!/bin/bash\necho \udce4\n", ("1", "a b"))
+    assert spec == JobSpec("train.sh", kept, facts=(("kind", "batch"),))
 
 
 def test_options() -> None:

@@ -60,7 +60,8 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
         stdout = os.path.join(origin.folder, _default_output(which, is_single))
     else:
         stdout = place(streams.stdout)
-        append = append or (which.attempt > 1 and not spec.facts)  # Slurm truncates when it begins again
+        is_slurms = any(name == "command" for name, _ in spec.facts)  # sbatch's, which truncates when it begins again
+        append = append or (which.attempt > 1 and not is_slurms)
     stderr = place(streams.stderr) if streams.stderr is not None else None
     stdin = place(streams.stdin) if streams.stdin is not None else None
     return JobFiles(folder, stdin, stdout, stderr, append)
