@@ -31,13 +31,13 @@ class _Context:
     parse_constant = None
 
 
-_scan = _json.make_scanner(_Context())  # type: ignore[attr-defined]
+_scan = _json.make_scanner(_Context())  # type: ignore[arg-type]
 
 
 def dumps(value: Any) -> str:
     """Plain ASCII JSON of dicts, lists, texts, numbers, booleans and None."""
     if isinstance(value, str):
-        return str(_json.encode_basestring_ascii(value))  # type: ignore[attr-defined]
+        return str(_json.encode_basestring_ascii(value))
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (int, float)):

@@ -37,8 +37,8 @@ _ATTEMPT = (
     "a.planned_at, a.started_at, a.ended_at, a.elapsed_s, a.user_s, a.sys_s, a.peak_bytes, a.node, a.request"
 )
 _STEP = (
-    "job, attempt, step, name, token, tasks, spec, started_at, state, reason, exit, verified, source, warnings, detail, "
-    "ended_at, derived, first_failed, srun_code"
+    "job, attempt, step, name, token, tasks, spec, started_at, state, reason, exit, verified, source, warnings, "
+    "detail, ended_at, derived, first_failed, srun_code"
 )
 _TASK = (
     "job, attempt, step, task, state, reason, exit, verified, source, warnings, detail, because, ended_at, started_at, "
