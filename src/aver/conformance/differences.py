@@ -17,6 +17,8 @@ DIFFERENCES: dict[str, str] = {
     "lost. Aver leaves out tasks that were ended because another one failed. srun exits with 143, as Slurm's does.",
     "forgotten-need": "Slurm runs a job whose afterok need has failed once slurmctld has forgotten the need "
     "(MinJobAge). Aver never forgets an outcome.",
+    "unknown-need": "Slurm 22.05 takes an id that never was for one that it forgot, and accepts a dependency on it. "
+    "Aver forgets none, so that it can only be a mistake: Job dependency problem.",
     "never-launched": "Slurm's srun creates the step, fails to open its files and cancels the step: derived 0:126, "
     "which is neither a code nor a signal. In Aver a step that was never launched is no step.",
     "no-meaning-here": "Slurm refuses a partition, an account, a quality of service, a feature, a licence or a node "

@@ -101,6 +101,10 @@ def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> st
         return "not held"
     run.held.discard(index)
     driver.emit(PersonAsked(now, run.number, job, by, "release"))
+    deadline = run.spec(index).deadline_at
+    if deadline is not None and deadline <= now:
+        driver.deadline_passed(run, index, now)
+        return "released"
     ready = run.plan.is_started(index)
     driver.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
     if ready:

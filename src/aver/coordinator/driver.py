@@ -48,7 +48,12 @@ from aver.core.states import State
 from aver.engines.api import Control, Heard
 
 REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
-KEPT_REASONS = (reasons.JOB_HELD_USER, reasons.JOB_REQUEUED_HELD, reasons.BEGIN_TIME)  # by Slurm, when it cancels
+KEPT_REASONS = (  # by Slurm, when it cancels
+    reasons.JOB_HELD_USER,
+    reasons.JOB_REQUEUED_HELD,
+    reasons.BEGIN_TIME,
+    reasons.DEPENDENCY_NEVER_SATISFIED,
+)
 LOOK_AHEAD = 32  # intents that are made durable before there is room for them
 COORDINATOR = "coordinator"
 
@@ -607,18 +612,21 @@ class Driver:
             if kind.startswith("wait "):
                 self.steps.wait_is_over(kind)
             elif kind == "deadline":
-                self._deadline(run, index, now)
+                self.deadline_passed(run, index, now)
             elif kind == "depend":
                 self.depending.due(job, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
                 self.show_reason(run, job, reasons.PRIORITY, now)
                 self.enqueue(run, index)
 
-    def _deadline(self, run: LiveRun, index: int, now: float) -> None:
+    def deadline_passed(self, run: LiveRun, index: int, now: float) -> None:
+        """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
         job = run.job_number(index)
         attempt = self.by_job.get(job)
         state = run.plan.state(index)
         if (state is not None and state.is_settled) or (attempt is not None and attempt.is_dispatched):
+            return
+        if index in run.held:
             return
         self.end_unstarted(run, index, DeadlinePassed(now), now)
         self.obey(run, run.plan.settle(index, State.DEADLINE), now)

@@ -43,6 +43,7 @@ class Book:
         self._flows: dict[tuple[int, int], dict[str, Any]] = {}
         self._hidden: list[str] = []
         self._asked: dict[int, list[tuple[float, int | None, dict[str, Any]]]] = {}
+        self._active: dict[int, int] = {}
 
     @classmethod
     def open(cls) -> Book:
@@ -144,6 +145,12 @@ class Book:
         """What people asked for of a job, or of the whole run, in order."""
         return [(at, event) for at, about, event in self._asked.get(run, ()) if about in (None, job)]
 
+    def active_in(self, run: int) -> int:
+        """How many jobs of a run have started and are not settled."""
+        if run not in self._active:
+            self._active[run] = 0 if self.glance is None else self.glance.active_in(run)
+        return self._active[run]
+
     def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]:
         """What sources said of an attempt, in order."""
         if self.glance is None:
@@ -165,6 +172,8 @@ def gathered(jobs: Iterable[JobFacts]) -> list[JobFacts]:
             kept.append(job)
         waiting[key][1].append(int(job.array_index))
     for first, indices in waiting.values():
+        if len(indices) == 1:
+            continue  # the last one that waits is a task like any other
         limit = f"%{first.array_limit}" if first.array_limit else ""
         first.rest = texts.index_list(indices) + limit
     return kept

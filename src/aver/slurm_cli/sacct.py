@@ -39,6 +39,7 @@ HELP = (
 )
 _NOT_SERVED = ("completion", "env-vars", "json", "yaml", "file")
 _RULE = "-" * 80
+_REQUEUES = ("requeue", "requeuehold")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -211,16 +212,36 @@ def _is_eligible(job: JobFacts, window: _Window) -> bool:
 def _with_attempts(book: Book, jobs: list[JobFacts]) -> list[JobFacts]:
     """Each job with its earlier attempts before it."""
     found = list(jobs)
-    for old in book.attempts(job.row.id for job in jobs if job.row.newest > 1 or job.restarts):
-        now = next(job for job in jobs if job.row.id == old.row.id)
-        if (old.row.attempt or 0) < now.row.newest or (now.is_pending and old.is_settled):
+    begun_again = {job.row.id: job for job in jobs if job.row.newest > 1 or job.restarts or _requeues(job)}
+    attempts = book.attempts(begun_again)
+    for place, old in enumerate(attempts):
+        now = begun_again[old.row.id]
+        after = attempts[place + 1] if place + 1 < len(attempts) else None
+        until = after.row.planned_at if after is not None and after.row.id == old.row.id else None
+        old.is_requeued = _was_requeued(old, until)
+        if (old.row.attempt or 0) < now.row.newest or (now.is_pending and old.is_settled) or old.is_requeued:
             found.append(old)
     return found
 
 
-def _order(job: JobFacts) -> tuple[int, int, int, float]:
+def _requeues(job: JobFacts) -> list[float]:
+    """When people asked that it begins again."""
+    return [at for at, asked in job.book.asked(job.row.run, job.row.id) if asked.get("what") in _REQUEUES]
+
+
+def _was_requeued(old: JobFacts, until: float | None) -> bool:
+    """Whether a requeue was asked for between this attempt and the next, and no cancel while it was being ended."""
+    planned, ended = old.row.planned_at, old.row.ended_at
+    if planned is None or ended is None:
+        return False
+    asked = [at for at in _requeues(old) if planned <= at and (until is None or at <= until)]
+    everything = old.book.asked(old.row.run, old.row.id)
+    return bool(asked) and not any(one.get("what") == "cancel" and planned <= at <= ended for at, one in everything)
+
+
+def _order(job: JobFacts) -> tuple[int, int, bool, float]:
     index = int(job.array_index) if job.array_index.isdigit() else 0
-    return (job.array_job_id, index, 1 if job.is_pending else 0, float(job.row.attempt or 0))
+    return (job.array_job_id, index, not job.is_earlier, float(job.row.attempt or 0))
 
 
 def _is_named(job: JobFacts, one: tuple[int, str, str]) -> bool:

@@ -171,10 +171,16 @@ class _Call:
 
     def _act_on_step(self, job: NamedJob) -> None:
         """A step is named by its job's attempt."""
-        jobs = [one for one in self._book.numbered(job.numbers(self._book)) if not one.is_settled]
+        known = self._book.numbered(job.numbers(self._book))
+        jobs = [one for one in known if not one.is_settled]
         if self._verbose:
             word = "Terminating step" if self._signal is None else f"Signal {self._signal} to step"
             say(f"scancel: {word} {job.text}")
+        if not known:
+            if not self._quiet:
+                say(f"scancel: error: Kill job error on job step id {job.text}: {_WORDS[INVALID]}")
+            self._status = 1
+            return
         if not jobs:
             self._complain(f"job id {job.text}", INVALID)
             return

@@ -22,8 +22,11 @@ _GRES = re.compile(
 )
 _NUMBER_OF_GPUS = re.compile(r"([A-Za-z][\w.-]*:)?[0-9]{1,6}(,([A-Za-z][\w.-]*:)?[0-9]{1,6})*")
 _MAIL = "(NONE|BEGIN|END|FAIL|REQUEUE|ALL|INVALID_DEPEND|STAGE_OUT|ARRAY_TASKS|TIME_LIMIT(_90|_80|_50)?)"
+_NODES = re.compile(r"[^\[\]]*(\[[0-9,-]+\][^\[\]]*)*")
 _STRICT = {
-    "time": re.compile(r"([0-9]{1,9}-)?[0-9]{1,9}(:[0-9]{1,9}){0,2}|-1|unlimited|infinite", re.IGNORECASE),
+    "time": re.compile(r"([0-9]{1,9}-)?[0-9]{1,9}(:[0-9]{1,9}){0,2}|-[0-9]{1,9}|unlimited|infinite", re.IGNORECASE),
+    "nodelist": _NODES,
+    "exclude": _NODES,
     "signal": re.compile(r"([BR]{1,2}:)?[A-Za-z0-9]+(@[0-9]{1,5})?"),
     "exclusive": re.compile(r"|user|mcs", re.IGNORECASE),
     "mail-type": re.compile(f"{_MAIL}(,{_MAIL})*", re.IGNORECASE),
@@ -72,7 +75,8 @@ class BatchCall:
             self.values.mem = self.values.mem_per_cpu = None
         try:
             self._check(name, text)
-            self.values.take(name, text, self._now)
+            is_negative = name == "time" and text.startswith("-")  # Slurm takes it, and there is no limit then
+            self.values.take(name, "UNLIMITED" if is_negative else text, self._now)
         except ValueError:
             raise refusal_of(name, text) from None
 
@@ -115,6 +119,8 @@ def refusal_of(name: str, text: str) -> BatchRefused:
             return failed("Invalid job array specification")
         case "dependency":
             return failed("Job dependency problem")
+        case "nodelist" | "exclude":
+            return failed("Invalid node name specified")
         case "begin" | "deadline":
             first = f"Invalid time specification (pos={_place_of_mistake(text)}): {text}\n"
             return BatchRefused(f"{first}sbatch: error: Invalid --{name} specification", USAGE_STATUS)

@@ -188,6 +188,11 @@ class Glance:
         )
         return self._fetch(text, (_array(runs),))
 
+    def active_in(self, run: int) -> int:
+        """How many jobs of a run have started and are not settled."""
+        text = f"SELECT count(*) FROM jobs WHERE run = ? AND state IN ({_UNSETTLED_SQL}) AND started_at IS NOT NULL"
+        return int(self._fetch(text, (run,))[0][0])
+
     def observed(self, job: int, attempt: int) -> list[tuple[float, str]]:
         """Time and data of what sources said of an attempt, in order."""
         text = "SELECT at, data FROM events WHERE job = ? AND attempt = ? AND kind = 'Observed' ORDER BY seq"

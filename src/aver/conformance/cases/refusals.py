@@ -76,7 +76,8 @@ OPTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "dependency-unknown-id",
         ("--dependency=afterok:99999999", "--kill-on-invalid-dep=yes"),
-        "exit 0: Submitted batch job {a}",
+        "exit 0: Submitted batch job {a} => exit 1: sbatch: error: Batch job submission failed: "
+        "Job dependency problem (unknown-need)",
     ),
     (
         "dependency-mixed",
