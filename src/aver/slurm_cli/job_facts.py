@@ -51,6 +51,7 @@ class JobFacts:
         self.array_index = ""
         self.array_limit: int | None = None
         self.derived = row.derived or 0  # of an earlier attempt to be set by who has its steps
+        self.is_requeued = False  # of an earlier attempt to be set by who has all of them
         self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
         self.is_single = bool(flow.get("is_single"))
         if self.named and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
@@ -151,6 +152,9 @@ class JobFacts:
 
     @property
     def reason(self) -> str:
+        waits_in_turn = self.is_pending and self.row.reason in ("Priority", "Resources")
+        if self.array_limit and waits_in_turn and self.book.active_in(self.row.run) >= self.array_limit:
+            return "JobArrayTaskLimit"  # the coordinator writes it down for the first that waits, and not for all
         return self.book.shown(words.reason(self.row.state, self.row.reason))
 
     @property

@@ -58,7 +58,7 @@ class Row:
             return _step_state(self.step)
         if self.label:
             return _batch_state(self.job)
-        if self.job.row.state == "CANCELLED" and self.job.is_earlier:
+        if self.job.is_requeued or (self.job.row.state == "CANCELLED" and self.job.is_earlier):
             return "REQUEUED"
         by = self.job.cancelled_by
         return self.job.state if by is None else f"{self.job.state} by {by}"
@@ -70,6 +70,8 @@ class Row:
         if self.label and self.job.is_settled and self.job.row.exit is None and self.job.launch is None:
             return ""
         return self.job.exit_text
+        if self.is_job and self.job.is_requeued and self.job.row.state == "CANCELLED":
+            return "0:0"  # it was ended to begin again: the signal is no outcome of it
 
     @property
     def started_at(self) -> float | None:
