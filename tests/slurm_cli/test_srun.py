@@ -123,9 +123,14 @@ def test_kill_on_bad_exit_names_the_task_that_failed(place: Place) -> None:
 
 
 def test_wait_ends_the_others(place: Place) -> None:
-    """-W 1: one second after the first task's end the others are ended."""
-    _, _, output = place.batch("srun -n2 -W 1 sh -c '[ $SLURM_PROCID = 0 ] || sleep 100'; echo status=$?")
-    assert "status=143" in output
+    """-W 1: one second after the first task's end the others are killed, and do not count."""
+    _, (step,), output = place.batch("srun -n2 -W 1 sh -c '[ $SLURM_PROCID = 0 ] || sleep 100'; echo status=$?")
+    assert "status=137" in output
+    assert (step.state, str(step.exit)) == (State.COMPLETED, "0:0")
+    assert "srun: First task exited 1s ago" in output
+    assert f"srun: StepId={step.job}.0 task 1: running" in output
+    assert "srun: Job step aborted: Waiting up to " in output
+    assert "Force Terminated" not in output
 
 
 def test_first_failure_shows_the_summary_of_all_tasks(place: Place) -> None:
@@ -186,6 +191,8 @@ def test_time_limit_of_a_step(place: Place) -> None:
     job, steps, output = place.batch("srun -n1 --time=0:01 sleep 100; echo status=$?; exit 0")
     assert exits(steps) == ["TIMEOUT 0:15"]
     assert (job.state, "status=143" in output) == (State.COMPLETED, True)
+    assert "DUE TO TIME LIMIT ***" in output
+    assert f"srun: Force Terminated StepId={job.id}.0" in output
 
 
 def test_alone_it_is_a_job_that_ends_as_its_step(place: Place) -> None:
@@ -197,6 +204,12 @@ def test_alone_it_is_a_job_that_ends_as_its_step(place: Place) -> None:
     with place.reader() as reader:
         job = reader.newest_jobs(1)[0]
     assert (job.state, str(job.exit)) == (State.FAILED, "0:11")
+    done = place.call("srun", "sh", "-c", "kill -KILL $$")
+    assert done.returncode == 137
+    with place.reader() as reader:
+        job = reader.newest_jobs(1)[0]
+    assert (job.state, str(job.exit)) == (State.FAILED, "0:9")
+    assert f"srun: Force Terminated StepId={job.id}.0" in done.stderr
     assert place.call("srun", "cat", text="from stdin").stdout == "from stdin"
 
 
@@ -272,19 +285,82 @@ def test_a_task_that_ignores_term_and_forks_away_is_gone(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "status"),
     [
-        (["--no-such-option", "true"], "unrecognized option '--no-such-option'"),
-        (["-n", "x", "true"], 'Invalid numeric value "x"'),
-        (["-n", "0", "true"], 'Invalid numeric value "0"'),
-        ([], "No command given to execute"),
-        (["-t", "nonsense", "true"], "Invalid --time specification"),
-        (["--pty", "bash"], "--pty is not served"),
+        (["--no-such-option", "true"], "unrecognized option '--no-such-option'", 255),
+        (["-n", "x", "true"], 'Invalid numeric value "x" for --ntasks.', 1),
+        (["-n", "0", "true"], 'Invalid numeric value "0" for --ntasks.', 1),
+        ([], "No command given to execute", 1),
+        (["-t", "nonsense", "true"], "Invalid --time specification", 255),
+        (["--mem", "lots", "true"], "Invalid --mem specification", 255),
+        (["--begin", "soon", "true"], "Invalid --begin specification", 255),
+        (["--dependency", "nonsense", "true"], "Job dependency problem", 1),
+        (["--pty", "bash"], "--pty is not served", 1),
     ],
 )
-def test_bad_usage_is_a_sentence(place: Place, arguments: list[str], message: str) -> None:
-    """Exit status 1, one or two lines, no traceback."""
+def test_bad_usage_is_a_sentence(place: Place, arguments: list[str], message: str, status: int) -> None:
+    """Slurm's exit status, one or two lines, no traceback."""
     done = place.call("srun", *arguments)
-    assert done.returncode == 1
+    assert done.returncode == status
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_cant_be_opened_makes_no_step(place: Place) -> None:
+    """As Slurm's srun says it, with status 1; a file that is there is not emptied by the look at it."""
+    kept = place.folder / "kept"
+    kept.write_text("kept\n")
+    text = "srun -o /no/such/folder/out true; echo out=$?; srun -i /no/such/file cat; echo in=$?"
+    _, steps, output = place.batch(f"{text}; srun -n1 --open-mode=append -o {kept} echo more")
+    assert exits(steps) == ["COMPLETED 0:0"]
+    assert "srun: error: Could not open stdout file: No such file or directory\nout=1" in output
+    assert "srun: error: Could not open stdin file: No such file or directory\nin=1" in output
+    assert kept.read_text() == "kept\nmore\n"
+
+
+def test_a_command_that_cant_start_is_said_as_slurm_says_it(place: Place) -> None:
+    """Not found, and a script whose interpreter is not there."""
+    script = place.folder / "x"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    _, _, output = place.batch(f"srun /no/such/command; srun {script}; srun -D /no/such/folder true")
+    assert "slurmstepd: error: execve(): /no/such/command: No such file or directory" in output
+    assert "slurmstepd: error: execve(): bad interpreter(/no/such/interpreter): No such file or directory" in output
+    assert "slurmstepd: error: couldn't chdir to `/no/such/folder': No such file or directory" in output
+
+
+def test_a_step_that_a_person_cancels_is_killed(place: Place) -> None:
+    """scancel JOB.0: 0:9, srun exits 137, sacct names who did it, the script goes on."""
+    text = "srun sh -c 'trap \"\" TERM; sleep 100 & wait' & until scancel $SLURM_JOB_ID.0; do sleep 0.1; done; "
+    job, steps, output = place.batch(text + "wait $!; echo status=$?; exit 0")
+    assert exits(steps) == ["CANCELLED 0:9"]
+    assert (job.state, "status=137" in output) == (State.COMPLETED, True)
+    assert f"*** STEP {job.id}.0 ON " in output
+    done = place.call("sacct", "-nPj", f"{job.id}.0", "-o", "State")
+    assert done.stdout == f"CANCELLED by {os.getuid()}\n"
+
+
+def test_alone_in_another_folder(place: Place) -> None:
+    """A relative -D is taken once, though the srun of the job has it too."""
+    (place.folder / "sub").mkdir()
+    assert place.call("srun", "-D", "sub", "pwd").stdout == f"{place.folder / 'sub'}\n"
+
+
+def test_alone_it_waits_for_its_need(place: Place) -> None:
+    """--dependency of a job that is over and well."""
+    assert place.call("srun", "true").returncode == 0
+    with place.reader() as reader:
+        need = reader.newest_jobs(1)[0].id
+    assert place.call("srun", f"--dependency=afterok:{need}", "echo", "after").stdout == "after\n"
+
+
+def test_the_jobs_warning_for_steps_reaches_them(place: Place) -> None:
+    """#SBATCH --signal without B: the step gets it, the script does not."""
+    warned = "trap 'echo warned; exit 6' USR1; echo ready; while :; do sleep 0.05; done"
+    script = place.folder / "warned.sh"
+    lines = ("#!/bin/sh", "#SBATCH -o out -t 0:03 --signal=USR1@1", f'srun bash -c "{warned}"', "echo status=$?", "")
+    script.write_text("\n".join(lines))
+    done = place.call("sbatch", "--wait", str(script))
+    assert done.returncode == 0, done.stderr
+    assert "warned\n" in (place.folder / "out").read_text()
+    assert "status=6\n" in (place.folder / "out").read_text()

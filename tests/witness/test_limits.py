@@ -146,6 +146,17 @@ def test_cancel(slot: Slot) -> None:
     assert [name for name, _ in acts(end)].count("cancel") == 1
 
 
+def test_cancel_at_once(slot: Slot) -> None:
+    """With `s` 9 a cancel is KILL, and the record says that it was a cancel; other signals are refused."""
+    slot.start("at-once", *sh(f"trap '' TERM; {WAITING}"))
+    until(lambda: slot.journal.exists())
+    slot.send("C", "kat-once", "s2")
+    assert "KILL at once" in slot.expect("error")["text"]
+    slot.send("C", "kat-once", "s9")
+    end = slot.expect("end")
+    assert (acts(end), end["raw"]) == ([("cancel", 9)], 9)
+
+
 def test_daemon_does_not_get_away(slot: Slot, tmp_path: Path) -> None:
     """A double fork with a session of its own is killed at the end, and counted."""
     out = tmp_path / "pid"

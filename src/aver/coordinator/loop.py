@@ -68,7 +68,7 @@ class Loop:
         self._kill_wait_s = kill_wait_s
         self._idle_exit_s = idle_exit_s
         self._requests = Requests(home, driver, self._open_reader)
-        self._stepping = Stepping(home, driver, self._open_reader)
+        self._stepping = Stepping(home, driver, self._open_reader, kill_wait_s)
         self._watchers = Watchers(server, driver, self._open_reader)
         self._fingerprints = Fingerprinter()
         self._batch = Batch()

@@ -84,10 +84,20 @@ def task_order(run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wai
         stdout=place(spec.stdout),
         stderr=place(spec.stderr if spec.stderr is not None else spec.stdout),
         append=spec.append,
-        warning=spec.warning,
+        warning=_task_warning(run, step),
         kill_wait_s=kill_wait_s,
         streams=step.streams,
     )
+
+
+def _task_warning(run: LiveRun, step: LiveStep) -> WarningSignal | None:
+    """The step's own, or its job's that is for steps, if that is still to come."""
+    of_job = run.spec(step.attempt.index).warning
+    if step.spec.warning is not None or of_job is None or of_job.scope is not Scope.STEPS:
+        return step.spec.warning
+    if not step.is_limited_by_job or step.time_s is None or step.time_s <= of_job.lead_s:
+        return None
+    return WarningSignal(of_job.signal, of_job.lead_s, Scope.ALL)
 
 
 def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) -> tuple[str, ...]:

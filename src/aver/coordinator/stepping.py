@@ -30,6 +30,7 @@ class Stepping:
     home: Home
     driver: Driver
     open_reader: Callable[[], Reader | None]
+    kill_wait_s: float
 
     def begin(self, peer: Peer, request: dict[str, Any], now: float) -> dict[str, Any]:
         """Begin a step, or take up the one that this token has begun before."""
@@ -56,6 +57,7 @@ class Stepping:
             "step": step.number,
             "waiting": self.driver.steps.is_waiting(step),
             "node": self.driver.identity.host,
+            "kill_wait_s": self.kill_wait_s,
             "tasks": _ended_tasks(step),
         }
 
@@ -120,8 +122,12 @@ class Stepping:
         step = self.driver.steps.find(key, number)
         if step is None:
             return {"did": "not running"}
+        by = request.get("by")
         if signal is None:
-            self.driver.steps.cancel(step, "request", now)
+            if isinstance(by, str) and by:
+                self.driver.steps.kill(step, by, now)
+            else:
+                self.driver.steps.cancel(step, "request", now)
             return {"did": "cancelling"}
         self.driver.steps.signal(step, signal)
         return {"did": "signalled"}

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from aver.coordinator.live import LiveAttempt
 from aver.core import reasons
-from aver.core.events import Event, StepEnded, StepStarted, TaskEnded, Usage
+from aver.core.events import Event, PersonAsked, StepEnded, StepStarted, TaskEnded, Usage
 from aver.core.evidence import CancelledBefore, Evidence, Rules, Verdict, WitnessRecord, WitnessStart
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
 from aver.core.judge import judge
 from aver.core.model import Request, StepSpec
+from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
+from aver.core.step_details import detail_of
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
 
 if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
+
+KILL = 9
 
 
 @dataclass(slots=True)
@@ -196,6 +200,9 @@ class Steps:
                 State.CANCELLED, verdict.exit, reasons.TIME_LIMIT, verdict.verified, verdict.source, verdict.warnings,
                 "its job's time limit passed",
             )  # fmt: skip
+        more = detail_of(verdict.state, record) if record is not None else ""
+        if more:
+            verdict = replace(verdict, detail="; ".join(text for text in (more, verdict.detail) if text))
         task.verdict = verdict
         task.ended_at = now if record is None else record.started_at + record.elapsed_s
         usage = None
@@ -218,18 +225,18 @@ class Steps:
         if step.is_ended:
             self._end_step(step, now)
 
-    def end_others(self, step: LiveStep) -> None:
-        """One task's end is the end of the step: mark and end those that still run."""
+    def end_others(self, step: LiveStep, signal: int = 0) -> None:
+        """One task's end is the end of the step: mark and end those that still run, with KILL at once if so."""
         for task in step.tasks:
             if task.verdict is None and not task.because:
                 task.because = True
-                self._driver.out.controls.append(Control(task.key, "cancel"))
+                self._driver.out.controls.append(Control(task.key, "cancel", signal=signal))
 
     def wait_is_over(self, kind: str) -> None:
         """The time that `--wait` gives after the first task's end has passed."""
         step = self._by_token.get(kind.partition(" ")[2])
         if step is not None:
-            self.end_others(step)
+            self.end_others(step, KILL)
 
     def _end_step(self, step: LiveStep, now: float) -> None:
         folded = fold_step(task.as_task() for task in step.tasks)
@@ -273,6 +280,18 @@ class Steps:
             if task.is_dispatched:
                 self._driver.out.controls.append(Control(task.key, "cancel"))
             else:
+                said = f"cancelled by {by} before it began"
+                self.heard(Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
+
+    def kill(self, step: LiveStep, by: str, now: float) -> None:
+        """A person cancels the step: KILL at once, as Slurm does, after the request is durable."""
+        attempt = step.attempt
+        asked = PersonAsked(now, attempt.run, attempt.job, by, STEP_CANCEL, str(step.number))
+        self._driver.emit(asked)
+        running = [task.key for task in step.tasks if task.is_dispatched and task.verdict is None]
+        self._driver.after_commit += [(asked, Control(key, "cancel", signal=KILL)) for key in running]
+        for task in step.tasks:
+            if not task.is_dispatched and task.verdict is None:
                 said = f"cancelled by {by} before it began"
                 self.heard(Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
 

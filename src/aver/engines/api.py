@@ -112,7 +112,7 @@ class Control:
 
     key: str
     verb: str  # cancel, signal, suspend, resume, limit
-    signal: int = 0
+    signal: int = 0  # of a cancel: 9 is KILL at once, 0 TERM first
     scope: Scope | None = None  # None: every process
     time_s: int | None = field(default=None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from aver.core.exit_text import raw_text, slurm_exit
-from aver.core.slurm_words import PARTITION, QOS
+from aver.core.slurm_words import PARTITION, QOS, STEP_CANCEL
 from aver.slurm_cli import lean, texts, words
 from aver.store.glance import UNSETTLED
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aver.coordinator.places import JobFiles
     from aver.slurm_cli.facts import Book
-    from aver.store.glance import JobGlance
+    from aver.store.glance import JobGlance, StepGlance
 
 _DOMAIN = "."
 
@@ -372,6 +372,14 @@ class JobFacts:
             return None
         for _, asked in reversed(self.book.asked(self.row.run, self.row.id)):
             if asked.get("what") == "cancel":
+                return _uid(str(asked.get("by", "")), self)
+        return None
+
+    def step_cancelled_by(self, step: StepGlance) -> int | None:
+        """The uid of who cancelled the step by its number; None where nobody did."""
+        for at, asked in reversed(self.book.asked(self.row.run, self.row.id)):
+            is_it = asked.get("what") == STEP_CANCEL and asked.get("detail") == str(step.step)
+            if step.state == "CANCELLED" and is_it and at >= step.started_at:
                 return _uid(str(asked.get("by", "")), self)
         return None
 

@@ -55,7 +55,8 @@ class Row:
     @property
     def state(self) -> str:
         if self.step is not None:
-            return _step_state(self.step)
+            uid = self.job.step_cancelled_by(self.step)
+            return _step_state(self.step) if uid is None else f"CANCELLED by {uid}"
         if self.label:
             return _batch_state(self.job)
         if self.job.is_requeued or (self.job.row.state == "CANCELLED" and self.job.is_earlier):

@@ -12,15 +12,17 @@ import sys
 
 from aver.slurm_cli import lean
 from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun_options import NOT_SERVED, Options, number, parse
+from aver.slurm_cli.srun_options import NOT_SERVED, BadSpecification, Options, number, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from aver.slurm_cli.srun_streams import TaskStreams
+    from aver.slurm_cli.srun_words import Notices
 
 STATUS_BAD_USAGE = 1
+STATUS_BAD_OPTION = 255
 FORWARDED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGQUIT, _signal.SIGALRM)
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
 RECONNECT_TRIES = 50
@@ -54,7 +56,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"srun: {text}\n")
         if not text.startswith(("error", "fatal")):
             sys.stderr.write('Try "srun --help" for more information\n')
-        return STATUS_BAD_USAGE
+            return STATUS_BAD_OPTION
+        return STATUS_BAD_OPTION if isinstance(error, BadSpecification) else STATUS_BAD_USAGE
     except lean.Lost as error:
         sys.stderr.write(f"srun: error: the coordinator can't be reached: {error}\n")
         return STATUS_BAD_USAGE
@@ -78,15 +81,20 @@ class Step:
         self._said: list[tuple[int, str]] = []
         self._streams: TaskStreams | None = None
         self._wire: lean.Wire | None = None
+        self._kill_wait_s = 0.0
+        self._notices: Notices | None = None
 
     def _task_count(self) -> int:
         options = self._options
         tasks = number(options.get("ntasks"), "ntasks")
         per_node = number(options.get("ntasks-per-node"), "ntasks-per-node")
         nodes = options.get("nodes")
-        if nodes is not None and number(nodes.partition("-")[0], "nodes") != 1:
-            job = os.environ.get("SLURM_JOB_ID", "?")
-            raise BadOption(f"error: Unable to create step for job {job}: More nodes requested than this machine has")
+        if nodes is not None:
+            least = nodes.partition("-")[0]
+            if not (least.isascii() and least.isdigit()):
+                raise BadSpecification(f'error: "{nodes}" is not a valid node count')
+            if int(least) > 1:
+                raise BadOption(f"error: Only allocated 1 nodes asked for {least}")
         return tasks or per_node or 1
 
     def run(self) -> int:
@@ -113,7 +121,8 @@ class Step:
 
     def _request(self) -> tuple[dict[str, Any], tuple[int, ...]]:
         options = self._options
-        folder = os.path.join(os.getcwd(), options.get("chdir") or "")
+        is_there = "as-job" in options.flags  # our job was begun in that folder
+        folder = os.path.join(os.getcwd(), "" if is_there else options.get("chdir") or "")
         spec: dict[str, Any] = {
             "name": options.get("job-name") or os.path.basename(options.command[0]),
             "args": options.command,
@@ -155,6 +164,10 @@ class Step:
                 spec[field] = "/dev/null"
             else:
                 spec[field] = value
+        if "stdin" in spec or "stdout" in spec or "stderr" in spec:
+            from aver.slurm_cli.srun_files import check
+
+            check(spec)
         is_shared_input = self._tasks > 1 and "stdin" not in spec
         if "label" in options.flags or (is_shared_input and not _is_null(0)):
             from aver.slurm_cli.srun_streams import TaskStreams
@@ -178,6 +191,7 @@ class Step:
         if reply.get("ok") is not True:
             raise BadOption(f"error: {reply.get('error', 'refused')}")
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
+        self._kill_wait_s = reply.get("kill_wait_s", 0.0)
         if reply["waiting"] and not from_before:
             sys.stderr.write(
                 f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)\n"
@@ -207,6 +221,8 @@ class Step:
         task = message["task"]
         if task in self._ends:
             return
+        if message["state"] != "COMPLETED" or message["because"]:
+            self._notice(message)
         self._ends[task] = message
         words = self._task_words(message)
         if words is None:
@@ -218,6 +234,27 @@ class Step:
             if len(self._ends) < self._tasks:
                 self._sum_up()
 
+    def _notice(self, message: dict[str, Any]) -> None:
+        """Say how the step is being ended, in Slurm's words, once."""
+        notices = self._words()
+        if not message["because"]:
+            lines = notices.of_task(message)
+        else:
+            own = {task: one for task, one in self._ends.items() if not one["because"]}
+            failed = any(one["state"] != "COMPLETED" for one in own.values())
+            if failed and "kill-on-bad-exit" in self._options.flags:
+                lines = notices.of_bad_exit()
+            else:
+                lines = notices.of_wait(self._options.get("wait") or "0", self._tasks, own)
+        sys.stderr.write("".join(line + "\n" for line in lines))
+
+    def _words(self) -> Notices:
+        if self._notices is None:
+            from aver.slurm_cli.srun_words import Notices
+
+            self._notices = Notices(f"{self._job}.{self._number}", self._node, self._kill_wait_s)
+        return self._notices
+
     def _task_words(self, message: dict[str, Any]) -> str | None:
         """What Slurm's srun says of a task that ended badly."""
         if message["state"] == "OUT_OF_MEMORY":
@@ -226,7 +263,9 @@ class Step:
         if raw is None:
             detail = message["detail"]
             if message["reason"] == "JobLaunchFailure":
-                sys.stderr.write(f"slurmstepd: error: {detail}\n")
+                from aver.slurm_cli.srun_words import launch_words
+
+                sys.stderr.write(launch_words(detail) + "\n")
                 errno = detail.rpartition("errno ")[2].rstrip(")")
                 return f"Exited with exit code {errno}" if errno.isdigit() else detail
             return f"{message['state']}: {detail}"
@@ -244,8 +283,10 @@ class Step:
         for task, words in said:
             groups.setdefault(words, []).append(task)
         for words, tasks in groups.items():
+            from aver.slurm_cli.srun_words import ranges
+
             noun = "tasks" if len(tasks) > 1 else "task"
-            sys.stderr.write(f"srun: error: {self._node}: {noun} {_ranges(sorted(tasks))}: {words}\n")
+            sys.stderr.write(f"srun: error: {self._node}: {noun} {ranges(sorted(tasks))}: {words}\n")
 
     def _sum_up(self) -> None:
         from aver.slurm_cli.srun_summary import summary
@@ -253,28 +294,37 @@ class Step:
         sys.stderr.write(summary(f"{self._job}.{self._number}", self._tasks, self._ends) + "\n")
 
     def _status(self, ended: dict[str, Any]) -> int:
-        if ended["state"] == "CANCELLED" and not any(one.get("because") for one in self._ends.values()):
-            sys.stderr.write(f"srun: Force Terminated job step {self._job}.{self._number}\n")
         code = ended["code"]
+        if code != 0:
+            lines = self._words().of_end(ended["state"], self._ends)
+            sys.stderr.write("".join(line + "\n" for line in lines))
         if code is None:
             sys.stderr.write(f"srun: error: nobody saw how step {self._job}.{self._number} ended\n")
             return STATUS_BAD_USAGE
-        if "as-job" in self._options.flags:
-            self._end_as_the_step()
+        if "as-job" in self._options.flags and ended["state"] != "OUT_OF_MEMORY":
+            return self._end_as_the_step(int(code))
         return int(code)
 
-    def _end_as_the_step(self) -> None:
-        """A job that is only this step ends as it: by the same signal, with no core of our own."""
-        worst = max(
-            (one["raw"] or 0 for one in self._ends.values()), key=lambda raw: 128 + raw if raw & 0x7F else raw >> 8
-        )
-        if worst & 0x7F:
-            import resource
+    def _end_as_the_step(self, code: int) -> int:
+        """A job that is only this step ends as it: by the same signal, with no core of our own.
 
-            sys.stderr.flush()
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            _signal.signal(worst & 0x7F, _signal.SIG_DFL)
-            os.kill(os.getpid(), worst & 0x7F)
+        Tasks that were ended because of another one do not count, as in the step's exit.
+        """
+        raws = [one["raw"] for one in self._ends.values() if not one["because"]]
+        if None in raws or not raws:
+            return code
+        worst: int = max(raws, key=lambda raw: 128 + (raw & 0x7F) if raw & 0x7F else raw >> 8)
+        number_ = worst & 0x7F
+        if not number_:
+            return worst >> 8
+        import resource
+
+        sys.stderr.flush()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if number_ not in (_signal.SIGKILL, _signal.SIGSTOP):
+            _signal.signal(number_, _signal.SIG_DFL)
+        os.kill(os.getpid(), number_)
+        return code
 
     # ---- signals ------------------------------------------------------------------------------
 
@@ -285,6 +335,8 @@ class Step:
         """Ctrl-C once shows the tasks, twice within a second ends them."""
         import time
 
+        from aver.slurm_cli.srun_words import ranges
+
         now = time.monotonic()
         if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
             sys.stderr.write(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}\n")
@@ -294,24 +346,11 @@ class Step:
         self._interrupted_at = now
         running = [task for task in range(self._tasks) if task not in self._ends]
         sys.stderr.write("srun: interrupt (one more within 1 sec to abort)\n")
-        sys.stderr.write(f"srun: StepId={self._job}.{self._number} tasks {_ranges(running)}: running\n")
+        sys.stderr.write(f"srun: StepId={self._job}.{self._number} tasks {ranges(running)}: running\n")
 
     def _ask_signal(self, number_: int | None) -> None:
         if self._wire is not None:
             self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_})
-
-
-def _ranges(numbers: list[int]) -> str:
-    """`0,2-3`"""
-    parts: list[str] = []
-    at = 0
-    while at < len(numbers):
-        end = at
-        while end + 1 < len(numbers) and numbers[end + 1] == numbers[end] + 1:
-            end += 1
-        parts.append(str(numbers[at]) if at == end else f"{numbers[at]}-{numbers[end]}")
-        at = end + 1
-    return ",".join(parts)
 
 
 def _environment(options: Options) -> list[str]:

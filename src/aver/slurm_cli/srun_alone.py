@@ -13,7 +13,7 @@ from typing import Any
 
 from aver.coordinator.origin import origin_of, user_name
 from aver.core.codec import encode
-from aver.core.model import Argv, FlowSpec, JobSpec, Request, Submission
+from aver.core.model import Afters, Argv, FlowSpec, JobSpec, Request, Submission
 from aver.core.states import State
 from aver.core.units import parse_size, parse_time
 from aver.errors import AverError
@@ -21,7 +21,9 @@ from aver.home import Home
 from aver.slurm_cli import lean
 from aver.slurm_cli.install import install
 from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun_options import Options, number
+from aver.slurm_cli.srun_options import BadSpecification, Options, number
+from aver.spec.afters import parse_dependency
+from aver.spec.moments import parse_moment
 from aver.store.reader import Reader
 
 PENDING_NOTICE_S = 1.0
@@ -57,6 +59,8 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
         has_streams=True,
         hold="hold" in options.flags,
         comment=options.get("comment"),
+        begin_at=_begin(options),
+        after=_after(options),
         facts=tuple(facts),
     )
     return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *arguments), ()))
@@ -67,7 +71,22 @@ def _time(options: Options) -> int | None:
     try:
         return parse_time(text) if text else None
     except ValueError:
-        raise BadOption("error: Invalid --time specification") from None
+        raise BadSpecification("error: Invalid --time specification") from None
+
+
+def _begin(options: Options) -> float | None:
+    text = options.get("begin")
+    try:
+        return parse_moment(text, time.time()) if text else None
+    except ValueError:
+        raise BadSpecification("error: Invalid --begin specification") from None
+
+
+def _after(options: Options) -> Afters | None:
+    try:
+        return parse_dependency(options.get("dependency") or "")
+    except ValueError:
+        raise BadOption("error: Unable to allocate resources: Job dependency problem") from None
 
 
 def _memory(options: Options, cpus: int) -> int | None:
@@ -77,7 +96,7 @@ def _memory(options: Options, cpus: int) -> int | None:
             return parse_size(text)
         return parse_size(per_cpu) * cpus if per_cpu and per_cpu != "0" else None
     except ValueError:
-        raise BadOption("error: Invalid --mem specification") from None
+        raise BadSpecification("error: Invalid --mem specification") from None
 
 
 class _Alone:
@@ -146,7 +165,9 @@ class _Alone:
         if row is not None and row.exit is not None:
             return row.exit.shell_code
         if row is not None and row.state is State.CANCELLED:
-            sys.stderr.write(f"srun: Job {self._job} has been cancelled\n")
+            sys.stderr.write("srun: Job has been cancelled\n")
+            why = "Job/step already completing or completed"
+            sys.stderr.write(f"srun: error: Unable to allocate resources: {why}\n")
         else:
             sys.stderr.write(f"srun: error: job {self._job} ended as {row.state if row else 'nobody knows'}\n")
         return 1

@@ -6,8 +6,7 @@ from typing import Any
 
 from aver.core.signals import parse_signal
 from aver.core.units import parse_size, parse_time
-from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun_options import Options
+from aver.slurm_cli.srun_options import BadSpecification, Options
 
 
 def add_limits(spec: dict[str, Any], options: Options) -> None:
@@ -17,14 +16,14 @@ def add_limits(spec: dict[str, Any], options: Options) -> None:
         try:
             spec["time_s"] = parse_time(time_text)
         except ValueError:
-            raise BadOption("error: Invalid --time specification") from None
+            raise BadSpecification("error: Invalid --time specification") from None
     for text, option in ((mem_text, "mem"), (per_cpu, "mem-per-cpu")):
         if not text or text == "0":
             continue
         try:
             size = parse_size(text)
         except ValueError:
-            raise BadOption(f"error: Invalid --{option} specification") from None
+            raise BadSpecification(f"error: Invalid --{option} specification") from None
         spec["mem_bytes"] = size if option == "mem" else size * spec.get("cpus_per_task", 1) * spec["tasks"]
     signal = options.get("signal")
     if signal:
@@ -36,7 +35,7 @@ def _warning(text: str) -> dict[str, Any]:
     try:
         number = parse_signal(name)
     except ValueError:
-        raise BadOption(f"error: Invalid signal specification: {text}") from None
+        raise BadSpecification("error: Invalid --signal specification") from None
     if lead and not (lead.isascii() and lead.isdigit()):
-        raise BadOption(f"error: Invalid signal specification: {text}")
+        raise BadSpecification("error: Invalid --signal specification")
     return {"signal": number, "lead_s": int(lead) if lead else 60, "scope": "all"}

@@ -37,7 +37,11 @@ ENVIRONMENT = {
     "SLURM_STEP_MEM": "mem", "SLURM_OVERCOMMIT": "overcommit",
 }  # fmt: skip
 
-NOT_SERVED = {"pty": "--pty", "multi-prog": "--multi-prog", "dependency": "--dependency", "begin": "--begin"}
+NOT_SERVED = {"pty": "--pty", "multi-prog": "--multi-prog"}
+
+
+class BadSpecification(BadOption):
+    """A value that Slurm's srun can't read: it then ends with 255."""
 
 
 class Options:
@@ -77,5 +81,5 @@ def number(text: str | None, what: str, least: int = 1, most: int = 1_000_000) -
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
-        raise BadOption(f'error: Invalid numeric value "{text}" for {what}.')
+        raise BadOption(f'error: Invalid numeric value "{text}" for --{what}.')
     return int(text)

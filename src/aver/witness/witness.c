@@ -833,7 +833,9 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         if (!limit || (*limit && !parse(limit, TIME_MAX, MS, &job.limit))) return "bad time limit";
         if (!*limit) job.limit = -1;
     } else if (verb == 'C') {
-        end_job("cancel");
+        if (sig && strcmp(sig, "9")) return "a cancel is TERM first, or KILL at once";
+        if (sig) kill_job("cancel");
+        else end_job("cancel");
     } else if (verb == 'P' && !job.stopped_at && !job.ending) {
         job.stopped_at = now();
         signal_job(SIGSTOP, 'a');
@@ -851,7 +853,7 @@ static bool has_hung_up(void) { /* who gave an order and is gone may have given 
 }
 
 static void take_frame(char *p, size_t n) { /* p[n] is 0 */
-    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "k", ['P'] = "k", ['U'] = "k", ['T'] = "kt"};
+    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ks", ['P'] = "k", ['U'] = "k", ['T'] = "kt"};
     const char *wrong = NULL;
     char verb = *p, *end = p + n;
     bool whole = n >= 2 && !end[-1] && !p[1];

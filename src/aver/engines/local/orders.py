@@ -50,6 +50,8 @@ def control_frame(control: Control) -> bytes:
     fields = [_VERBS[control.verb], "k" + control.key]
     if control.verb == "signal":
         fields += [f"s{control.signal}", "c" + _SCOPES[control.scope]]
+    elif control.verb == "cancel" and control.signal:
+        fields.append(f"s{control.signal}")
     elif control.verb == "limit":
         fields.append("t" if control.time_s is None else f"t{control.time_s * 1000}")
     return _frame(fields)

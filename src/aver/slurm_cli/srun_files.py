@@ -1,0 +1,42 @@
+"""The files that srun's -i, -o and -e name: whether they can be opened, before a step is asked for.
+
+A name with a pattern is left to the witness, which knows the task. Nothing is waited for: fifos and devices are
+not opened here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+from aver.slurm_cli.options import BadOption
+
+
+def check(spec: Mapping[str, Any]) -> None:
+    """BadOption with Slurm's sentence for the first that can't be opened."""
+    for field in ("stdin", "stdout", "stderr"):
+        name = spec.get(field)
+        if name is None or "%" in name:
+            continue
+        try:
+            _try(os.path.join(spec["folder"], name), field == "stdin", spec["umask"])
+        except OSError as error:
+            raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
+
+
+def _try(path: str, is_input: bool, umask: int) -> None:
+    flags = os.O_RDONLY if is_input else os.O_WRONLY
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        if is_input:
+            raise
+        flags |= os.O_CREAT
+    else:
+        if stat.S_ISDIR(kind) and is_input:
+            return
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            return
+    os.close(os.open(path, flags | os.O_CLOEXEC, 0o666 & ~umask))
