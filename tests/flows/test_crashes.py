@@ -12,6 +12,7 @@ import pytest
 from flow_lab import Lab
 
 import aver
+from live_home import is_alive
 
 BATCH = json.dumps({"late": {"run": "echo late >> order; sleep 0.05"}, "later": {"needs": "late", "run": "sleep 0.05"}})
 FLOWS = {
@@ -181,8 +182,8 @@ def test_witness_and_coordinator_both_killed(lab: Lab) -> None:
     assert run.wait(60) == "UNVERIFIED"
     assert run["a"].exit is None
     assert run["b"].reason == "NeedUnverified:a(UNVERIFIED)"
-    pid = (lab.folder / "pid").read_text().strip()
-    lab.until(lambda: not os.path.exists(f"/proc/{pid}"), "its process is left behind")
+    pid = int((lab.folder / "pid").read_text())
+    lab.until(lambda: not is_alive(pid), "its process is left behind")
 
 
 def test_what_has_grown_survives_kill_9(lab: Lab) -> None:

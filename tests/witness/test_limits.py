@@ -135,10 +135,10 @@ def test_new_time_limit(slot: Slot) -> None:
     assert acts(slot.expect("end")) == [("time", TERM)]
 
 
-def test_cancel(slot: Slot) -> None:
+def test_cancel(slot: Slot, tmp_path: Path) -> None:
     """Cancel is TERM to all, then KILL; a second cancel changes nothing."""
-    slot.start("cancel", "K200", *sh(f"trap '' TERM; {WAITING}"))
-    until(lambda: slot.journal.exists())
+    slot.start("cancel", "K200", f"o{tmp_path}/out", *sh(f"trap '' TERM; echo ready; {WAITING}"))
+    ready(tmp_path / "out")
     slot.send("C", "kcancel")
     slot.send("C", "kcancel")
     end = slot.expect("end")
