@@ -37,6 +37,7 @@ COMMANDS = {
     "doctor": "Say what this machine can enforce, and what it can't and why.",
     "env": "Print the line that puts Slurm's commands on PATH.",
     "shell": "Start a shell, or a command after --, with Slurm's commands on PATH.",
+    "conformance": "Compare Slurm's commands with the table of what Slurm prints.",
     "completion": "Print the shell's completion script.",
 }
 TAKES_A_COMMAND = frozenset({"run", "submit", "shell"})

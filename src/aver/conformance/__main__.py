@@ -9,9 +9,10 @@ import sys
 import time
 
 from aver.conformance.cases import CASES
-from aver.conformance.commands import Commands, find_commands
+from aver.conformance.commands import Commands
 from aver.conformance.comparison import Report, as_json, as_table, as_tables, summary
 from aver.conformance.model import Case
+from aver.conformance.own_home import opened
 from aver.conformance.pages import generated_part
 from aver.conformance.runner import run_cases
 from aver.conformance.surroundings import what_it_lacks
@@ -24,7 +25,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--against",
         action="append",
         metavar="slurm|local|FOLDER",
-        help="slurm: the commands on PATH; local: those of `aver env`; or a folder with them. May be repeated",
+        help="slurm: the commands on PATH; local: those of `aver env`; or a folder with them. May be repeated "
+        "(local without this)",
     )
     parser.add_argument(
         "--case", action="append", metavar="GLOB", help="only the cases with such a name; may be repeated"
@@ -68,13 +70,11 @@ def main(arguments: list[str] | None = None) -> int:
         if given.page:
             print(generated_part())
             return 0
-        if not given.against:
-            raise UsageError("conformance: say what to run it against: --against slurm, local or a folder")
         user = given.user or (os.environ.get("AVER_SLURM_LAB_USER", "") if os.geteuid() == 0 else "")
         reports = []
-        for against in given.against:
-            commands = find_commands(against, user if against == "slurm" else given.user)
-            reports.append(report_on(commands, cases, given))
+        for against in given.against or ["local"]:
+            with opened(against, user if against == "slurm" else given.user) as commands:
+                reports.append(report_on(commands, cases, given))
     except AverError as error:
         print(f"aver {error}", file=sys.stderr)
         return error.exit_status

@@ -17,6 +17,8 @@ from pathlib import Path
 from aver.errors import UnreachableError, UsageError
 
 PROGRAMS = ("sbatch", "srun", "squeue", "sacct", "scontrol", "scancel")
+SLURMS_CLOCKS = {"limit": "1", "lead": "50", "deadline": "65", "later": "75"}
+AVERS_CLOCKS = {"limit": "0:10", "lead": "5", "deadline": "4", "later": "8"}
 AT_ONCE = 6
 """So many submissions run at the same time; more only wait for the same cores. Other commands need no turn."""
 
@@ -42,6 +44,16 @@ class Commands:
     @property
     def uid(self) -> int:
         return pwd.getpwnam(self.user).pw_uid if self.user else os.getuid()
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a job is gone some time after its end; in Aver its outcome stays."""
+        return self.name == "slurm"
+
+    @property
+    def clocks(self) -> dict[str, str]:
+        """The shortest times with which a limit, a warning before it and a deadline can be seen."""
+        return SLURMS_CLOCKS if self.name == "slurm" else AVERS_CLOCKS
 
     def as_user(self, words: list[str]) -> list[str]:
         """The words, with root's rights dropped where another user is named."""
@@ -88,14 +100,15 @@ def finish(process: subprocess.Popen[str], seconds: float) -> Done:
     return Done(process.returncode, out, err)
 
 
-def find_commands(against: str, user: str = "") -> Commands:
+def find_commands(against: str, user: str = "", variables: dict[str, str] | None = None) -> Commands:
     """The set that `against` names: `slurm` (those on PATH), `local` (those of `aver env`), or a folder with them.
 
+    `variables` are set for all of them.
     Raises UsageError for a user that root can't become, UnreachableError when commands are missing or do not answer.
     """
     prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_", "SRUN_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(prefixes) or key == "SLURM_CONF"}
-    environment = {**kept, "LC_ALL": "C", "TZ": kept.get("TZ", "UTC")}
+    environment = {**kept, "LC_ALL": "C", "TZ": kept.get("TZ", "UTC"), **(variables or {})}
     if user and os.geteuid() != 0:
         raise UsageError(f"conformance: only root can run the commands as {user}")
     if user:

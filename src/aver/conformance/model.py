@@ -8,6 +8,7 @@ Expectations are a small table in text, one row a line, as Slurm 22.05 prints th
 
 A row is `[job:]name`, then its cells, then, after `=>`, the cells that Aver intends to print instead and the name of
 the difference. A line that starts with `...` continues the one above. Only the rows of a case's table are compared.
+`{limit}`, `{lead}`, `{deadline}` and `{later}` are times that depend on how exact the clock of the commands is.
 Rows: scontrol, sacct, batch, stepN (of sacct), derived (sacct's), said (the script's own `word=value` lines), messages
 (of Slurm's programs, in its output), attempts (`sacct -D`), sbatch and srun (how they ended), and those that acts name.
 """

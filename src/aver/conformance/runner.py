@@ -103,6 +103,8 @@ class Stage:
                 self._keep(job, name, record.row if record else "none")
             case Settled(job=job):
                 self._settle(job)
+            case Forgotten(job=job) if not self.commands.forgets:
+                self._settle(job)
             case Forgotten(job=job):
                 self.observer.want_accounting(self._key(job))
                 self._poll(f"scontrol forgets {job}", lambda: not self.observer.is_listed(self._key(job)))
@@ -268,6 +270,8 @@ class Stage:
     def _fill(self, text: str) -> str:
         for job, key in self.keys.items():
             text = text.replace(f"{{{job}}}", key)
+        for name, value in self.commands.clocks.items():
+            text = text.replace(f"{{{name}}}", value)
         return text.replace("{dir}", str(self.folder)).replace("{token}", self.token)
 
 

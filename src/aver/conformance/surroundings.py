@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 from pathlib import Path
 
 from aver.conformance.commands import Commands
@@ -13,7 +15,10 @@ def what_it_lacks(commands: Commands) -> dict[str, str]:
     """The needs of cases that are not met, each with the reason."""
     lacks: dict[str, str] = {}
     if commands.name != "slurm":
+        if not _kernel_limits_memory(commands):
+            lacks["memory"] = "no cgroup is writable: nobody can tell that memory ran out"
         return {
+            **lacks,
             "operator": "one machine has no operator that takes nodes away",
             "nodes": "one machine is one node",
             "partitions": "one machine has no partitions that preempt each other",
@@ -28,3 +33,13 @@ def what_it_lacks(commands: Commands) -> dict[str, str]:
     if os.geteuid() != 0:
         lacks["operator"] = "only root can act as the operator"
     return lacks
+
+
+def _kernel_limits_memory(commands: Commands) -> bool:
+    """Whether `aver doctor` finds a cgroup in which the kernel holds jobs to their memory."""
+    done = commands.run([sys.executable, "-m", "aver", "doctor", "--json"], Path("/"))
+    try:
+        checks = json.loads(done.out)["checks"]
+    except (ValueError, KeyError):
+        return False
+    return any(one["name"] == "memory limit" and one["fact"].startswith("by the kernel") for one in checks)

@@ -14,8 +14,9 @@ CASES = (
             sacct     TIMEOUT 0:0 => TIMEOUT 0:15 (sacct-as-scontrol)
             batch     CANCELLED 0:15
             messages  slurmstepd: error: *** JOB {a} ON NODE CANCELLED AT TIME DUE TO TIME LIMIT ***
+            ... => none (own-output)
         """,
-        options="--time=1",
+        options="--time={limit}",
         is_slow=True,
     ),
     script(
@@ -28,7 +29,7 @@ CASES = (
             batch     COMPLETED 0:0
             said      got=TERM
         """,
-        options="--time=1",
+        options="--time={limit}",
         is_slow=True,
     ),
     script(
@@ -40,7 +41,7 @@ CASES = (
             sacct     TIMEOUT 0:0 => TIMEOUT 3:0 (sacct-as-scontrol)
             batch     FAILED 3:0
         """,
-        options="--time=1",
+        options="--time={limit}",
         is_slow=True,
     ),
     script(
@@ -52,7 +53,7 @@ CASES = (
             sacct     TIMEOUT 0:0 => TIMEOUT 0:9 (sacct-as-scontrol)
             batch     CANCELLED 0:9
         """,
-        options="--time=1",
+        options="--time={limit}",
         is_slow=True,
     ),
     script(
@@ -65,7 +66,7 @@ CASES = (
             batch     FAILED 4:0
             step0     CANCELLED 0:15
         """,
-        options="--time=1",
+        options="--time={limit}",
         is_slow=True,
     ),
     script(
@@ -78,7 +79,7 @@ CASES = (
             batch     COMPLETED 0:0
             said      got=USR1
         """,
-        options="--time=1 --signal=B:USR1@50",
+        options="--time={limit} --signal=B:USR1@{lead}",
         is_slow=True,
     ),
     script(
@@ -91,7 +92,7 @@ CASES = (
             batch     FAILED 7:0
             said      got=USR1
         """,
-        options="--time=1 --signal=B:USR1@50",
+        options="--time={limit} --signal=B:USR1@{lead}",
         is_slow=True,
     ),
     script(
@@ -104,7 +105,7 @@ CASES = (
             sacct     FAILED 0:10
             batch     CANCELLED 0:10
         """,
-        options="--time=1 --signal=B:USR1@50",
+        options="--time={limit} --signal=B:USR1@{lead}",
         is_slow=True,
     ),
     script(
@@ -120,13 +121,13 @@ CASES = (
             messages  slurmstepd: error: *** STEP {a}.0 ON NODE CANCELLED AT TIME *** / srun: Force
             ... Terminated StepId={a}.0 / srun: error: NODE: task 0: Terminated
         """,
-        options="--time=1 --signal=TERM@50",
+        options="--time={limit} --signal=TERM@{lead}",
         is_slow=True,
     ),
     script(
         "limits/step-limit",
         "A step has its own time limit",
-        "srun --time=1 sleep 300; echo srun=$?\nexit 0",
+        "srun --time={limit} sleep 300; echo srun=$?\nexit 0",
         """
             scontrol  COMPLETED 0:0 0:15 None
             sacct     COMPLETED 0:0

@@ -79,8 +79,8 @@ CASES = (
     case(
         "queue/deadline-held",
         "A held job does not meet its deadline: it is looked at only when it is released",
-        Submit("exit 0", ("--hold", "--time=1", "--deadline=now+65")),
-        Submit("sleep 75\necho at=ready", job="n"),
+        Submit("exit 0", ("--hold", "--time={limit}", "--deadline=now+{deadline}")),
+        Submit("sleep {later}\necho at=ready", job="n"),
         When(says="at=ready", job="n"),
         Look("later"),
         Command(("scancel", "{a}")),
