@@ -21,6 +21,12 @@ DIFFERENCES: dict[str, str] = {
     "Aver forgets none, so that it can only be a mistake: Job dependency problem.",
     "never-launched": "Slurm's srun creates the step, fails to open its files and cancels the step: derived 0:126, "
     "which is neither a code nor a signal. In Aver a step that was never launched is no step.",
+    "launch-failure": "Slurm 22.05 says NonZeroExitCode of a script whose interpreter can't be started. It never ran: "
+    "Aver says JobLaunchFailure, with the errno as Slurm has it.",
+    "missing-folder": "Slurm runs a job or a step whose folder is not there in /tmp, where it reads and writes other "
+    "files than it was meant to, and may well succeed. In Aver it could not start: JobLaunchFailure.",
+    "own-output": "Slurm's daemon writes into the job's output file that it was cancelled, out of time or out of "
+    "memory. Aver writes nothing there that the job did not write; the verdict and its reason say it.",
     "no-meaning-here": "Slurm refuses a partition, an account, a quality of service, a feature, a licence or a node "
     "that it does not have. On one machine these mean nothing: Aver accepts them, and says so once.",
 }

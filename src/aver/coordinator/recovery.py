@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from aver.coordinator.altering import apply_again
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveAttempt, LiveRun
-from aver.coordinator.steps import LiveStep, LiveTask
+from aver.coordinator.steps import KILL, LiveStep, LiveTask
 from aver.core import reasons
 from aver.core.events import PersonAsked, TaskEnded
 from aver.core.evidence import Evidence, MachineRestarted, WitnessVanished
 from aver.core.plan import RunCancel
 from aver.core.retry import AttemptSummary, decide
+from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
 from aver.core.testimony import parse_record
 from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, Seen
@@ -182,10 +183,23 @@ def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:
     return answer
 
 
+def _kill_again(
+    driver: Driver, attempts: Sequence[LiveAttempt], event: PersonAsked, newest: dict[int, AttemptRow]
+) -> None:
+    """The same for a step."""
+    for attempt in attempts:
+        for step in driver.steps.live_of(attempt.key):
+            if str(step.number) == event.detail and newest[attempt.job].planned_at <= event.at:
+                keys = [task.key for task in step.tasks if task.verdict is None]
+                driver.out.controls += [Control(key, "cancel", signal=KILL) for key in keys]
+
+
 def _cancel_again(driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: dict[int, AttemptRow]) -> None:
     """A cancellation that was durable and perhaps not acted on is passed on again: twice is harmless."""
     live = [attempt for attempt in driver.attempts.values() if attempt.run == run.number]
     for event in asked:
+        if event.what == STEP_CANCEL:
+            _kill_again(driver, [attempt for attempt in live if attempt.job == event.job], event, newest)
         if event.what != "cancel":
             continue
         for attempt in live:

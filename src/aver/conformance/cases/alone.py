@@ -204,9 +204,9 @@ CASES = (
         "srun in a partition that is not there",
         Alone(("-p", "nowhere", "true")),
         expect="""
-            srun      exit 1
+            srun      exit 1 => exit 0 (no-meaning-here)
             messages  srun: error: Unable to allocate resources: Invalid partition name specified / srun:
-            ... error: invalid partition specified: nowhere
+            ... error: invalid partition specified: nowhere => none (no-meaning-here)
         """,
     ),
 )

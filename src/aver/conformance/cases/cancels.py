@@ -16,7 +16,7 @@ CASES = (
             scontrol  CANCELLED 0:15 0:0 None
             sacct     CANCELLED-by-user 0:0 => CANCELLED-by-user 0:15 (sacct-as-scontrol)
             batch     CANCELLED 0:15
-            messages  slurmstepd: error: *** JOB {a} ON NODE CANCELLED AT TIME ***
+            messages  slurmstepd: error: *** JOB {a} ON NODE CANCELLED AT TIME *** => none (own-output)
         """,
     ),
     case(

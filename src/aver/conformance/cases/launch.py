@@ -10,10 +10,11 @@ CASES = (
         "The interpreter is not there",
         "#!/no/such/interpreter\ntrue",
         """
-            scontrol  FAILED 2:0 0:0 NonZeroExitCode
+            scontrol  FAILED 2:0 0:0 NonZeroExitCode => FAILED 2:0 0:0 JobLaunchFailure (launch-failure)
             sacct     FAILED 2:0
             batch     FAILED 2:0
             messages  slurmstepd: error: execve(): bad interpreter(/no/such/interpreter): No such file or directory
+            ... => none (own-output)
         """,
     ),
     script(
@@ -21,7 +22,7 @@ CASES = (
         "The interpreter is not executable",
         "#!/etc/passwd\ntrue",
         """
-            scontrol  FAILED 13:0 0:0 NonZeroExitCode
+            scontrol  FAILED 13:0 0:0 NonZeroExitCode => FAILED 13:0 0:0 JobLaunchFailure (launch-failure)
             sacct     FAILED 13:0
             batch     FAILED 13:0
         """,
@@ -64,11 +65,11 @@ CASES = (
         "The folder is not there: Slurm goes elsewhere",
         "echo at=ready\nexit 0",
         """
-            scontrol  COMPLETED 0:0 0:0 None
-            sacct     COMPLETED 0:0
-            batch     COMPLETED 0:0
+            scontrol  COMPLETED 0:0 0:0 None => FAILED 2:0 0:0 JobLaunchFailure (missing-folder)
+            sacct     COMPLETED 0:0 => FAILED 2:0 (missing-folder)
+            batch     COMPLETED 0:0 => FAILED 2:0 (missing-folder)
             messages  slurmstepd: error: couldn't chdir to `/no/such/folder': No such file or directory:
-            ... going to /tmp instead
+            ... going to /tmp instead => none (missing-folder)
         """,
         options="-D /no/such/folder",
     ),
@@ -157,13 +158,14 @@ CASES = (
         "The step's folder is not there",
         ("srun -D /no/such/folder pwd | sed s/^/pwd=/; echo srun=${PIPESTATUS[0]}\nexit 0"),
         """
-            scontrol  COMPLETED 0:0 0:0 None
+            scontrol  COMPLETED 0:0 0:0 None => COMPLETED 0:0 2:0 None (missing-folder)
             sacct     COMPLETED 0:0
             batch     COMPLETED 0:0
-            step0     COMPLETED 0:0
-            said      pwd=/tmp srun=0
+            step0     COMPLETED 0:0 => FAILED 2:0 (missing-folder)
+            said      pwd=/tmp srun=0 => srun=2 (missing-folder)
             messages  slurmstepd: error: couldn't chdir to `/no/such/folder': No such file or directory:
-            ... going to /tmp instead
+            ... going to /tmp instead => slurmstepd: error: couldn't chdir to `/no/such/folder': No such file or
+            ... directory / srun: error: NODE: task 0: Exited with exit code 2 (missing-folder)
         """,
     ),
     script(

@@ -14,7 +14,7 @@ CASES = (
             sacct     OUT_OF_MEMORY 0:125
             batch     OUT_OF_MEMORY 0:125
             messages  slurmstepd: error: Detected 1 oom-kill event(s) in StepId={a}.batch. Some of your
-            ... processes may have been killed by the cgroup out-of-memory handler.
+            ... processes may have been killed by the cgroup out-of-memory handler. => none (own-output)
         """,
         options="--mem=50M",
         needs="memory",
