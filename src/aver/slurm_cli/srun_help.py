@@ -20,6 +20,8 @@ Runs tasks as a step of the job that it is called in, or, called alone, as a job
       --export=NAMES          environment of the tasks: ALL, NONE, NAME, NAME=VALUE
       --exact                 take just the cpus asked for, so that other steps run beside
       --overlap               take no cpus at all
+  -b, --begin=TIME            alone: not before 16:00, now+1hour, 2030-01-20T12:00
+  -d, --dependency=LIST       alone: afterok:7, afterany:7:8, singleton
   -J, --job-name=NAME         name of the step
   -Q, --quiet  -v, --verbose  -V, --version  -h, --help
 
