@@ -12,6 +12,7 @@ import time
 from aver.cli.output.documents import JobFacts, RunFacts
 from aver.cli.output.text import Output, one_line
 from aver.cli.output.views import counts_text, duration, state_text
+from aver.core.reasons import JOB_LAUNCH_FAILURE
 from aver.core.states import State
 
 REDRAW_S = 0.1
@@ -43,7 +44,9 @@ def job_summary(job: JobFacts) -> str:
     if job.state != State.COMPLETED:
         words += [job.exit.text] if job.exit is not None else ["?"] if job.state == State.UNVERIFIED else []
         words += [one_line(job.reason)] if job.reason and job.reason != "None" else []
-    if job.elapsed_s is not None:
+    if job.reason == JOB_LAUNCH_FAILURE and job.detail:
+        words[-1] += f": {one_line(job.detail)}"  # it never ran: what stood in its way is the news
+    elif job.elapsed_s is not None:
         words.append(f"in {duration(job.elapsed_s)}")
     text = " ".join(words) + warning_text(job)
     return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
