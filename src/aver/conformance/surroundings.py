@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from aver.conformance.commands import Commands
+from aver.errors import UnreachableError
 
 
 def what_it_lacks(commands: Commands) -> dict[str, str]:
@@ -37,9 +38,11 @@ def what_it_lacks(commands: Commands) -> dict[str, str]:
 
 def _kernel_limits_memory(commands: Commands) -> bool:
     """Whether `aver doctor` finds a cgroup in which the kernel holds jobs to their memory."""
-    done = commands.run([sys.executable, "-m", "aver", "doctor", "--json"], Path("/"))
+    done = commands.run([sys.executable, "-m", "aver", "doctor", "--json"], Path.cwd())
     try:
         checks = json.loads(done.out)["checks"]
     except (ValueError, KeyError):
-        return False
+        raise UnreachableError(
+            f"conformance: aver doctor: {(done.err.strip().splitlines() or ['failed'])[-1]}"
+        ) from None
     return any(one["name"] == "memory limit" and one["fact"].startswith("by the kernel") for one in checks)

@@ -1,0 +1,90 @@
+"""The whole matrix against Aver's own commands, in a home of its own: every cell is as Aver intends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aver.conformance.cases import CASES
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_ON_ONE_MACHINE = {"operator", "nodes", "partitions"}
+
+pytestmark = pytest.mark.usefixtures("witness_binary")
+
+
+def conformance(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run `aver conformance` as whoever runs the tests, with nothing of a caller's home."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("AVER_HOME", "AVER_CONFIG")}
+    return subprocess.run(
+        [sys.executable, "-m", "aver", "conformance", *words],
+        env={**kept, "PYTHONPATH": str(ROOT / "src"), **variables},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def kernel_limits_memory() -> bool:
+    """Whether this machine has a cgroup for the cases of `memory/`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "aver", "doctor", "--json"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    facts = {check["name"]: check["fact"] for check in json.loads(done.stdout)["checks"]}
+    return facts["memory limit"].startswith("by the kernel")
+
+
+def test_every_cell_is_as_aver_intends() -> None:
+    """Every case that one machine can show settles in time, and all of its cells are as Aver intends."""
+    done = conformance("--json", "--timeout", "500")
+    assert done.stdout, done.stderr
+    (report,) = json.loads(done.stdout)
+    late = [f"{case['name']}: {case['trouble']}" for case in report["cases"] if case["trouble"]]
+    wrong = [
+        f"{cell['case']} {cell['cell']}: intended {cell['aver']!r}, got {cell['got']!r}"
+        for case in report["cases"]
+        if not case["skipped"]
+        for cell in case["cells"]
+        if not cell["holds"]
+    ]
+    assert not late + wrong, "\n".join(late + wrong)
+    assert done.returncode == 0, done.stderr
+    lacking = NOT_ON_ONE_MACHINE | (set() if kernel_limits_memory() else {"memory"})
+    assert [case["name"] for case in report["cases"] if case["skipped"]] == [
+        case.name for case in CASES if case.needs & lacking
+    ]
+
+
+def test_the_cases_of_memory_are_among_them() -> None:
+    """Where no cgroup is writable the cases of memory/ were left out above; this says so."""
+    if not kernel_limits_memory():
+        pytest.skip("memory/*: no cgroup is writable here, so that nobody can tell that memory ran out")
+    assert [case for case in CASES if "memory" in case.needs]
+
+
+def test_a_home_of_its_own_is_gone_afterwards(tmp_path: Path) -> None:
+    """Nothing is left of it: no folder, no job, no coordinator; and the caller's own home is not touched."""
+    before = set(Path("/tmp").glob("avc-*"))
+    done = conformance("--case", "exit/0", XDG_STATE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours = [path for path in set(Path("/tmp").glob("avc-*")) - before if path.owner() == Path(tmp_path).owner()]
+    assert not ours or all((path / "h" / "sock").exists() for path in ours), ours  # another test's, which runs still
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_home_that_is_named_is_used_as_it_is(aver_home: Path) -> None:
+    """With AVER_HOME the jobs are in that home, and stay there."""
+    done = conformance("--case", "exit/0", AVER_HOME=str(aver_home))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (aver_home / "aver.db").exists()
