@@ -70,9 +70,9 @@ class Row:
             return slurm_exit(self.step.state, self.step.exit)
         if self.label and self.job.is_settled and self.job.row.exit is None and self.job.launch is None:
             return ""
-        return self.job.exit_text
         if self.is_job and self.job.is_requeued and self.job.row.state == "CANCELLED":
             return "0:0"  # it was ended to begin again: the signal is no outcome of it
+        return self.job.exit_text
 
     @property
     def started_at(self) -> float | None:
