@@ -91,3 +91,22 @@ def test_some_members_of_an_array_are_cancelled(slurm: Slurm) -> None:
     assert states == [State.CANCELLED, State.CANCELLED, State.PENDING, State.CANCELLED, State.PENDING]
     assert slurm("scontrol", "release", str(run)).status == 0
     assert [slurm.until_settled(job.id).state for job in slurm.jobs(run)][2::2] == [State.COMPLETED] * 2
+
+
+def test_every_task_past_the_limit_says_so(slurm: Slurm) -> None:
+    """`%1`: each that waits has JobArrayTaskLimit, asked for alone as well; the last one is a task like any other."""
+    text = "until [ -e go.$SLURM_ARRAY_TASK_ID ]; do sleep 0.02; done"
+    array = slurm.submit("--array=1-3%1", "-o", "out.%a", "--wrap", text)
+    _, second, last = (job.id for job in slurm.jobs(array))
+    slurm.until_file("out.1")
+    slurm.until_reason(second, "JobArrayTaskLimit")
+    for task in ("2", "3"):
+        assert " Reason=JobArrayTaskLimit " in slurm("scontrol", "-o", "show", "job", f"{array}_{task}").out
+    assert f"{array}_[2-3%1] JobArrayTaskLimit\n" in slurm("squeue", "-h", "-o", "%i %r").out
+    (slurm.folder / "go.1").touch()
+    slurm.until_file("out.2")
+    slurm.until_state(second, State.RUNNING)
+    assert f"{array}_3 JobArrayTaskLimit\n" in slurm("squeue", "-h", "-o", "%i %r").out
+    (slurm.folder / "go.2").touch()
+    (slurm.folder / "go.3").touch()
+    assert slurm.until_settled(last).state is State.COMPLETED

@@ -45,6 +45,8 @@ WRONG_OPTIONS = [
     (["--gpus=x"], "sbatch: error: Invalid generic resource (gres) specification\n", 1),
     (["--array=foo"], f"{FAILED}Invalid job array specification\n", 1),
     (["--array=1-1000000"], f"{FAILED}Invalid job array specification\n", 1),
+    (["-w", "n[1-"], f"{FAILED}Invalid node name specified\n", 1),
+    (["-x", "n]"], f"{FAILED}Invalid node name specified\n", 1),
     (["-d", "foo"], f"{FAILED}Job dependency problem\n", 1),
     (["-d", "afterok:999"], f"{FAILED}Job dependency problem\n", 1),
 ]
@@ -241,3 +243,9 @@ def test_a_line_is_split_or_refused(text: str) -> None:
     except Refusal as refusal:
         said = refusal.text
     assert not said or said.startswith("sbatch: fatal: x.sh: line 2: Unmatched `")
+
+
+def test_a_negative_time_is_no_limit(slurm: Slurm) -> None:
+    """Slurm accepts --time=-5, too; nodes in brackets are accepted where they can be read."""
+    job = slurm.submit("--hold", "--time=-5", "-w", "n[1-3,7]x", "--wrap", "true")
+    assert "TimeLimit=UNLIMITED" in slurm("scontrol", "show", "job", str(job)).out

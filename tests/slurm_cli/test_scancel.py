@@ -125,3 +125,11 @@ def test_a_cancelled_job_keeps_the_reason_for_which_it_waited(slurm: Slurm) -> N
         (State.CANCELLED, "JobHeldUser"),
         (State.CANCELLED, "BeginTime"),
     ]
+
+
+def test_a_step_of_a_job_that_never_was(slurm: Slurm) -> None:
+    """Slurm's line and exit status 1, though the job alone would be passed over in silence; -Q says nothing."""
+    said = slurm("scancel", "99999999.0")
+    line = "scancel: error: Kill job error on job step id 99999999.0: Invalid job id specified\n"
+    assert (said.err, said.status) == (line, 1)
+    assert slurm("scancel", "-Q", "99999999.0").err == ""

@@ -168,3 +168,39 @@ def test_any_words_are_an_update_or_refused(words: list[str]) -> None:
     except Refusal:
         return
     assert update.jobs
+
+
+def test_requeued_attempts_are_rows_of_their_own(slurm: Slurm) -> None:
+    """sacct -D: REQUEUED 0:0 for one that was ended for it, with its own exit for one that had ended before."""
+    text = "case $SLURM_RESTART_COUNT in 2) exit 0;; 1) exit 5;; *) sleep 100;; esac"
+    job = slurm.submit("-o", "out", "--wrap", text)
+    slurm.until_state(job, State.RUNNING)
+    assert slurm("scontrol", "requeue", str(job)).status == 0
+    assert slurm.until_settled(job).state is State.FAILED
+    assert slurm("scontrol", "requeue", str(job)).status == 0
+    slurm.until_state(job, State.COMPLETED)
+    said = slurm("sacct", "-nPXD", "-j", str(job), "-o", "State,ExitCode")
+    assert said.out == "REQUEUED|0:0\nREQUEUED|5:0\nCOMPLETED|0:0\n"
+
+
+def test_a_job_that_is_cancelled_while_it_waits_to_begin_again(slurm: Slurm) -> None:
+    """Its attempt was requeued; the job is cancelled, and has a row for that."""
+    job = slurm.submit("-o", "out", "--wrap", "sleep 100")
+    slurm.until_state(job, State.RUNNING)
+    assert slurm("scontrol", "requeuehold", str(job)).status == 0
+    slurm.until_reason(job, "job_requeued_in_held_state")
+    assert slurm("scancel", str(job)).status == 0
+    slurm.until_state(job, State.CANCELLED)
+    said = slurm("sacct", "-nPXD", "-j", str(job), "-o", "State,ExitCode").out.splitlines()
+    assert [line.split()[0].split("|")[0] for line in said] == ["REQUEUED", "CANCELLED"]
+
+
+def test_a_held_job_meets_its_deadline_when_it_is_released(slurm: Slurm) -> None:
+    """Held, it is PENDING past its deadline; released then, it is DEADLINE and never runs."""
+    job = slurm.submit("--hold", "--deadline=now+1", "-o", "out", "--wrap", "true")
+    other = slurm.submit("--begin=now+1hour", "--deadline=now+2", "-o", "other", "--wrap", "true")
+    assert slurm.until_settled(other).state is State.DEADLINE
+    assert slurm.job(job).state is State.PENDING
+    assert slurm("scontrol", "release", str(job)).status == 0
+    assert slurm.until_settled(job).state is State.DEADLINE
+    assert not (slurm.folder / "out").exists()

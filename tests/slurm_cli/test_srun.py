@@ -346,6 +346,33 @@ def test_alone_in_another_folder(place: Place) -> None:
     assert place.call("srun", "-D", "sub", "pwd").stdout == f"{place.folder / 'sub'}\n"
 
 
+def test_alone_and_cancelled_before_its_start(place: Place) -> None:
+    """It says so and exits 1, and nobody keeps its streams open: whoever reads them sees their end."""
+    waiting = subprocess.Popen(
+        ["srun", "--begin=now+1hour", "true"],
+        cwd=place.folder,
+        env=place.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def number() -> int | None:
+        reader = Reader.open(place.home.database)
+        if reader is None:
+            return None
+        with reader:
+            jobs = reader.newest_jobs(1)
+        return jobs[0].id if jobs else None
+
+    wait_for(lambda: number() is not None, "a job")
+    assert place.call("scancel", str(number())).returncode == 0
+    out, err = waiting.communicate(timeout=60)
+    assert (waiting.returncode, out) == (1, "")
+    assert "srun: Job has been cancelled\n" in err
+
+
 def test_alone_it_waits_for_its_need(place: Place) -> None:
     """--dependency of a job that is over and well."""
     assert place.call("srun", "true").returncode == 0
@@ -364,3 +391,35 @@ def test_the_jobs_warning_for_steps_reaches_them(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     assert "warned\n" in (place.folder / "out").read_text()
     assert "status=6\n" in (place.folder / "out").read_text()
+
+
+def test_a_step_that_a_person_cancels_is_killed_after_a_crash_too(place: Place) -> None:
+    """The coordinator dies when the request is durable and nothing was done yet; the next one kills the step."""
+    script = place.folder / "script.sh"
+    script.write_text("#!/bin/sh\nsrun sleep 1000 &\necho $! >srun.pid\nwait $!\necho status=$?\n")
+    job = int(place.call("sbatch", "--parsable", "-o", "out", str(script)).stdout)
+
+    def states() -> list[State]:
+        with place.reader() as reader:
+            tasks = place.call("scontrol", "show", "step", f"{job}.0").stdout
+            return [step.state for step in reader.steps(job)] if "RUNNING" in tasks else []
+
+    wait_for(lambda: states() == [State.RUNNING], "the step runs")
+    srun = int((place.folder / "srun.pid").read_text())
+    os.kill(srun, signal.SIGSTOP)  # it would start the next coordinator
+    first = holder(place.home.path)
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: holder(place.home.path) is None, "the coordinator is gone")
+    place.environment["AVER_CRASH_AT"] = "committed"
+    place.call("scancel", f"{job}.0")
+    del place.environment["AVER_CRASH_AT"]
+    wait_for(lambda: holder(place.home.path) is None, "the next coordinator is gone")
+    with place.reader() as reader:
+        assert [(asked.what, asked.detail) for asked in reader.asked(job)] == [("cancel step", "0")]
+        assert [step.state for step in reader.steps(job)] == [State.RUNNING]
+    place.call("squeue")
+    os.kill(srun, signal.SIGCONT)
+    wait_for(lambda: "status=137" in (place.folder / "out").read_text(), "srun ends")
+    with place.reader() as reader:
+        assert exits(reader.steps(job)) == ["CANCELLED 0:9"]

@@ -276,6 +276,12 @@ class Loop:
         out = self._driver.out
         self._batch.events += out.events
         out.events = []
+        for number in out.finished_runs:
+            run = self._driver.runs.get(number)
+            if run is not None and run.streams:  # its job never started; who reads at the other end must see the end
+                streams, run.streams = run.streams, ()
+                for descriptor in streams:
+                    os.close(descriptor)
         self._finished += out.finished_runs
         out.finished_runs = []
         if self._committer.is_busy or (self._retry_commit_at is not None and time.monotonic() < self._retry_commit_at):
