@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from aver.conformance.cases import CASES
+from aver.conformance.own_home import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_ON_ONE_MACHINE = {"operator", "nodes", "partitions"}
@@ -73,14 +75,24 @@ def test_the_cases_of_memory_are_among_them() -> None:
     assert [case for case in CASES if "memory" in case.needs]
 
 
-def test_a_home_of_its_own_is_gone_afterwards(tmp_path: Path) -> None:
+def test_a_home_of_its_own_is_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., object]
+) -> None:
     """Nothing is left of it: no folder, no job, no coordinator; and the caller's own home is not touched."""
-    before = set(Path("/tmp").glob("avc-*"))
-    done = conformance("--case", "exit/0", XDG_STATE_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
-    ours = [path for path in set(Path("/tmp").glob("avc-*")) - before if path.owner() == Path(tmp_path).owner()]
-    assert not ours or all((path / "h" / "sock").exists() for path in ours), ours  # another test's, which runs still
-    assert not list(tmp_path.iterdir())
+    monkeypatch.delenv("AVER_HOME", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    with opened("local", "") as commands:
+        home = Path(commands.environment["AVER_HOME"])
+        script = tmp_path / "job.sh"
+        script.write_text("#!/bin/sh\necho $$ >pid.new && mv pid.new pid\nexec sleep 1000\n")
+        done = commands.submit(["sbatch", "-o", "out", str(script)], tmp_path, {})
+        assert done.status == 0, done.err
+        eventually((tmp_path / "pid").exists)
+        pids = [int((tmp_path / "pid").read_text()), json.loads((home / "lock").read_bytes())["pid"]]
+    assert not home.parent.exists()
+    eventually(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids))
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_home_that_is_named_is_used_as_it_is(aver_home: Path) -> None:
