@@ -133,7 +133,7 @@ def test_orders_for_a_running_job(slot: Slot) -> None:
         (("T", "krun", "tx"), "bad time limit"),
         (("T", "krun"), "bad time limit"),
         (("P", "krun", "x"), "unknown field"),
-        (("C", "krun", "s9"), "unknown field"),
+        (("C", "krun", "t9"), "unknown field"),
         (("R", "kmore", "atrue"), "a job runs"),
     ):
         slot.send(*order)
