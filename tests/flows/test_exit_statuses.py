@@ -14,7 +14,7 @@ JOBS = {
     "FAILED": (1, "run: exit 7"),
     "TIMEOUT": (3, "run: sleep 100, time: 1s"),
     "OUT_OF_MEMORY": (4, "run: 'python3 -c \"x = bytearray(300 << 20); import time; time.sleep(9)\"', mem: 60M"),
-    "DEADLINE": (6, "run: 'true', hold: true, deadline: now+1seconds"),
+    "DEADLINE": (6, "run: 'true', begin: now+1hour, deadline: now+1seconds"),
     "UNVERIFIED": (7, "run: 'kill -KILL $PPID; sleep 100'"),
     "CHECKPOINTED": (
         8,
