@@ -54,7 +54,7 @@ KEPT_REASONS = (  # by Slurm, when it cancels
     reasons.BEGIN_TIME,
     reasons.DEPENDENCY_NEVER_SATISFIED,
 )
-LOOK_AHEAD = 32  # intents that are made durable before there is room for them
+LOOK_AHEAD = 64  # intents that are made durable before there is room for them
 COORDINATOR = "coordinator"
 
 
@@ -300,6 +300,11 @@ class Driver:
             attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
             self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self.out.starts.append(attempt)
+
+    def waits_to_start(self, key: str) -> bool:
+        """Whether this attempt has room and waits only for its intent to be durable."""
+        attempt = self.attempts.get(key)
+        return attempt is not None and attempt.wants_start and not attempt.is_dispatched
 
     def committed(self, events: Sequence[Event], now: float) -> list[str]:
         """These are durable: start what waited for it. Returns the keys whose ends are durable."""

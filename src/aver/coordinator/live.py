@@ -71,6 +71,7 @@ class LiveRun:
         self.priorities: dict[int, int] = {}  # by index: what a person asked for instead
         self.retries_used = 0
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
+        self._last_member: tuple[int, str, tuple[tuple[str, str], ...]] = (-1, "", ())
         self.sealed: dict[str, str] = {}  # environment values by their digests, once read
 
     @property
@@ -127,14 +128,22 @@ class LiveRun:
         return segment.first_spec + segment.index.locate(index - segment.first_index)[0]
 
     def name(self, index: int) -> str:
-        segment = self._segment(index)
-        return segment.index.name(index - segment.first_index)
+        return self._member(index)[1]
 
     def values(self, index: int) -> tuple[tuple[str, str], ...]:
-        segment = self._segment(index)
-        if segment.index.spec(index - segment.first_index).matrix is None:
-            return ()
-        return segment.index.member(index - segment.first_index).values
+        return self._member(index)[2]
+
+    def _member(self, index: int) -> tuple[int, str, tuple[tuple[str, str], ...]]:
+        """Index, name and values; a job that starts is asked for its own several times in a row."""
+        if self._last_member[0] != index:
+            segment = self._segment(index)
+            spec = self.spec(index)
+            if spec.matrix is None:
+                self._last_member = (index, spec.name, ())
+            else:
+                member = segment.index.member(index - segment.first_index)
+                self._last_member = (index, spec.name + member.label, member.values)
+        return self._last_member
 
     def request(self, index: int) -> Request:
         return self.requests.get(index) or self.spec(index).request

@@ -28,7 +28,7 @@ from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.stepping import Stepping
 from aver.coordinator.watchers import Watchers
-from aver.core.events import Event, RunSubmitted
+from aver.core.events import AttemptPlanned, Event, RunSubmitted, StepEnded, StepStarted, TaskEnded
 from aver.core.evidence import Refused
 from aver.core.model import FlowSpec
 from aver.core.template import fill
@@ -40,6 +40,7 @@ from aver.spec.generated import parse_generated
 from aver.store.reader import Reader
 
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
+GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
 COMMIT_RETRY_S = 1.0
 LARGEST_GENERATED_BYTES = 64 << 20
 OPS = frozenset("submit sbatch cancel hold release suspend resume accept retry reinit requeue update".split())
@@ -76,6 +77,8 @@ class Loop:
         self._finished: list[int] = []
         self._cant_write: AverError | None = None
         self._retry_commit_at: float | None = None
+        self._last_commit_at = 0.0
+        self._commit_due: float | None = None
         self._is_stopping = False
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
@@ -234,22 +237,27 @@ class Loop:
         while out.starts:
             starts, out.starts = out.starts, []
             orders = []
+            has_room_again = False
             for attempt in starts:
                 run = self._driver.runs[attempt.run]
                 try:
                     orders.append(order_of(self._home, run, attempt, self._kill_wait_s))
                 except OSError as error:
                     self._driver.rejected(attempt, f"it can't be prepared: {error.strerror}", now)
+                    has_room_again = True
                 except ValueError as error:
                     self._driver.rejected(attempt, f"can't be started: {error}", now)
+                    has_room_again = True
             for reply in self._engine.submit(orders):
                 if isinstance(reply, Rejected):
                     self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)
+                    has_room_again = True
             for attempt in starts:
                 for descriptor in attempt.streams:
                     os.close(descriptor)
                 attempt.streams = ()
-            self._driver.schedule(now)
+            if has_room_again:
+                self._driver.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
         while self._driver.steps.starts:
             self._start_tasks(now)
@@ -292,9 +300,25 @@ class Loop:
                 self._server.send(peer, reply)
             self._forget_finished()
             return
+        now = time.monotonic()
+        if now < self._last_commit_at + GATHER_S and not self._is_waited_for(self._batch):
+            self._commit_due = self._last_commit_at + GATHER_S
+            return
+        self._commit_due = None
+        self._last_commit_at = now
         self._flying, self._batch = self._batch, Batch()
         reached("before-commit")
         self._committer.begin(self._flying.events)
+
+    def _is_waited_for(self, batch: Batch) -> bool:
+        """Whether something can go on only after this commit: a start, a step, a signal, somebody's answer."""
+        if batch.replies or self._driver.after_commit:
+            return True
+        return any(
+            isinstance(event, (StepStarted, TaskEnded, StepEnded))
+            or (isinstance(event, AttemptPlanned) and self._driver.waits_to_start(event.key))
+            for event in batch.events
+        )
 
     def _finish_commit(self) -> None:
         error = self._committer.finish()
@@ -351,7 +375,7 @@ class Loop:
         """Seconds until something is due."""
         now = time.monotonic()
         due = [CLOCK_CHECK_S]
-        for at in (self._reasons_due, self._tidy_due, self._retry_commit_at):
+        for at in (self._reasons_due, self._tidy_due, self._retry_commit_at, self._commit_due):
             if at is not None:
                 due.append(at - now)
         timer = self._driver.next_due()

@@ -136,16 +136,18 @@ def member_name(spec: JobSpec, index: int) -> str:
 class FlowIndex:
     """Which spec and member the n-th job of a flow is, and back."""
 
-    __slots__ = ("_members", "_starts", "count", "flow")
+    __slots__ = ("_members", "_specs", "_starts", "count", "flow")
 
     def __init__(self, flow: FlowSpec) -> None:
         self.flow = flow
         self._members = [members(spec) for spec in flow.jobs]
         self._starts: list[int] = []
+        self._specs: list[JobSpec] = []  # of each job: asked for more often than anything else
         self.count = 0
-        for one in self._members:
+        for spec, one in zip(flow.jobs, self._members, strict=True):
             self._starts.append(self.count)
             self.count += len(one)
+            self._specs += [spec] * len(one)
 
     def locate(self, job: int) -> tuple[int, int]:
         """Return (spec index, member index) of the n-th job; raise IndexError when there is none."""
@@ -165,7 +167,10 @@ class FlowIndex:
         return range(start, start + len(self._members[spec]))
 
     def spec(self, job: int) -> JobSpec:
-        return self.flow.jobs[self.locate(job)[0]]
+        """Raise IndexError when there is none."""
+        if job < 0:
+            raise IndexError(f"job {job} of {self.count}")
+        return self._specs[job]
 
     def member(self, job: int) -> Member:
         spec, member = self.locate(job)

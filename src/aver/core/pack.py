@@ -138,6 +138,8 @@ class Packer:
 
     def start_next(self) -> int | None:
         """Choose the next job to start and take its room; None when nothing more can start now."""
+        if self.free.cpus <= 0 and self._reserved is not None:
+            return None
         if self._most_running is not None and len(self._running) >= self._most_running:
             return None
         for lane in self._in_turn():
@@ -202,6 +204,8 @@ class Packer:
         return (self.total - self._where[self._reserved][0].room - self._beside).holds(room)
 
     def _in_turn(self) -> list[Lane]:
+        if len(self._lanes) == 1:
+            return list(self._lanes.values())
         lanes = [lane for lane in list(self._lanes.values()) if self._head(lane) is not None]
         if len(lanes) > 1:
             lanes.sort(key=self._turn)
