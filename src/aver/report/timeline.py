@@ -1,0 +1,204 @@
+"""What happened to a job, told from its events: one line for each thing that a source said or that followed from it.
+
+Words alone: it reads no store and decides nothing. A witness's record is told as the acts that it holds and
+the end. The source's own words are kept beside ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import assert_never
+
+from aver.core import events as ev
+from aver.core import render
+from aver.core.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
+from aver.core.judge import launch_text
+from aver.core.model import Request
+from aver.core.reasons import PENDING_WORDS
+from aver.core.record import dataclass
+from aver.core.signals import signal_name
+from aver.core.states import State
+from aver.core.testimony import parse_record, parse_start
+
+Said = WitnessStart | WitnessRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One line: when, who said it, what it means, of which attempt, and the words as they came."""
+
+    at: float
+    source: str
+    what: str
+    attempt: int | None = None
+    said: str | None = None
+
+
+def parse_said(source: str, said: str) -> Said:
+    """What a witness said, if it was a witness and the words are whole."""
+    if source != "witness":
+        return None
+    try:
+        words = json.loads(said)
+        if not isinstance(words, dict):
+            return None
+        return parse_record(words) if words.get("ev") == "end" else parse_start(words)
+    except ValueError:
+        return None
+
+
+def is_about(event: ev.Event, job: int, first_job: int) -> bool:
+    """Whether the event belongs to the story of this job; `first_job` is that of the flow that made it."""
+    match event:
+        case ev.RunSubmitted():
+            return event.first_job == first_job
+        case ev.JobsGenerated():
+            return event.first_job == first_job or event.job == job
+        case ev.PersonAsked():
+            return event.job in (None, job)
+        case ev.AttemptPlanned() | ev.Observed() | ev.JobMoved():
+            return event.job == job
+        case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
+            return event.job == job
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced():
+            return False
+        case _:
+            assert_never(event)
+
+
+def tell(event: ev.Event, job: int) -> Iterator[Told]:
+    """One event in plain words; a record is told as the acts that it holds and the end."""
+    match event:
+        case ev.RunSubmitted():
+            origin = event.submission.origin
+            yield Told(event.at, "coordinator", f"submitted by {origin.user} on {origin.host}", None, None)
+        case ev.JobsGenerated():
+            what = f"added to the run by job {event.job}" if event.job != job else "added jobs to its run"
+            yield Told(event.at, "coordinator", what, None, None)
+        case ev.AttemptPlanned():
+            what = f"attempt {event.attempt} planned on {event.engine}: {_asked(event.request)}"
+            yield Told(event.at, "coordinator", what, event.attempt, None)
+        case ev.Observed():
+            yield from _tell_observed(event)
+        case ev.StepStarted():
+            yield Told(event.at, "coordinator", _step(event), event.attempt, None)
+        case ev.TaskEnded():
+            if event.verdict.state is not State.COMPLETED:
+                because = ", because another task failed" if event.because else ""
+                what = f"task {event.task} of step {event.step} {_ended(event.verdict)}{because}"
+                yield Told(event.at, "witness", what, event.attempt, event.said)
+        case ev.StepEnded():
+            first = "" if event.first_failed is None else f"; task {event.first_failed} failed first"
+            what = f"step {event.step} {_ended(event.verdict)}{first}"
+            yield Told(event.at, "judge", what, event.attempt, None)
+        case ev.JobMoved():
+            yield Told(event.at, "coordinator", _moved(event.state, event.reason), None, None)
+        case ev.PersonAsked():
+            detail = f" ({event.detail})" if event.detail else ""
+            whole = " for the whole run" if event.job is None else ""
+            yield Told(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}", None, None)
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced():
+            return
+        case _:
+            assert_never(event)
+
+
+def _tell_observed(event: ev.Observed) -> Iterator[Told]:
+    said = parse_said(event.source, event.said)
+    match said:
+        case WitnessStart():
+            what = f"started as process {said.pid}{_watched(said.watch)}"
+            yield Told(said.at, event.source, what, event.attempt, event.said)
+        case WitnessRecord():
+            for act in said.acts:
+                yield Told(said.started_at + act.at_s, event.source, _act(act), event.attempt, None)
+            yield Told(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
+        case None:
+            yield Told(
+                event.at, event.source, event.said or _moved(event.state, event.reason), event.attempt, event.said
+            )
+        case _:
+            assert_never(said)
+    if event.verdict is not None:
+        what = (
+            f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)} {render.reason_text(event.reason)}"
+        )
+        yield Told(event.at, "judge", what, event.attempt, None)
+    if event.job_state is not None and event.job_state is not event.state:
+        yield Told(event.at, "coordinator", _moved(event.job_state, event.job_reason or ""), event.attempt, None)
+
+
+def _step(event: ev.StepStarted) -> str:
+    tasks = f"{event.spec.tasks} task{'s' if event.spec.tasks != 1 else ''}"
+    return f"step {event.step} ({event.spec.name}) started with {tasks}"
+
+
+def _ended(verdict: Verdict) -> str:
+    return f"ended {verdict.state} with {render.exit_words(verdict.exit)}"
+
+
+def _asked(request: Request) -> str:
+    parts = [f"{request.cpus} cpu{'s' if request.cpus != 1 else ''}"]
+    if request.gpus:
+        parts.append(f"{request.gpus} gpu{'s' if request.gpus != 1 else ''}")
+    parts.append(
+        "no memory limit" if request.mem_bytes is None else f"{render.limit_words(request.mem_bytes)} of memory"
+    )
+    parts.append("no time limit" if request.time_s is None else f"{render.duration_words(request.time_s)} of time")
+    return ", ".join(parts)
+
+
+def _moved(state: State, reason: str) -> str:
+    if state is State.PENDING:
+        words = PENDING_WORDS.get(reason)
+        return f"{state} ({reason}): {words}" if words else f"{state} ({render.reason_text(reason)})"
+    return f"{state} ({reason})" if reason and reason != "None" else str(state)
+
+
+def _watched(watch: MemoryWatch) -> str:
+    match watch:
+        case MemoryWatch.CGROUP1:
+            return ", memory watched by a cgroup (v1)"
+        case MemoryWatch.CGROUP2:
+            return ", memory watched by a cgroup (v2)"
+        case MemoryWatch.SAMPLED:
+            return ", memory watched by sampling"
+        case MemoryWatch.NONE:
+            return ""
+        case _:
+            assert_never(watch)
+
+
+def _act(act: Act) -> str:
+    sent = f"sent {signal_name(act.signal)}" if act.signal else "acted"
+    match act.kind:
+        case ActKind.WARN:
+            return f"{sent} as the warning before the time limit"
+        case ActKind.TIME:
+            return f"{sent} to all its processes: the time limit passed"
+        case ActKind.CANCEL:
+            return f"{sent} to all its processes: it was cancelled"
+        case ActKind.MEMORY:
+            return f"{sent} to all its processes: the memory limit was passed"
+        case ActKind.SIGNAL:
+            return f"{sent} as asked"
+        case ActKind.KILL:
+            return f"{sent} to all its processes: the kill wait passed"
+        case _:
+            assert_never(act.kind)
+
+
+def _end(record: WitnessRecord) -> str:
+    if record.launch is not None:
+        return f"could not start: {launch_text(record.launch)}"
+    parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
+    if record.oom_kills:
+        parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")
+    if record.peak_bytes is not None:
+        parts.append(f"peak memory {render.bytes_words(record.peak_bytes)}")
+    if record.left_over:
+        parts.append(f"{record.left_over} processes that it left behind were killed")
+    if record.got:
+        parts.append(f"the witness got {', '.join(signal_name(number) for number in record.got)} and passed it on")
+    return "; ".join(parts)
