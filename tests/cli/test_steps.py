@@ -109,3 +109,30 @@ def test_a_step_that_is_not_there_is_a_sentence(stepped: Path, call: Aver) -> No
     """Exit 2, and where to look."""
     answer = call("show", "7.5")
     assert (answer.status, answer.err) == (2, "aver: job 7 has no step 5; `aver show 7` lists its steps\n")
+
+
+def unseen(number: int) -> list[ev.Event]:
+    """A step whose witness vanished: nobody saw its exit."""
+    verdict = Verdict(State.UNVERIFIED, None, "WitnessVanished", False, "coordinator")
+    spec = StepSpec("s0", ("prog",), "/")
+    return [
+        ev.StepStarted(T0 + 2, number, number, 1, 0, "t0", spec),
+        ev.TaskEnded(T0 + 3, number, number, 1, 0, 0, "gone", verdict),
+        ev.StepEnded(T0 + 3, number, number, 1, 0, verdict, None),
+    ]
+
+
+def test_a_step_that_nobody_saw_end_is_an_unknown_and_a_warning(past: Path, tmp_path: Path, call: Aver) -> None:
+    """The job completed; its derived exit is `?`, in JSON null, and never 0:0."""
+    writer = Writer.open(past / "aver.db")
+    writer.commit(job(tmp_path, 7) + unseen(7) + over(7))
+    writer.close()
+    text = call("show", "7").out
+    assert "derived     ?, from its steps" in text
+    assert "step 7.0 (s0) ended unseen; exit code unknown" in text
+    (line,) = [line for line in call("jobs", "7").out.splitlines() if line.split()[:1] == ["7"]]
+    assert line.split()[3:6] == ["COMPLETED", "0:0", "?"]
+    shown = call("show", "7", "--json").document
+    assert problems(shown, SCHEMA) == []
+    assert shown["job"]["derived_exit"] is None
+    assert "ended unseen" in call("why", "7").out

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aver.coordinator import asking
 from aver.coordinator.driver import Driver, Identity
 from aver.coordinator.live import LiveRun
-from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted
-from aver.core.evidence import WitnessRecord, WitnessStart, WitnessVanished
+from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted, StepEnded
+from aver.core.evidence import Refused, WitnessRecord, WitnessStart, WitnessVanished
 from aver.core.exit import ExitStatus
 from aver.core.model import (
     Argv,
@@ -271,3 +271,62 @@ def test_steps_wait_for_the_jobs_cpus() -> None:
     end_task(turn, f"{key}.s0.t0")
     turn.commit()
     assert step_starts(turn) == ["t0"]
+
+
+def stepping(tasks: int) -> tuple[Turn, str]:
+    """A running job with a step of so many tasks, handed over; the key of its tasks up to their number."""
+    turn = Turn()
+    turn.submit(job("a", request=Request(cpus=2)), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=tasks)
+    turn.commit()
+    return turn, f"{turn.key(1)}.s0.t"
+
+
+def step_end(turn: Turn) -> StepEnded:
+    (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
+    return ended
+
+
+def test_a_step_that_nobody_saw_end_adds_an_unknown_to_the_derived_exit() -> None:
+    """Its witness vanished: the step is UNVERIFIED, and its share is None, not 0."""
+    turn, tasks = stepping(2)
+    end_task(turn, f"{tasks}0")
+    turn.driver.heard(Heard(f"{tasks}1", "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
+    ended = step_end(turn)
+    assert (ended.verdict.state, ended.verdict.exit, ended.derived) == (State.UNVERIFIED, None, None)
+
+
+def test_a_step_out_of_memory_adds_its_code_though_a_task_was_lost() -> None:
+    """0:125 is what is known of it."""
+    turn, tasks = stepping(2)
+    record = WitnessRecord(f"{tasks}0", 5, ExitStatus(signal=9), turn.now, 1.0, oom_kills=1)
+    turn.driver.heard(Heard(record.key, "witness", "end", record), turn.now)
+    turn.driver.heard(Heard(f"{tasks}1", "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
+    ended = step_end(turn)
+    assert (ended.verdict.state, ended.derived) == (State.OUT_OF_MEMORY, 125)
+
+
+def test_a_step_that_was_cancelled_before_it_began_adds_nothing() -> None:
+    """Nothing ran, so nothing is unknown."""
+    turn = Turn()
+    turn.submit(job("a", request=Request(cpus=2)), single=True)
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=1)
+    step = turn.driver.steps.find(turn.key(1), 0)
+    assert step is not None
+    turn.driver.steps.cancel(step, "me", turn.now)
+    ended = step_end(turn)
+    assert (ended.verdict.state, ended.derived) == (State.CANCELLED, 0)
+
+
+def test_a_step_that_the_engine_refused_has_failed_to_start() -> None:
+    """The engine's text says why; no witness vanished, since there was none."""
+    turn, tasks = stepping(1)
+    refused = Refused(turn.now, "no witness could be started")
+    turn.driver.heard(Heard(f"{tasks}0", "engine", refused.text, refused), turn.now)
+    ended = step_end(turn)
+    assert (ended.verdict.state, ended.verdict.reason) == (State.FAILED, "JobLaunchFailure")
+    assert (ended.verdict.source, ended.verdict.detail, ended.derived) == ("engine", refused.text, None)

@@ -119,15 +119,25 @@ def test_a_step_does_not_depend_on_the_order_of_reports(shuffled: list[Task]) ->
 def test_derived(steps: list[ExitStatus], derived: str) -> None:
     """DerivedExitCode is the highest raw wait status of the steps, without the core bit."""
     raw = fold_derived(step_raw(step, State.FAILED) for step in steps)
+    assert raw is not None
     assert str(ExitStatus.from_wait(raw)) == derived
 
 
 def test_derived_of_a_step_out_of_memory() -> None:
     """A step that was out of memory counts as Slurm's 0:125; a code still beats it."""
     raw = step_raw(signal(9), State.OUT_OF_MEMORY)
+    assert raw is not None
     assert (raw >> 8, raw & 0x7F) == (0, 125)
     assert fold_derived([raw, step_raw(code(1), State.FAILED)]) == 1 << 8
     assert fold_derived([raw, step_raw(signal(15), State.FAILED)]) == raw
+    assert step_raw(None, State.OUT_OF_MEMORY) == raw
+
+
+def test_derived_is_unknown_with_a_step_that_nobody_saw_end() -> None:
+    """It may have been higher than all that are known: never 0, and never the others' maximum."""
+    assert step_raw(None, State.UNVERIFIED) is None
+    assert fold_derived([None]) is None
+    assert fold_derived([7 << 8, None, 0]) is None
 
 
 @given(st.lists(EXITS, max_size=8))

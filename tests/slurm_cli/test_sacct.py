@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import recorded
 
-from aver.core.events import JobMoved, PersonAsked, RunMoved
+from aver.core.events import JobMoved, PersonAsked, RunMoved, StepEnded
 from aver.core.evidence import Verdict
 from aver.core.states import State
 
@@ -261,3 +261,16 @@ def test_refusals_are_slurms(past: Past, call: Call, argv: tuple[str, ...], said
 def test_no_argument_is_a_traceback(past: Past, call: Call, text: str, option: str) -> None:
     """Any text for any option ends with 0 or 1."""
     assert call("sacct", option, text).status in (0, 1)
+
+
+def test_a_step_that_nobody_saw_end_leaves_the_derived_exit_unknown(empty_past: Past, call: Call) -> None:
+    """sacct, scontrol and squeue say `?`; 0:0 would be a success that nobody attests."""
+    verdict = Verdict(State.UNVERIFIED, None, "WitnessVanished", False, "coordinator")
+    *life, ended, moved = empty_past.single(5, "lost", 0)
+    lost = StepEnded(empty_past.now - 4, 5, 5, 1, 0, verdict, None)
+    empty_past.commit(*life, *empty_past.step(5, 5, 0, "prog"), lost, ended, moved)
+    rows = columns(call("sacct", "-P", "-j", "5", "-o", "JobID,ExitCode,DerivedExitCode").lines, "JobID", "ExitCode")
+    assert rows == [("5", "0:0"), ("5.batch", "0:0"), ("5.0", "?")]
+    assert call("sacct", "-nP", "-X", "-j", "5", "-o", "DerivedExitCode").lines == ["?"]
+    assert "DerivedExitCode=?\n" in call("scontrol", "-d", "show", "job", "5").out
+    assert call("squeue", "-h", "-t", "all", "-j", "5", "-O", "DerivedEC:3").out == "?  \n"

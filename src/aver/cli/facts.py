@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
-from aver.cli.steps import exit_facts, steps_out_of_memory
+from aver.cli.steps import exit_facts, warnings_of_steps
 from aver.coordinator.places import JobFiles, Which, job_files
 from aver.core.exit_text import raw_text
 from aver.core.expand import member_at
@@ -37,7 +37,7 @@ def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ())
         started_at=job.started_at,
         ended_at=job.ended_at,
         elapsed_s=job.elapsed_s,
-        derived_exit=raw_text(job.derived),
+        derived_exit=None if job.derived is None else raw_text(job.derived),
     )
 
 
@@ -46,7 +46,7 @@ def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]
     runs = {job.run for job in jobs}
     session.mask(runs)
     single = {run for run in runs if session.run_row(run).is_single}
-    warned = steps_out_of_memory(session, jobs)
+    warned = warnings_of_steps(session, jobs)
     return tuple(job_facts(job, job.run in single, warned.get(job.id, ())) for job in jobs)
 
 

@@ -20,19 +20,28 @@ def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
     return doc.ExitFacts(str(status), status.code, status.signal, status.core, status.shell_code)
 
 
-def steps_out_of_memory(session: Session, jobs: Iterable[JobRow]) -> dict[int, tuple[str, ...]]:
-    """Warnings by job: steps of the newest attempt that were out of memory while the script went on.
+def warnings_of_steps(session: Session, jobs: Iterable[JobRow]) -> dict[int, tuple[str, ...]]:
+    """Warnings by job: steps of the newest attempt that were out of memory, or whose end nobody saw.
 
-    Such a step shows in DerivedExitCode, so jobs without a failed step cost nothing.
+    Such a step shows in DerivedExitCode, so jobs without a failed step cost nothing. Where nobody saw the job's
+    own end either, its verdict says so.
     """
-    newest = {job.id: job.attempt for job in jobs if job.derived}
+    newest = {job.id: job for job in jobs if job.derived != 0}
     if not newest:
         return {}
     found: dict[int, tuple[str, ...]] = {}
     for row in session.found_reader("").steps_of_jobs(newest):
-        if row.attempt == newest[row.job] and row.state is State.OUT_OF_MEMORY:
-            found[row.job] = (*found.get(row.job, ()), f"step {row.job}.{row.step} ({row.name}) was out of memory")
+        job = newest[row.job]
+        if row.attempt == job.attempt and (text := _warning(job, row)):
+            found[row.job] = (*found.get(row.job, ()), f"step {row.job}.{row.step} ({row.name}) {text}")
     return found
+
+
+def _warning(job: JobRow, step: StepRow) -> str:
+    if step.state is State.OUT_OF_MEMORY:
+        return "was out of memory"
+    is_unseen = step.state.is_settled and step.derived is None
+    return "ended unseen; exit code unknown" if is_unseen and job.exit is not None else ""
 
 
 def steps_facts(session: Session, job: JobRow, step: int | None = None) -> tuple[doc.StepFacts, ...]:

@@ -9,7 +9,7 @@ from aver.cli.facts import job_facts, jobs_facts, run_facts
 from aver.cli.output.documents import Ended, JobFacts, RunFacts
 from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summary, job_summary, run_summary
 from aver.cli.session import Session, not_found
-from aver.cli.steps import steps_out_of_memory
+from aver.cli.steps import warnings_of_steps
 from aver.coordinator.client import Client
 from aver.core.fold import exit_status_of, fold_run
 from aver.core.states import SETTLED, State
@@ -90,7 +90,7 @@ class Watched:
 
     def _warned(self, run: int) -> tuple[JobFacts, ...]:
         """The run's jobs that have warnings."""
-        rows = [job for job in self.session.found_reader("").jobs(run, SETTLED) if job.warnings or job.derived]
+        rows = [job for job in self.session.found_reader("").jobs(run, SETTLED) if job.warnings or job.derived != 0]
         return tuple(job for job in jobs_facts(self.session, rows) if job.warnings)
 
 
@@ -182,7 +182,7 @@ class ChangeLines:
             return  # that it may start now is no news; that it starts is
         self._live.clear()
         output = self._session.output
-        warned = steps_out_of_memory(self._session, [job]).get(job.id, ())
+        warned = warnings_of_steps(self._session, [job]).get(job.id, ())
         output.line(change_line(output, job_facts(job, job.run in self._single, warned), self._last_attempt(job)))
 
     def _last_attempt(self, job: JobRow) -> str:

@@ -17,7 +17,7 @@ from aver.core.events import Event, PersonAsked, StepEnded, StepStarted, TaskEnd
 from aver.core.evidence import CancelledBefore, Evidence, Rules, Verdict, WitnessRecord, WitnessStart
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
-from aver.core.judge import judge
+from aver.core.judge import COORDINATOR, ENGINE, judge
 from aver.core.model import Request, StepSpec
 from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
@@ -69,6 +69,11 @@ class LiveStep:
     @property
     def is_ended(self) -> bool:
         return all(task.verdict is not None for task in self.tasks)
+
+    @property
+    def never_began(self) -> bool:
+        """All its tasks were cancelled before they were handed over: nothing ran, so nothing is unknown."""
+        return all(task.verdict is not None and _never_began(task.verdict) for task in self.tasks)
 
     def request(self) -> Request:
         mem_bytes = self.spec.mem_bytes if self.spec.mem_bytes is not None else self.attempt.request.mem_bytes
@@ -241,7 +246,7 @@ class Steps:
     def _end_step(self, step: LiveStep, now: float) -> None:
         folded = fold_step(task.as_task() for task in step.tasks)
         verdict = _step_verdict(step, folded)
-        raw = step_raw(verdict.exit, verdict.state) if verdict.exit is not None else 0
+        raw = 0 if step.never_began else step_raw(verdict.exit, verdict.state)
         attempt = step.attempt
         code = folded.srun_code
         if verdict.state is State.OUT_OF_MEMORY:
@@ -344,11 +349,18 @@ def _step_verdict(step: LiveStep, folded: StepExit) -> Verdict:
         if state in states:
             chosen = next(verdict for verdict in verdicts if verdict.state is state)
             return Verdict(state, exit_status, chosen.reason, chosen.verified, chosen.source, (), detail)
+    refused = next((verdict for verdict in verdicts if verdict.source == ENGINE), None)
+    if refused is not None:
+        return Verdict(State.FAILED, None, refused.reason, True, ENGINE, (), refused.detail)
     if exit_status is None:
         return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, "coordinator", (), detail)
     if exit_status.is_success:
         return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, "witness", (), detail)
     return Verdict(State.FAILED, exit_status, _reason(verdicts, exit_status), True, "witness", (), detail)
+
+
+def _never_began(verdict: Verdict) -> bool:
+    return verdict.state is State.CANCELLED and verdict.source == COORDINATOR
 
 
 def _reason(verdicts: Sequence[Verdict], exit_status: ExitStatus) -> str:

@@ -105,7 +105,7 @@ class TaskEnded:
 
 @dataclass(frozen=True, slots=True)
 class StepEnded:
-    """The last task of a step has ended; `derived` is its raw share in the job's DerivedExitCode."""
+    """The last task of a step has ended; `derived` is its raw share in DerivedExitCode, None if nobody saw its exit."""
 
     at: float
     run: int
@@ -113,7 +113,7 @@ class StepEnded:
     attempt: int
     step: int
     verdict: Verdict
-    derived: int
+    derived: int | None
     first_failed: int | None = None
     srun_code: int | None = None
 

@@ -109,14 +109,24 @@ def fold_step(tasks: Iterable[Task]) -> StepExit:
     )
 
 
-def step_raw(exit_status: ExitStatus, state: State) -> int:
-    """What a step adds to DerivedExitCode: its raw wait status without the core bit."""
-    return OUT_OF_MEMORY_RAW if state is State.OUT_OF_MEMORY else exit_status.wait_status & ~CORE_BIT
+def step_raw(exit_status: ExitStatus | None, state: State) -> int | None:
+    """What a step adds to DerivedExitCode: its raw wait status without the core bit; None if nobody saw its exit."""
+    if state is State.OUT_OF_MEMORY:
+        return OUT_OF_MEMORY_RAW
+    return None if exit_status is None else exit_status.wait_status & ~CORE_BIT
 
 
-def fold_derived(raws: Iterable[int]) -> int:
-    """DerivedExitCode as a raw wait status: the running maximum over the steps, 0 without any."""
-    return max((raw & ~CORE_BIT for raw in raws), default=0)
+def fold_derived(raws: Iterable[int | None]) -> int | None:
+    """DerivedExitCode as a raw wait status: the running maximum over the steps, 0 without any.
+
+    None if a step's share is unknown: it may have been higher than all that are known.
+    """
+    highest = 0
+    for raw in raws:
+        if raw is None:
+            return None
+        highest = max(highest, raw & ~CORE_BIT)
+    return highest
 
 
 def fold_nodes(nodes: Sequence[ExitStatus | None]) -> ExitStatus | None:

@@ -50,7 +50,7 @@ class JobFacts:
         self.array_job: int | None = None
         self.array_index = ""
         self.array_limit: int | None = None
-        self.derived = row.derived or 0  # of an earlier attempt to be set by who has its steps
+        self.derived = row.derived  # None: unknown; of an earlier attempt to be set by who has its steps
         self.is_requeued = False  # of an earlier attempt to be set by who has all of them
         self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
         self.is_single = bool(flow.get("is_single"))
@@ -180,7 +180,7 @@ class JobFacts:
     @property
     def is_earlier(self) -> bool:
         """Whether this is an attempt after which the job was begun again, and not the job as it is now."""
-        return self.row.derived is None
+        return bool(self.row.is_earlier)
 
     @property
     def is_batch(self) -> bool:

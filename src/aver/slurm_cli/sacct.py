@@ -101,7 +101,8 @@ def _rows(book: Book, jobs: list[JobFacts], asked: _Asked, units: Units, *, has_
             candidates += [Row(job, "batch", None, units)] if job.is_batch else []
             candidates += [Row(job, str(step.step), step, units) for step in steps]
         if job.is_earlier:
-            job.derived = max((step.derived or 0 for step in steps), default=0)
+            shares = [step.derived for step in steps if step.ended_at is not None]
+            job.derived = None if None in shares else max([0, *(share for share in shares if share is not None)])
         rows += [row for row in candidates if asked.wants(job, row.label)]
     return rows
 

@@ -5,7 +5,7 @@ What is not measured is empty, never 0.
 
 from __future__ import annotations
 
-from aver.core.exit_text import slurm_exit
+from aver.core.exit_text import UNKNOWN, slurm_exit
 from aver.core.slurm_words import CLUSTER
 from aver.slurm_cli import texts
 from aver.slurm_cli.lean import loads
@@ -67,7 +67,8 @@ class Row:
     @property
     def exit(self) -> str:
         if self.step is not None:
-            return slurm_exit(self.step.state, self.step.exit)
+            is_unseen = self.step.ended_at is not None and self.step.derived is None
+            return UNKNOWN if is_unseen else slurm_exit(self.step.state, self.step.exit)
         if self.label and self.job.is_settled and self.job.row.exit is None and self.job.launch is None:
             return ""
         if self.is_job and self.job.is_requeued and self.job.row.state == "CANCELLED":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aver.core.exit_text import UNKNOWN
 from aver.core.slurm_words import CLUSTER
 from aver.slurm_cli import texts
 from aver.slurm_cli.texts import NULL, clock
@@ -59,7 +60,9 @@ def _time_left(job: JobFacts) -> str:
 
 def _exit_number(job: JobFacts) -> object:
     """squeue prints the raw wait status as a number."""
-    return 0 if job.row.exit is None else job.row.exit
+    if job.row.exit is None:
+        return UNKNOWN if job.exit_text == UNKNOWN else 0
+    return job.row.exit
 
 
 def _pending_s(job: JobFacts) -> int:
@@ -170,7 +173,7 @@ NAMES: dict[str, Field] = {name: LETTERS[letter] for name, letter in _BY_LETTER.
     "cpus-per-tres": ("CPUS_PER_TRES", _constant(NA)),
     "deadline": ("DEADLINE", lambda job: texts.moment(job.spec.get("deadline_at"), NA)),
     "delayboot": ("DELAY_BOOT", _constant("0:00")),
-    "derivedec": ("DERIVED_EC", lambda job: job.derived),
+    "derivedec": ("DERIVED_EC", lambda job: UNKNOWN if job.derived is None else job.derived),
     "eligibletime": ("ELIGIBLE_TIME", lambda job: texts.moment(job.eligible_at, NA)),
     "exit_code": ("EXIT_CODE", _exit_number),
     "gres": ("TRES_PER_NODE", _gres),

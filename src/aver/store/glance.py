@@ -23,12 +23,14 @@ _UNSETTLED_SQL = ", ".join(f"'{word}'" for word in UNSETTLED)
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~")
 _ATTEMPT = "a.attempt, a.request, a.node, a.user_s, a.sys_s, a.peak_bytes, a.planned_at, a.state"
 _JOB = "j.id, j.run, j.name, j.first_job, j.spec, j.member, j.submitted_at, j.attempt"
-_NEWEST = f"{_JOB}, j.state, j.reason, j.exit, j.detail, j.started_at, j.ended_at, j.elapsed_s, j.derived, {_ATTEMPT}"
-_EACH = f"{_JOB}, a.state, a.reason, a.exit, a.detail, a.started_at, a.ended_at, a.elapsed_s, NULL, {_ATTEMPT}"
+_NEWEST = (
+    f"{_JOB}, j.state, j.reason, j.exit, j.detail, j.started_at, j.ended_at, j.elapsed_s, j.derived, 0, {_ATTEMPT}"
+)
+_EACH = f"{_JOB}, a.state, a.reason, a.exit, a.detail, a.started_at, a.ended_at, a.elapsed_s, NULL, 1, {_ATTEMPT}"
 _JOB_COLUMNS = (
     "id", "run", "name", "first_job", "spec", "member", "submitted_at", "newest", "state", "reason", "exit", "detail",
-    "started_at", "ended_at", "elapsed_s", "derived", "attempt", "request", "node", "user_s", "sys_s", "peak_bytes",
-    "planned_at", "attempt_state",
+    "started_at", "ended_at", "elapsed_s", "derived", "is_earlier", "attempt", "request", "node", "user_s", "sys_s",
+    "peak_bytes", "planned_at", "attempt_state",
 )  # fmt: skip
 _STEP_COLUMNS = (
     "job", "attempt", "step", "name", "tasks", "spec", "started_at", "state", "reason", "exit", "ended_at", "derived",
@@ -56,7 +58,8 @@ class JobGlance:
     started_at: float | None
     ended_at: float | None
     elapsed_s: float | None
-    derived: int | None  # None: of an older attempt, to be worked out from its steps
+    derived: int | None  # None: nobody saw a step's exit; of one of its attempts: to be worked out from the steps
+    is_earlier: int  # 1: one of the job's attempts, and not the job as it is now
     attempt: int | None
     request: str | None
     node: str | None

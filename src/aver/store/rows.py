@@ -49,7 +49,7 @@ class JobRow:
     ended_at: float | None
     elapsed_s: float | None
     background: bool
-    derived: int = 0  # DerivedExitCode, raw, of the newest attempt
+    derived: int | None = 0  # DerivedExitCode, raw, of the newest attempt; None: nobody saw a step's exit
 
     @property
     def verdict(self) -> Verdict | None:
@@ -152,7 +152,7 @@ class StepRow:
     warnings: tuple[str, ...]
     detail: str
     ended_at: float | None
-    derived: int | None
+    derived: int | None  # its share in the job's; None: it runs, or nobody saw its exit
     first_failed: int | None
     srun_code: int | None
 

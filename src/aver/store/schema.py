@@ -54,6 +54,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (job, attempt, step, task)) WITHOUT ROWID""",
     ),
     ("CREATE INDEX events_asked ON events (run) WHERE kind IN ('PersonAsked', 'FlowReplaced')",),
+    (  # DerivedExitCode may be unknown: it was 0 where nobody saw a step's exit
+        "ALTER TABLE jobs RENAME TO jobs_of_3",
+        """CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY, run INTEGER NOT NULL, name TEXT NOT NULL, first_job INTEGER NOT NULL,
+            spec INTEGER NOT NULL, member INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
+            exit INTEGER, verified INTEGER, source TEXT, warnings TEXT, detail TEXT, attempt INTEGER NOT NULL,
+            submitted_at REAL NOT NULL, started_at REAL, ended_at REAL, elapsed_s REAL, background INTEGER NOT NULL,
+            derived INTEGER DEFAULT 0)""",
+        "INSERT INTO jobs SELECT * FROM jobs_of_3",
+        "DROP TABLE jobs_of_3",
+        "CREATE INDEX jobs_run ON jobs (run)",
+        """UPDATE steps SET derived = iif(state = 'OUT_OF_MEMORY', 125, NULL)
+            WHERE ended_at IS NOT NULL AND exit IS NULL AND derived = 0 AND state <> 'CANCELLED'""",
+        """UPDATE jobs SET derived = (
+            SELECT iif(count(*) = count(derived), max(jobs.derived, coalesce(max(steps.derived), 0)), NULL) FROM steps
+            WHERE steps.job = jobs.id AND steps.attempt = jobs.attempt AND steps.ended_at IS NOT NULL)
+            WHERE state <> 'PENDING' AND id IN (SELECT job FROM steps WHERE ended_at IS NOT NULL AND exit IS NULL)""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

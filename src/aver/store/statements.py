@@ -92,6 +92,7 @@ UPDATE steps SET
     ended_at = c10, derived = c11, first_failed = c12, srun_code = c13
 FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE job = c0 AND attempt = c1 AND step = c2"""
 
+# max() of two values is NULL if one of them is: unknown stays unknown
 RAISE_DERIVED = f"""
 UPDATE jobs SET derived = max(derived, c2)
 FROM (SELECT {_columns(3)} FROM json_each(?)) WHERE id = c0 AND attempt = c1"""

@@ -7,6 +7,8 @@ from typing import Any
 
 from aver.core.codec import dumps, encode
 from aver.core.events import StepEnded, StepStarted, TaskEnded
+from aver.core.fold import fold_derived, step_raw
+from aver.core.states import State
 from aver.store import statements as sql
 from aver.store.encoding import column_text, verdict_columns
 from aver.store.statements import Statement
@@ -27,11 +29,17 @@ def step_statements(events: Sequence[StepEvent]) -> Iterator[Statement]:
         yield Statement(sql.PUT_TASKS, dumps(tasks))
     if ended:
         yield Statement(sql.END_STEPS, dumps([_ended_row(event) for event in ended]))
-        highest: dict[tuple[int, int], int] = {}
+        shares: dict[tuple[int, int], list[int | None]] = {}
         for event in ended:
-            key = (event.job, event.attempt)
-            highest[key] = max(event.derived, highest.get(key, 0))
-        yield Statement(sql.RAISE_DERIVED, dumps([(*key, raw) for key, raw in highest.items()]))
+            shares.setdefault((event.job, event.attempt), []).append(_share(event))
+        yield Statement(sql.RAISE_DERIVED, dumps([(*key, fold_derived(raws)) for key, raws in shares.items()]))
+
+
+def _share(event: StepEnded) -> int | None:
+    """What the step adds to DerivedExitCode. Before schema 4, events have 0 also where nobody saw the step's exit."""
+    if event.derived != 0 or event.verdict.exit is not None or event.verdict.state is State.CANCELLED:
+        return event.derived
+    return step_raw(None, event.verdict.state)
 
 
 def _started_row(event: StepStarted) -> tuple[Any, ...]:
@@ -61,5 +69,5 @@ def _ended_row(event: StepEnded) -> tuple[Any, ...]:
     verdict = event.verdict
     return (
         event.job, event.attempt, event.step, verdict.state, column_text(verdict.reason),
-        *verdict_columns(verdict.state, verdict), event.at, event.derived, event.first_failed, event.srun_code,
+        *verdict_columns(verdict.state, verdict), event.at, _share(event), event.first_failed, event.srun_code,
     )  # fmt: skip

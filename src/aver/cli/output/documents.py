@@ -41,7 +41,7 @@ class JobFacts:
     started_at: float | None
     ended_at: float | None
     elapsed_s: float | None
-    derived_exit: str  # DerivedExitCode, the worst of its steps; 0:0 without any
+    derived_exit: str | None  # DerivedExitCode, the worst of its steps; 0:0 without any, null if one is unknown
 
 
 @dataclass(frozen=True, slots=True)

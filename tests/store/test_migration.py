@@ -1,0 +1,106 @@
+"""Databases of earlier versions: what they hold becomes what this version would have written."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from store_events import ended, planned, started, submitted
+
+from aver.core.events import Event, StepEnded, StepStarted
+from aver.core.evidence import Verdict
+from aver.core.exit import ExitStatus
+from aver.core.model import StepSpec
+from aver.core.states import State
+from aver.store.reader import Reader
+from aver.store.replay import replay
+from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
+from aver.store.writer import Writer
+
+
+def step(
+    number: int, state: State, raw: int | None, derived: int | None, job: int = 2, attempt: int = 1
+) -> list[Event]:
+    verdict = Verdict(state, None if raw is None else ExitStatus.from_wait(raw), "None", raw is not None, "coordinator")
+    spec = StepSpec("s", ("true",), "/")
+    return [
+        StepStarted(103.0, 1, job, attempt, number, f"t{job}.{attempt}.{number}", spec),
+        StepEnded(104.0, 1, job, attempt, number, verdict, derived),
+    ]
+
+
+def as_version_3(path: Path, events: list[Event]) -> None:
+    """Write a database as schema 3 had it: no DerivedExitCode was unknown, and 0 stood for it."""
+    newest = path.with_name("newest.db")
+    writer = Writer.open(newest)
+    writer.commit(events)
+    writer.close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    for part in MIGRATIONS[:3]:
+        for statement in part:
+            connection.execute(statement)
+    connection.execute("ATTACH ? AS newest", (str(newest),))
+    connection.execute("DELETE FROM meta")
+    for table in ("meta", "events", *DERIVED_TABLES):
+        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        chosen = ", ".join("coalesce(derived, 0)" if name == "derived" else name for name in names)
+        connection.execute(f"INSERT INTO main.{table} SELECT {chosen} FROM newest.{table}")
+    connection.execute("PRAGMA user_version = 3")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("steps", "derived"),
+    [
+        pytest.param(step(0, State.FAILED, 7 << 8, 7 << 8), 7 << 8, id="a step that was seen"),
+        pytest.param(step(0, State.UNVERIFIED, None, 0), None, id="a step that nobody saw"),
+        pytest.param(
+            step(0, State.UNVERIFIED, None, 0) + step(1, State.FAILED, 7 << 8, 7 << 8), None, id="one of two unseen"
+        ),
+        pytest.param(step(0, State.OUT_OF_MEMORY, None, 0), 125, id="out of memory with a lost task"),
+        pytest.param(step(0, State.CANCELLED, None, 0), 0, id="cancelled before it began"),
+    ],
+)
+def test_a_derived_exit_that_was_0_for_want_of_a_word_is_mended(
+    tmp_path: Path, steps: list[Event], derived: int | None
+) -> None:
+    """The row after the migration is what a replay of the old events gives, and unknown is None."""
+    path = tmp_path / "aver.db"
+    as_version_3(path, [submitted(), planned(), started(), *steps, ended()])
+    Writer.open(path).close()
+    reader = Reader.open(path)
+    assert reader is not None
+    job = reader.job(2)
+    assert job is not None
+    assert (job.derived, job.state) == (derived, State.COMPLETED)
+    reader.close()
+    assert replay(path) == []
+
+
+def test_steps_of_an_earlier_attempt_say_nothing_of_the_newest(tmp_path: Path) -> None:
+    """The job was tried again: its DerivedExitCode is that of the new attempt."""
+    path = tmp_path / "aver.db"
+    first = [planned(), started(), *step(0, State.UNVERIFIED, None, 0)]
+    again = ended(state=State.UNVERIFIED, ended_as=None, job_state=State.PENDING, job_reason="Retry")
+    second = [planned(attempt=2), started(attempt=2), *step(0, State.FAILED, 256, 256, attempt=2), ended(attempt=2)]
+    as_version_3(path, [submitted(), *first, again, *second])
+    Writer.open(path).close()
+    reader = Reader.open(path)
+    assert reader is not None
+    job = reader.job(2)
+    assert job is not None
+    assert job.derived == 256
+    reader.close()
+    assert replay(path) == []
+
+
+def test_the_jobs_keep_their_index(tmp_path: Path) -> None:
+    """A table that was made anew is as quick as before."""
+    path = tmp_path / "aver.db"
+    as_version_3(path, [submitted()])
+    Writer.open(path).close()
+    connection = sqlite3.connect(path)
+    names = {row[1] for row in connection.execute("PRAGMA index_list(jobs)")}
+    assert (names, connection.execute("PRAGMA user_version").fetchone()) == ({"jobs_run"}, (VERSION,))
+    connection.close()
