@@ -105,6 +105,87 @@ class MachineRestarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """The scheduler took it: its id there, such as `7` or `7_3`."""
+
+    at: float
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """The scheduler does not take it now and may later: a limit, or it is busy."""
+
+    at: float
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSaid:
+    """What the scheduler's controller says of it, while it remembers it."""
+
+    at: float
+    word: str  # its state, verbatim
+    reason: str = ""
+    exit: str = ""  # as printed, whole; empty where it says none
+    derived: str = ""
+    started_at: float | None = None
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftQueue:
+    """The controller was asked and does not list it any more, though it once did."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingSaid:
+    """A settled row of accounting that has an end and no longer changes, and the row of its script."""
+
+    at: float
+    word: str  # verbatim, such as `CANCELLED by 1001`
+    exit: str  # as printed
+    batch_word: str = ""  # empty: there is no such row
+    batch_exit: str = ""
+    has_whole_codes: bool = False  # before 25.11 it takes 128 off
+    started_at: float | None = None
+    ended_at: float | None = None
+    elapsed_s: float | None = None
+    user_s: float | None = None
+    sys_s: float | None = None
+    maxrss_bytes: int | None = None
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIsLate:
+    """The controller called it failed, and for a while its witness's record has not come."""
+
+    at: float
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NobodySaid:
+    """The long wait is over: asked all the time, accounting did not say how it ended."""
+
+    at: float
+    waited_s: float
+    accounting: str  # silent, or disabled
+
+
+@dataclass(frozen=True, slots=True)
+class NeverSeen:
+    """It was taken, and neither the queue nor accounting ever had a record of it."""
+
+    at: float
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """The engine refused the attempt; it never started."""
 
@@ -141,6 +222,14 @@ Evidence = (
     | WitnessRecord
     | WitnessVanished
     | MachineRestarted
+    | Taken
+    | HeldBack
+    | QueueSaid
+    | LeftQueue
+    | AccountingSaid
+    | RecordIsLate
+    | NobodySaid
+    | NeverSeen
     | Refused
     | CancelledBefore
     | DeadlinePassed
@@ -154,6 +243,7 @@ class Rules:
 
     checkpoint_codes: tuple[int, ...] = ()
     oom_warns: bool = False
+    fallback_completes: bool = False  # `settle.fallback: completed`: nobody said how it ended, and it counts as done
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Attempts on a Slurm cluster, through its ordinary commands."""
