@@ -110,3 +110,12 @@ def test_every_task_past_the_limit_says_so(slurm: Slurm) -> None:
     (slurm.folder / "go.2").touch()
     (slurm.folder / "go.3").touch()
     assert slurm.until_settled(last).state is State.COMPLETED
+
+
+def test_a_steps_files_may_name_the_array(slurm: Slurm) -> None:
+    """`srun -o %A_%a_%t` is one file for each task of each member."""
+    run = slurm.submit("-n", "2", "--array=3-4", "-o", "/dev/null", "--wrap", "srun -n 2 -o %A_%a_%t.txt echo said")
+    for job in slurm.jobs(run):
+        assert slurm.until_settled(job.id).state is State.COMPLETED
+    names = [f"{run}_{index}_{task}.txt" for index in (3, 4) for task in (0, 1)]
+    assert [slurm.read(name) for name in names] == ["said\n"] * 4

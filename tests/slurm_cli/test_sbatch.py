@@ -249,3 +249,23 @@ def test_a_negative_time_is_no_limit(slurm: Slurm) -> None:
     """Slurm accepts --time=-5, too; nodes in brackets are accepted where they can be read."""
     job = slurm.submit("--hold", "--time=-5", "-w", "n[1-3,7]x", "--wrap", "true")
     assert "TimeLimit=UNLIMITED" in slurm("scontrol", "show", "job", str(job)).out
+
+
+def test_the_folder_of_the_output_may_come_after_sbatch(slurm: Slurm) -> None:
+    """A client makes `logs/7` when it knows the number; the job waits for it a moment, as Slurm's jobs do."""
+    (slurm.folder / "logs").mkdir()
+    job = slurm.submit("-o", "logs/%j/out", "--wrap", "echo said")
+    assert slurm.job(job).state is State.PENDING
+    (slurm.folder / "logs" / str(job)).mkdir()
+    assert slurm.until_settled(job).state is State.COMPLETED
+    assert slurm.read(f"logs/{job}/out") == "said\n"
+
+
+def test_a_folder_that_never_comes_is_a_launch_failure(slurm: Slurm) -> None:
+    """The job does not wait for ever, and can be cancelled while it waits."""
+    job = slurm.submit("-o", "no/such/out", "--wrap", "echo said")
+    other = slurm.submit("-o", "no/such/out", "--wrap", "echo said")
+    assert slurm("scancel", str(other)).status == 0
+    assert slurm.until_settled(other).state is State.CANCELLED
+    settled = slurm.until_settled(job)
+    assert (settled.state, settled.reason) == (State.FAILED, "JobLaunchFailure")

@@ -55,6 +55,8 @@ KEPT_REASONS = (  # by Slurm, when it cancels
     reasons.DEPENDENCY_NEVER_SATISFIED,
 )
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
+FOLDER_WAIT_S = 3.0  # Slurm may take as long before it looks at a batch job (batch_sched_delay)
+FOLDER_LOOK_S = 0.02
 COORDINATOR = "coordinator"
 
 
@@ -109,6 +111,8 @@ class Driver:
         self.steps = Steps(self)
         self.depending = Depending(self)
         self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
+        self.lacks_folder = _has_folder  # set by the loop: whether the folder of its output is not there
+        self._folder_until: dict[int, float] = {}  # how long a job waits for that folder
 
     # ---- runs -------------------------------------------------------------------------------
 
@@ -290,6 +294,8 @@ class Driver:
 
     def _start(self, attempt: LiveAttempt, now: float) -> None:
         run = self.runs[attempt.run]
+        if self._awaits_folder(run, attempt, now):
+            return
         if run.spec(attempt.index).has_streams:
             attempt.streams, run.streams = run.streams, ()
             if not attempt.streams:
@@ -300,6 +306,18 @@ class Driver:
             attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
             self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self.out.starts.append(attempt)
+
+    def _awaits_folder(self, run: LiveRun, attempt: LiveAttempt, now: float) -> bool:
+        """Whether a client of sbatch may still be making the folder of the job's output.
+
+        Its name may hold the job's number, which the client has only just got; a job of Slurm starts later than that.
+        """
+        lacks_it = attempt.attempt == 1 and self.lacks_folder(run, attempt)
+        if lacks_it and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
+            self.at(now + FOLDER_LOOK_S, "folder", attempt.job)
+            return True
+        self._folder_until.pop(attempt.job, None)
+        return False
 
     def waits_to_start(self, key: str) -> bool:
         """Whether this attempt has room and waits only for its intent to be durable."""
@@ -581,8 +599,9 @@ class Driver:
             verdict = replace(verdict, reason=shown)
         self.packer.remove(job)
         run.held.discard(index)
-        for kind in ("begin", "again"):
+        for kind in ("begin", "again", "folder"):
             self._due.pop((kind, job), None)
+        self._folder_until.pop(job, None)
         attempt = self.by_job.get(job)
         if attempt is None:
             self.move(run, index, verdict.state, verdict.reason, now, verdict)
@@ -620,6 +639,9 @@ class Driver:
                 self.deadline_passed(run, index, now)
             elif kind == "depend":
                 self.depending.due(job, now)
+            elif kind == "folder":
+                if (attempt := self.by_job.get(job)) is not None and self.waits_to_start(attempt.key):
+                    self._start(attempt, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
                 self.show_reason(run, job, reasons.PRIORITY, now)
                 self.enqueue(run, index)
@@ -669,6 +691,10 @@ class Driver:
         if self._shown_reasons.get(job) != reason:
             self._shown_reasons[job] = reason
             self.emit(JobMoved(now, run.number, job, State.PENDING, reason))
+
+
+def _has_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
+    return False
 
 
 def _no_generated(run: LiveRun, index: int) -> FlowSpec:

@@ -22,7 +22,7 @@ from aver.coordinator.files import Which, job_files, remove_files_from, remove_r
 from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
-from aver.coordinator.ordering import order_of, task_order
+from aver.coordinator.ordering import lacks_output_folder, order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
 from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
@@ -84,6 +84,7 @@ class Loop:
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
         driver.read_generated = self._read_generated
+        driver.lacks_folder = lacks_output_folder
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""

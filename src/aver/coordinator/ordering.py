@@ -9,6 +9,7 @@ from pathlib import Path
 from aver.coordinator import vault
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.places import array_index
 from aver.coordinator.slurm_env import slurm_pairs
 from aver.coordinator.steps import LiveStep, LiveTask
 from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
@@ -18,6 +19,16 @@ from aver.home import Home
 from aver.spec.patterns import Facts, expand_pattern
 
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
+
+
+def lacks_output_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
+    """Whether a folder that sbatch's --output or --error names is not there."""
+    spec = run.spec(attempt.index)
+    if spec.has_streams or not any(name == "command" for name, _ in spec.facts):
+        return False
+    which = Which(run.number, attempt.job, run.name(attempt.index), attempt.attempt, run.values(attempt.index))
+    files = job_files(run.submission, spec, which, run.is_single)
+    return not all(os.path.isdir(os.path.dirname(name)) for name in (files.stdout, files.stderr) if name is not None)
 
 
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
@@ -63,9 +74,11 @@ def task_order(run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wai
     spec = step.spec
     attempt = step.attempt
     origin = run.submission.origin
+    job = run.spec(attempt.index)
+    member = array_index(job, run.values(attempt.index))
     facts = Facts(
-        job=attempt.job, run=run.number, name=run.name(attempt.index), user=origin.user, node=host,
-        step=step.number, task=task.number,
+        job=attempt.job, run=run.number, name=run.name(attempt.index) if member is None else job.name,
+        user=origin.user, node=host, member=member, step=step.number, task=task.number,
     )  # fmt: skip
 
     def place(pattern: str | None) -> str | None:

@@ -46,8 +46,8 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     """Where this attempt reads and writes."""
     origin = submission.origin
     name, values, member = which.name, dict(which.values), which.member
-    if values and _is_array(spec):  # its index is no value to fill in, but %a
-        name, values, member = spec.name, {}, int(which.values[0][1])
+    if (index := array_index(spec, which.values)) is not None:  # it is no value to fill in, but %a
+        name, values, member = spec.name, {}, index
     folder = os.path.join(origin.folder, _filled(spec.folder, values)) if spec.folder else origin.folder
     facts = Facts(which.job, which.run, name, origin.user, origin.host, member)
     streams = spec.streams
@@ -65,6 +65,11 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     stderr = place(streams.stderr) if streams.stderr is not None else None
     stdin = place(streams.stdin) if streams.stdin is not None else None
     return JobFiles(folder, stdin, stdout, stderr, append)
+
+
+def array_index(spec: JobSpec, values: tuple[tuple[str, str], ...]) -> int | None:
+    """The job's number in sbatch's array, or None."""
+    return int(values[0][1]) if values and _is_array(spec) else None
 
 
 def _default_output(which: Which, is_single: bool) -> str:
