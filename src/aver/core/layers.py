@@ -1,14 +1,14 @@
 """A flow as a picture's nodes and edges: jobs in layers, each job right of all that it needs.
 
 Pure. A matrix is one node. A flow with more jobs than a picture can show is grouped: first jobs
-of one layer whose names differ only in their digits, then whole layers.
+of one layer whose names differ only in their digits, then whole layers, then several layers at a time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aver.core.address import NameIndex, parse_address
 from aver.core.expand import member_count
@@ -23,6 +23,7 @@ class Node:
     layer: int
     notes: tuple[str, ...] = ()  # always, background, generates …
     jobs: int = 1  # how many jobs of the flow it stands for
+    specs: tuple[int, ...] = ()  # which: their numbers in the flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,31 @@ class Picture:
     is_grouped: bool = False
 
 
-def picture(flow: FlowSpec) -> Picture:
-    """The flow's nodes and edges. Its needs must have been checked."""
+def picture(flow: FlowSpec, most: int = MOST_NODES) -> Picture:
+    """The flow's nodes and edges, grouped if there are more than `most`. Its needs must have been checked."""
     edges = _edges(flow)
     layers = _layers(len(flow.jobs), edges)
-    nodes = tuple([Node(_label(spec), layer, notes_of(spec)) for spec, layer in zip(flow.jobs, layers, strict=True)])
+    nodes = tuple(
+        [
+            Node(_label(spec), layer, notes_of(spec), 1, (number,))
+            for number, (spec, layer) in enumerate(zip(flow.jobs, layers, strict=True))
+        ]
+    )
     whole = Picture(flow.name, nodes, tuple(edges))
-    if len(nodes) <= MOST_NODES and len(edges) <= 20 * MOST_NODES:
+    if len(nodes) <= most and len(edges) <= 20 * most:
         return whole
     by_name = _grouped(whole, [(node.layer, _stem(node.label)) for node in nodes])
-    if len(by_name.nodes) <= MOST_NODES:
+    if len(by_name.nodes) <= most:
         return by_name
-    return _grouped(whole, [(node.layer, "") for node in nodes])
+    depth = max(layers) + 1
+    if depth <= most:
+        return _grouped(whole, [(node.layer, f"layer {node.layer + 1}") for node in nodes])
+    each = -(-depth // most)  # a long chain: several layers are one node
+
+    def band(layer: int) -> str:
+        return f"layers {layer // each * each + 1} to {min(depth, (layer // each + 1) * each)}"
+
+    return _grouped(whole, [(node.layer // each, band(node.layer)) for node in nodes])
 
 
 def notes_of(spec: JobSpec) -> tuple[str, ...]:
@@ -133,13 +147,17 @@ def _grouped(whole: Picture, keys: list[tuple[int, str]]) -> Picture:
         parts[numbers[key]].append(node)
     nodes = tuple([_group(key, members) for key, members in zip(numbers, parts, strict=True)])
     group_of = [numbers[key] for key in keys]
-    pairs = dict.fromkeys((group_of[edge.source], group_of[edge.target]) for edge in whole.edges)
+    pairs = dict.fromkeys(
+        (group_of[edge.source], group_of[edge.target])
+        for edge in whole.edges
+        if group_of[edge.source] != group_of[edge.target]
+    )
     return Picture(whole.title, nodes, tuple([Edge(source, target) for source, target in pairs]), is_grouped=True)
 
 
 def _group(key: tuple[int, str], members: list[Node]) -> Node:
-    layer, stem = key
+    layer, name = key
     if len(members) == 1:
-        return members[0]
-    name = stem or f"layer {layer + 1}"
-    return Node(f"{name} ({len(members)} jobs)", layer, (), len(members))
+        return replace(members[0], layer=layer)
+    specs = tuple(number for member in members for number in member.specs)
+    return Node(f"{name} ({len(members)} jobs)", layer, (), len(members), specs)

@@ -7,7 +7,7 @@ the end. The source's own words are kept beside ours.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from aver.core import events as ev
@@ -35,6 +35,41 @@ class Told:
     said: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One line with the state that it led to; None where it led to no other."""
+
+    told: Told
+    state: State | None = None
+
+
+def transitions(events: Iterable[ev.Event], job: int) -> Iterator[Transition]:
+    """The story of a job, its events in order: each line with the state of the job after it.
+
+    The end of an attempt that is followed by another one has the attempt's own state, and then the job's.
+    """
+    newest = 0
+    for event in events:
+        lines = list(tell(event, job))
+        after: tuple[State, ...] = ()
+        match event:
+            case ev.RunSubmitted():
+                after = (State.PENDING,)
+            case ev.JobsGenerated():
+                after = (State.PENDING,) if event.job != job else ()
+            case ev.AttemptPlanned():
+                newest = max(newest, event.attempt)
+            case ev.Observed():
+                of_job = event.state if event.job_state is None else event.job_state
+                after = (event.state,) if event.attempt < newest or of_job is event.state else (event.state, of_job)
+            case ev.JobMoved():
+                after = (event.state,)
+            case _:
+                pass
+        states = [*[None] * (len(lines) - len(after)), *after]
+        yield from (Transition(told, state) for told, state in zip(lines, states, strict=False))
+
+
 def parse_said(source: str, said: str) -> Said:
     """What a witness said, if it was a witness and the words are whole."""
     if source != "witness":
@@ -57,11 +92,11 @@ def is_about(event: ev.Event, job: int, first_job: int) -> bool:
             return event.first_job == first_job or event.job == job
         case ev.PersonAsked():
             return event.job in (None, job)
-        case ev.AttemptPlanned() | ev.Observed() | ev.JobMoved():
+        case ev.AttemptPlanned() | ev.GpusGiven() | ev.Observed() | ev.JobMoved():
             return event.job == job
         case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
             return event.job == job
-        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced():
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven():
             return False
         case _:
             assert_never(event)
@@ -78,6 +113,9 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             yield Told(event.at, "coordinator", what, None, None)
         case ev.AttemptPlanned():
             what = f"attempt {event.attempt} planned on {event.engine}: {_asked(event.request)}"
+            yield Told(event.at, "coordinator", what, event.attempt, None)
+        case ev.GpusGiven():
+            what = f"gets gpu {', '.join(str(gpu) for gpu in event.gpus)}"
             yield Told(event.at, "coordinator", what, event.attempt, None)
         case ev.Observed():
             yield from _tell_observed(event)
@@ -98,7 +136,7 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""
             yield Told(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}", None, None)
-        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced():
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven():
             return
         case _:
             assert_never(event)

@@ -1,0 +1,88 @@
+"""`aver export`: a run as JUnit XML, JSON lines or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from aver.cli.options import json_option
+from aver.cli.output.documents import Written
+from aver.cli.output.masking import to_bytes
+from aver.cli.output.views import answer
+from aver.cli.session import Session
+from aver.cli.story import collect, find_run
+from aver.errors import UsageError
+from aver.report.export import csv_lines, json_lines
+from aver.report.export_file import write_whole
+from aver.report.junit import junit
+from aver.store.rows import RunRow
+
+BY_SUFFIX = {".xml": "junit", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+CHUNK = 1 << 18
+
+
+@click.command("export", short_help="Write a run as JUnit XML, JSON lines or CSV.")
+@click.argument("run", metavar="RUN")
+@click.option("--junit", "form", flag_value="junit", help="JUnit XML, for CI systems.")
+@click.option("--jsonl", "form", flag_value="jsonl", help="All events of the run, one JSON object a line.")
+@click.option("--csv", "form", flag_value="csv", help="One row for each attempt.")
+@click.option("--output", "-o", "target", metavar="FILE", help="Write to FILE; .xml, .jsonl and .csv say the format.")
+@json_option
+def command(run: str, form: str | None, target: str | None, as_json: bool) -> None:
+    """Write a run as JUnit XML, JSON lines or CSV.
+
+    To stdout without FILE. A file is whole or not there: it is written beside its place and renamed.
+    In JUnit what the work did wrong is a failure, what was lost or cancelled is an error; nothing that
+    is not COMPLETED passes.
+
+    \b
+    Examples:
+      aver export 3 --junit -o results.xml
+      aver export 3 --csv > results.csv
+      aver export 3 --jsonl | jq -r .kind
+    """
+    session = Session()
+    session.refresh()
+    found = find_run(session, run)
+    if form is None:
+        form = BY_SUFFIX.get(Path(target).suffix.lower()) if target else None
+    if form is None:
+        raise UsageError("say the format: --junit, --jsonl or --csv")
+    to_stdout = target is None or target == "-"
+    if to_stdout and as_json:
+        raise UsageError("--json answers with a document about the file: it needs --output FILE")
+    if not found.state.is_settled:
+        session.output.note(f"run {found.id} is {found.state}: what follows is as it is now")
+    chunks = _gathered(_pieces(session, found, form))
+    if target is None or to_stdout:
+        for chunk in chunks:
+            session.output.raw(chunk)
+        return
+    size = write_whole(target, chunks)
+    document = Written(found.id, form, target, size, found.jobs, found.state.is_settled)
+    if as_json:
+        answer(session.output, document, as_json)
+    else:
+        session.output.note(f"wrote {target}")
+
+
+def _pieces(session: Session, run: RunRow, form: str) -> Iterator[str]:
+    if form == "jsonl":
+        masking = session.mask([run.id])
+        events = session.found_reader(str(run.id)).events(run=run.id)
+        return json_lines(events, masking.whole if masking else None)
+    story = collect(session, run)
+    return junit(story) if form == "junit" else csv_lines(story)
+
+
+def _gathered(pieces: Iterator[str]) -> Iterator[bytes]:
+    """The pieces in few chunks."""
+    held = bytearray()
+    for piece in pieces:
+        held += to_bytes(piece)
+        if len(held) >= CHUNK:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held)

@@ -1,0 +1,91 @@
+"""A run as CSV (one row for each attempt) and as JSON lines (one for each event), piece by piece.
+
+Unknown is empty in CSV and null in JSON, never 0. Keys and columns are stable: they are added, never renamed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from aver.core.codec import encode
+from aver.core.exit import ExitStatus
+from aver.core.fold import return_code
+from aver.report.page import Story
+from aver.store.rows import AttemptRow, JobRow, StoredEvent
+
+COLUMNS = (
+    "run", "job", "name", "attempt", "state", "exit", "return_code", "reason", "verified", "source", "warnings",
+    "detail", "engine", "node", "submitted_at", "planned_at", "started_at", "ended_at", "elapsed_s", "user_s", "sys_s",
+    "peak_bytes", "cpus", "gpus", "mem_bytes", "time_s", "key",
+)  # fmt: skip
+
+
+def csv_lines(story: Story) -> Iterator[str]:
+    """The heads, then one row for each attempt, and one for each job that never had any."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+
+    def line(cells: Iterable[object]) -> str:
+        writer.writerow(cells)
+        text = buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+        return text
+
+    yield line(COLUMNS)
+    for job in story.jobs:
+        for attempt in story.attempts.get(job.id) or (None,):
+            yield line(_row(story, job, attempt))
+
+
+def _row(story: Story, job: JobRow, attempt: AttemptRow | None) -> Iterable[object]:
+    """An attempt's own verdict; the newest attempt of a settled job has the job's, which may be corrected."""
+    of = job if attempt is None or (attempt.attempt == job.attempt and job.state.is_settled) else attempt
+    verdict = of.verdict
+    warnings = story.warnings_of(job) if of is job else of.warnings
+    yield from (job.run, job.id, job.name, "" if attempt is None else attempt.attempt, of.state.value)
+    yield from (_exit(of.exit), "" if verdict is None else _known(return_code(verdict)), of.reason)
+    yield from (_flag(of.verified), of.source or "", "; ".join(warnings), of.detail)
+    if attempt is None:
+        yield from ("", "", _known(job.submitted_at), "", _known(job.started_at), _known(job.ended_at))
+        yield from (_known(job.elapsed_s), *[""] * 8)
+        return
+    request = attempt.request
+    yield from (attempt.engine, attempt.node or "", _known(job.submitted_at), _known(attempt.planned_at))
+    yield from (_known(attempt.started_at), _known(attempt.ended_at), _known(attempt.elapsed_s))
+    yield from (_known(attempt.user_s), _known(attempt.sys_s), _known(attempt.peak_bytes))
+    yield from (request.cpus, request.gpus, _known(request.mem_bytes), _known(request.time_s), attempt.key)
+
+
+def _known(value: float | int | None) -> object:
+    return "" if value is None else value
+
+
+def _exit(status: ExitStatus | None) -> str:
+    return "" if status is None else str(status)
+
+
+def _flag(value: bool | None) -> str:
+    return "" if value is None else "true" if value else "false"
+
+
+def json_lines(events: Iterable[StoredEvent], masked: Callable[[str], str] | None = None) -> Iterator[str]:
+    """Each event as it is stored: its number, its kind and its fields."""
+    for stored in events:
+        document = encode(stored.event)
+        line = {"seq": stored.seq, "kind": type(stored.event).__name__, **document}
+        yield json.dumps(line if masked is None else _masked(line, masked), separators=(",", ":")) + "\n"
+
+
+def _masked(value: Any, masked: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, dict):
+        return {key: _masked(one, masked) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_masked(one, masked) for one in value]
+    return value
