@@ -22,6 +22,14 @@ WITNESS = ROOT / "src" / "aver" / "witness"
 
 Seen = TypeVar("Seen")
 
+for _number in (
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+):  # a suite in the background, or under nohup, ignores them
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
+
 
 def wait_until(predicate: Callable[[], Seen], deadline: float = 20.0) -> Seen:
     """Poll until `predicate` gives something true, and return it; fail with the last thing seen."""
