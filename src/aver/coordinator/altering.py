@@ -7,7 +7,7 @@ sentence for the one who asked; where Slurm refuses, it is Slurm's.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,12 @@ from aver.core import reasons
 from aver.core.events import PersonAsked
 from aver.core.states import State
 from aver.engines.api import Control
-from aver.store.rows import AttemptRow
 
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
 COMPLETED = "Job/step already completing or completed"
 REQUEUE, REQUEUE_HOLD = "requeue", "requeuehold"
+REQUEUES = (REQUEUE, REQUEUE_HOLD)
 
 TIME_LIMIT, NAME, PRIORITY, COMMENT = "time_s", "name", "priority", "comment"
 SHOWN_ONLY = ("partition", "account", "qos", "nice")  # facts that Slurm's commands show and nothing else needs
@@ -87,19 +87,32 @@ def apply(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any]) 
         run.priorities[index] = int(changes[PRIORITY])
 
 
-def apply_again(driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: Mapping[int, AttemptRow]) -> None:
-    """After a restart: changes hold on, and a requeue that was durable and perhaps not acted on is passed on again."""
-    for event in asked:
+def apply_again(
+    driver: Driver,
+    run: LiveRun,
+    asked: Mapping[int, PersonAsked],
+    since: Mapping[int, int],
+    planned: Mapping[tuple[int, int], int],
+) -> None:
+    """After a restart: changes hold on, and a requeue that was durable and perhaps not acted on is passed on again.
+
+    All by the numbers of events: `since` is when a person last had a job run again, `planned` when attempts were. A
+    limit that was asked for before either says nothing of what came after it, which has its own.
+    """
+    for seq, event in asked.items():
         index = run.index_of(event.job) if event.job is not None else None
         if index is None or event.job is None:
             continue
         attempt = driver.by_job.get(event.job)
+        newest = planned.get((event.job, run.attempts.get(index, 0)), 0)
         if event.what == "update":
             changes = changes_of(event)
+            if seq < max(newest, since.get(event.job, 0)):
+                changes.pop(TIME_LIMIT, None)
             apply(driver, run, index, changes)
             if attempt is not None and TIME_LIMIT in changes and attempt.state is not State.PENDING:
                 driver.out.controls.append(Control(attempt.key, "limit", time_s=changes[TIME_LIMIT]))
-        elif event.what in (REQUEUE, REQUEUE_HOLD) and attempt and newest[event.job].planned_at < event.at:
+        elif event.what in REQUEUES and attempt and newest < seq:
             attempt.requeue = event.what
             driver.out.controls.append(Control(attempt.key, "cancel"))
 

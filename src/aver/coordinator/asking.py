@@ -184,7 +184,7 @@ def _run_again(driver: Driver, run: LiveRun, indices: Sequence[int], now: float)
         run.state = State.PENDING
     driver.emit(RunMoved(now, run.number, run.state, run.round))
     for index in indices:
-        run.history.pop(index, None)
+        run.begin_new_count(index)
         run.requests.pop(index, None)
         driver.show_reason(run, run.job_number(index), reasons.DEPENDENCY, now)
     driver.obey(run, run.plan.reopen_all(indices), now)

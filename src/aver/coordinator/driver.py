@@ -19,6 +19,7 @@ from aver.core import reasons
 from aver.core.events import (
     AttemptPlanned,
     Event,
+    GpusGiven,
     JobMoved,
     JobsGenerated,
     Observed,
@@ -211,6 +212,7 @@ class Driver:
         """A live attempt that was planned and never began."""
         run = self.runs[attempt.run]
         self._ahead += 1
+        attempt.gpus, attempt.has_gpus = (), False
         if attempt.index not in run.held:
             self.enqueue(run, attempt.index)
 
@@ -296,16 +298,22 @@ class Driver:
         run = self.runs[attempt.run]
         if self._awaits_folder(run, attempt, now):
             return
+        if attempt.request.gpus and not attempt.has_gpus:
+            self._give_gpus(attempt, now)
+            return  # until that is durable
         if run.spec(attempt.index).has_streams:
             attempt.streams, run.streams = run.streams, ()
             if not attempt.streams:
                 self.end_cancelled(attempt, now)  # who would hear it?
                 return
         attempt.is_dispatched = True
-        if attempt.request.gpus:
-            attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
-            self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self.out.starts.append(attempt)
+
+    def _give_gpus(self, attempt: LiveAttempt, now: float) -> None:
+        attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
+        attempt.has_gpus = True
+        self._free_gpus = self._free_gpus[attempt.request.gpus :]
+        self.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
 
     def _awaits_folder(self, run: LiveRun, attempt: LiveAttempt, now: float) -> bool:
         """Whether a client of sbatch may still be making the folder of the job's output.
@@ -335,6 +343,10 @@ class Driver:
                     attempt.is_durable = True
                     if attempt.wants_start and not attempt.is_dispatched:
                         self._start(attempt, now)
+            elif isinstance(event, GpusGiven):
+                holder = self.by_job.get(event.job)
+                if holder is not None and holder.attempt == event.attempt and self.waits_to_start(holder.key):
+                    self._start(holder, now)
             elif isinstance(event, Observed) and event.verdict is not None:
                 key = self._earlier_keys.pop((event.job, event.attempt), None)
                 ended.append(key or self.identity.key(event.job, event.attempt))

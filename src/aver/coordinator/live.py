@@ -38,6 +38,7 @@ class LiveAttempt:
     requeue: str = ""  # a person asked for another attempt: `requeue`, or `requeuehold` to be held then
     started_at: float | None = None
     gpus: tuple[int, ...] = ()
+    has_gpus: bool = False  # which ones is written down
     streams: tuple[int, ...] = ()  # descriptors for its standard streams, where its submitter hands them over
     parked: tuple[Heard, Verdict] | None = None  # its script has ended, its steps have not
 
@@ -104,6 +105,11 @@ class LiveRun:
         run.state, run.round = self.state, self.round
         run.attempts, run.history, run.retries_used = self.attempts, self.history, self.retries_used
         return run
+
+    def begin_new_count(self, index: int) -> None:
+        """A person has the job run again: its attempts so far count neither for its rule nor in the run's budget."""
+        followed = self.history.pop(index, [])[:-1]
+        self.retries_used -= sum(one.verdict.state is not State.CHECKPOINTED for one in followed)
 
     def job_number(self, index: int) -> int:
         segment = self._segment(index)

@@ -28,7 +28,7 @@ from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.stepping import Stepping
 from aver.coordinator.watchers import Watchers
-from aver.core.events import AttemptPlanned, Event, RunSubmitted, StepEnded, StepStarted, TaskEnded
+from aver.core.events import AttemptPlanned, Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
 from aver.core.evidence import Refused
 from aver.core.model import FlowSpec
 from aver.core.template import fill
@@ -316,7 +316,7 @@ class Loop:
         if batch.replies or self._driver.after_commit:
             return True
         return any(
-            isinstance(event, (StepStarted, TaskEnded, StepEnded))
+            isinstance(event, (GpusGiven, StepStarted, TaskEnded, StepEnded))
             or (isinstance(event, AttemptPlanned) and self._driver.waits_to_start(event.key))
             for event in batch.events
         )

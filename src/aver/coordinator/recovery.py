@@ -6,9 +6,9 @@ Used at the start and whenever a settled run is taken up again. Start-up is not 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from aver.coordinator.altering import apply_again
+from aver.coordinator.altering import REQUEUES, apply_again
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.steps import KILL, LiveStep, LiveTask
@@ -25,6 +25,7 @@ from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow
 
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
+Planned = Mapping[tuple[int, int], int]  # by job and attempt: the number of the event that planned it
 HELD = frozenset({reasons.JOB_HELD_USER, reasons.JOB_REQUEUED_HELD})
 
 
@@ -41,26 +42,59 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     run.state, run.round = row.state, row.round
     jobs = reader.jobs(run=number)
     attempts = reader.attempts_of_run(number)
-    asked = reader.asked(number)
-    _fill_attempts(run, attempts, asked)
+    asked = reader.asked_by_seq(number)
+    planned = _planned(reader, attempts, asked)
+    _fill_attempts(run, attempts, asked, planned)
     run.held = {index for index, job in enumerate(jobs) if job.state is State.PENDING and job.reason in HELD}
     driver.adopt(run)
     newest = {attempt.job: attempt for attempt in attempts}
     _add_live_attempts(driver, reader, run, jobs, newest)
-    instructions = run.plan.restore([job.state for job in jobs], _run_cancel(asked))
+    instructions = run.plan.restore([job.state for job in jobs], _run_cancel(asked.values()))
     for job in jobs:
         if job.state is State.PENDING:
             driver.note_reason(job.id, job.reason)
     driver.depending.learn(submission.flow.jobs, reader)
     driver.take_up(run, instructions, _due_again(run, jobs, newest), now)
-    _cancel_again(driver, run, asked, newest)
-    apply_again(driver, run, asked, newest)
+    _cancel_again(driver, run, asked, planned)
+    apply_again(driver, run, asked, _first_that_counts(asked), planned)
     return run
 
 
-def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence[PersonAsked]) -> None:
+def _planned(reader: Reader, attempts: Sequence[AttemptRow], asked: Mapping[int, PersonAsked]) -> Planned:
+    """When attempts were planned, by the numbers of events: of those jobs for which that may matter."""
+    if not asked:
+        return {}
+    live = {row.job for row in attempts if not row.state.is_settled}
+    return reader.planned_seqs(live | {event.job for event in asked.values() if event.job is not None})
+
+
+def _first_that_counts(asked: Mapping[int, PersonAsked]) -> dict[int, int]:
+    """By job, the event with which a person had it run again: what was before it does not count any more."""
+    return {event.job: seq for seq, event in asked.items() if event.what in AGAIN and event.job is not None}
+
+
+def _requeued(asked: Mapping[int, PersonAsked], planned: Planned) -> set[tuple[int, int]]:
+    """Attempts that a person ended to begin again: the newest at that time. They count for no rule."""
+    asks = [(seq, event.job) for seq, event in asked.items() if event.what in REQUEUES and event.job is not None]
+    of_job: dict[int, list[tuple[int, int]]] = {job: [] for _, job in asks}
+    for (job, attempt), seq in planned.items():
+        if job in of_job:
+            of_job[job].append((seq, attempt))
+    found = set()
+    for seq, job in asks:
+        before = [attempt for at, attempt in of_job[job] if at < seq]
+        if before:
+            found.add((job, max(before)))
+    return found
+
+
+def _fill_attempts(
+    run: LiveRun, attempts: Sequence[AttemptRow], asked: Mapping[int, PersonAsked], planned: Planned
+) -> None:
     """How many attempts each job has had, and those that count for its retry rule: since a person last retried it."""
-    since = {event.job: event.at for event in asked if event.what in AGAIN}
+    since = _first_that_counts(asked)
+    requeued = _requeued(asked, planned)
+    counted: set[int] = set()  # jobs of which the last attempt in the history is known to have been followed
     for row in attempts:
         index = run.index_of(row.job)
         if index is None:
@@ -68,12 +102,15 @@ def _fill_attempts(run: LiveRun, attempts: Sequence[AttemptRow], asked: Sequence
         run.attempts[index] = max(row.attempt, run.attempts.get(index, 0))
         spec = run.spec(index)
         has_rule = spec.retry is not None or spec.checkpoint is not None
-        if has_rule and row.planned_at >= since.get(row.job, 0.0):
-            history = run.history.setdefault(index, [])
-            if history:
-                run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
-            if row.verdict is not None:
-                history.append(AttemptSummary(row.attempt, row.request, row.verdict))
+        if not has_rule or planned.get((row.job, row.attempt), 0) < since.get(row.job, 0):
+            continue
+        history = run.history.get(index)
+        if history and index not in counted:
+            run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
+            counted.add(index)
+        if row.verdict is not None and (row.job, row.attempt) not in requeued:
+            run.history.setdefault(index, []).append(AttemptSummary(row.attempt, row.request, row.verdict))
+            counted.discard(index)
 
 
 def _add_live_attempts(
@@ -89,6 +126,9 @@ def _add_live_attempts(
             started_at=row.started_at, is_suspended=row.state is State.SUSPENDED,
         )  # fmt: skip
         run.requests[index] = row.request
+        if row.request.gpus:
+            given = reader.gpus_given(job.id, row.attempt)
+            attempt.gpus, attempt.has_gpus = given or (), given is not None
         driver.attempts[attempt.key] = attempt
         driver.by_job[job.id] = attempt
         _add_live_steps(driver, attempt, reader)
@@ -130,6 +170,8 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
         history = run.history.get(index)
         if job.state is not State.PENDING or row is None or row.verdict is None or not history:
             continue
+        if history[-1].attempt != row.attempt:
+            continue  # requeued: that is no retry by its rule
         run.retries_used += row.verdict.state is not State.CHECKPOINTED
         again = decide(run.spec(index), history[:-1], row.verdict, None, row.request)
         ended_at = row.ended_at if row.ended_at is not None else row.planned_at
@@ -172,7 +214,7 @@ def ask_engine_of_tasks(driver: Driver, engine: Engine, now: float) -> None:
             driver.steps.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
 
 
-def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:
+def _run_cancel(asked: Iterable[PersonAsked]) -> RunCancel:
     """Whether the run counts as cancelled: until somebody retries it."""
     answer = RunCancel.NO
     for event in asked:
@@ -183,27 +225,27 @@ def _run_cancel(asked: Sequence[PersonAsked]) -> RunCancel:
     return answer
 
 
-def _kill_again(
-    driver: Driver, attempts: Sequence[LiveAttempt], event: PersonAsked, newest: dict[int, AttemptRow]
-) -> None:
+def _kill_again(driver: Driver, attempts: Sequence[LiveAttempt], event: PersonAsked) -> None:
     """The same for a step."""
     for attempt in attempts:
         for step in driver.steps.live_of(attempt.key):
-            if str(step.number) == event.detail and newest[attempt.job].planned_at <= event.at:
+            if str(step.number) == event.detail:
                 keys = [task.key for task in step.tasks if task.verdict is None]
                 driver.out.controls += [Control(key, "cancel", signal=KILL) for key in keys]
 
 
-def _cancel_again(driver: Driver, run: LiveRun, asked: Sequence[PersonAsked], newest: dict[int, AttemptRow]) -> None:
+def _cancel_again(driver: Driver, run: LiveRun, asked: Mapping[int, PersonAsked], planned: Planned) -> None:
     """A cancellation that was durable and perhaps not acted on is passed on again: twice is harmless."""
     live = [attempt for attempt in driver.attempts.values() if attempt.run == run.number]
-    for event in asked:
-        if event.what == STEP_CANCEL:
-            _kill_again(driver, [attempt for attempt in live if attempt.job == event.job], event, newest)
-        if event.what != "cancel":
+    for seq, event in asked.items():
+        if event.what not in ("cancel", STEP_CANCEL):
             continue
-        for attempt in live:
+        meant = [one for one in live if event.job in (None, one.job) and planned[one.job, one.attempt] < seq]
+        if event.what == STEP_CANCEL:
+            _kill_again(driver, meant, event)
+            continue
+        for attempt in meant:
             spares = event.job is None and event.detail != "now" and run.plan.is_finisher(attempt.index)
-            if event.job in (None, attempt.job) and newest[attempt.job].planned_at <= event.at and not spares:
+            if not spares:
                 attempt.cancel_asked = True
                 driver.out.controls.append(Control(attempt.key, "cancel"))

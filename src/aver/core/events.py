@@ -47,6 +47,17 @@ class AttemptPlanned:
 
 
 @dataclass(frozen=True, slots=True)
+class GpusGiven:
+    """Which gpus the attempt gets, before it is handed over: nobody else gets them, also after a restart."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     started_at: float
     elapsed_s: float | None = None
@@ -193,6 +204,7 @@ Event = (
     RunSubmitted
     | JobsGenerated
     | AttemptPlanned
+    | GpusGiven
     | Observed
     | StepStarted
     | TaskEnded

@@ -21,6 +21,7 @@ from aver.core.events import (
     Event,
     Fingerprinted,
     FlowReplaced,
+    GpusGiven,
     JobMoved,
     JobsGenerated,
     Observed,
@@ -144,7 +145,7 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 pending = _Pending()
                 for text in sql.PRUNE:
                     yield Statement(text, event.run)
-            case PersonAsked() | Fingerprinted() | FlowReplaced():
+            case PersonAsked() | Fingerprinted() | FlowReplaced() | GpusGiven():
                 pass
             case _:
                 assert_never(event)

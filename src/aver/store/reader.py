@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aver.core.codec import decode
-from aver.core.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, RunSubmitted
+from aver.core.events import Event, Fingerprinted, FlowReplaced, GpusGiven, JobsGenerated, PersonAsked, RunSubmitted
 from aver.core.exit import ExitStatus
 from aver.core.model import Request, StepSpec, Submission
 from aver.core.states import UNSETTLED, State
@@ -217,9 +217,34 @@ class Reader:
         """What people asked for of the run and its jobs, in order."""
         return [event for event in self._of_kind(run, "PersonAsked") if isinstance(event, PersonAsked)]
 
+    def asked_by_seq(self, run: int) -> dict[int, PersonAsked]:
+        """The same by their events' numbers, which say what came before what; a clock may be set back."""
+        found = self._stored_of_kind(run, "PersonAsked")
+        return {stored.seq: stored.event for stored in found if isinstance(stored.event, PersonAsked)}
+
+    def planned_seqs(self, jobs: Iterable[int]) -> dict[tuple[int, int], int]:
+        """The numbers of the events that planned the attempts of these jobs, by job and attempt."""
+        text = (
+            "SELECT job, attempt, max(seq) FROM events WHERE job IN (SELECT value FROM json_each(?)) "
+            "AND kind = 'AttemptPlanned' GROUP BY job, attempt"
+        )
+        return {(job, attempt): seq for job, attempt, seq in self._fetch(text, (json.dumps(list(jobs)),))}
+
+    def gpus_given(self, job: int, attempt: int) -> tuple[int, ...] | None:
+        """Which gpus the attempt got; None if it got none."""
+        text = (
+            "SELECT seq, at, run, job, attempt, kind, data FROM events "
+            "WHERE job = ? AND attempt = ? AND kind = 'GpusGiven' ORDER BY seq DESC LIMIT 1"
+        )
+        found = self._one(self._stored_event, text, (job, attempt))
+        return found.event.gpus if found is not None and isinstance(found.event, GpusGiven) else None
+
     def _of_kind(self, run: int, kind: str) -> list[Event]:
+        return [stored.event for stored in self._stored_of_kind(run, kind)]
+
+    def _stored_of_kind(self, run: int, kind: str) -> list[StoredEvent]:
         text = "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE run = ? AND kind = ? ORDER BY seq"
-        return [stored.event for stored in self._all(self._stored_event, text, (run, kind))]
+        return self._all(self._stored_event, text, (run, kind))
 
     def last_seq(self) -> int:
         return int(self._fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])

@@ -1,0 +1,247 @@
+"""Coming back: a driver that is made again from the store is as the one that was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_driver import ORIGIN, Turn, job
+
+from aver.coordinator import altering, asking
+from aver.coordinator.driver import Driver
+from aver.coordinator.live import LiveRun
+from aver.coordinator.recovery import ask_engine, load_run
+from aver.core.events import Event, GpusGiven
+from aver.core.exit import ExitStatus
+from aver.core.model import FlowSpec, JobSpec, Request, RetryRule, Submission
+from aver.core.pack import Room
+from aver.core.states import State
+from aver.engines.api import Control, NotListed, ObserveReply, Seen
+from aver.store.reader import Reader
+from aver.store.replay import replay
+from aver.store.writer import Writer
+
+FAILED = ExitStatus(code=1)
+TWICE = RetryRule(max=1, states=(State.FAILED,))
+
+
+class FakeEngine:
+    """Has the attempts that it was handed."""
+
+    def __init__(self, has: set[str]) -> None:
+        self.has = has
+
+    def observe(self, keys: list[str]) -> list[ObserveReply]:
+        return [Seen(key) if key in self.has else NotListed(key) for key in keys]
+
+
+class StoredTurn(Turn):
+    """A driver whose events go to a real store, and which can be killed and made again."""
+
+    def __init__(self, folder: Path, gpus: int = 0, cpus: int = 2) -> None:
+        super().__init__(cpus)
+        self.path = folder / "aver.db"
+        self.writer = Writer.open(self.path)
+        self.room = Room(cpus, gpus, 1 << 40)
+        self.handed: set[str] = set()
+        self.driver = Driver(self.driver.identity, self.room, 1)
+
+    def commit(self) -> list[Event]:
+        """Commit until nothing follows, and return all of it."""
+        done: list[Event] = []
+        while True:
+            self.driver.schedule(self.now)
+            events, self.driver.out.events = self.driver.out.events, []
+            if not events:
+                break
+            self.writer.commit(events)
+            self.driver.committed(events, self.now)
+            done += events
+        self.handed |= {one.key for one in self.driver.out.starts}
+        self.stored += done
+        return done
+
+    def come_back(self) -> None:
+        """Kill the coordinator, and start it again."""
+        self.driver = Driver(self.driver.identity, self.room, self.writer.next_id())
+        reader = Reader.open(self.path)
+        assert reader is not None
+        with reader:
+            for number in reader.unsettled_runs():
+                load_run(self.driver, reader, number, self.now)
+        ask_engine(self.driver, FakeEngine(self.handed), self.now)  # type: ignore[arg-type]
+
+    def controls(self) -> list[Control]:
+        found, self.driver.out.controls = self.driver.out.controls, []
+        return found
+
+
+@pytest.fixture
+def turn(tmp_path: Path) -> Iterator[StoredTurn]:
+    made = StoredTurn(tmp_path, gpus=2)
+    yield made
+    made.writer.close()
+    assert replay(made.path) == []
+
+
+def submit(turn: StoredTurn, *jobs: JobSpec, budget: int | None = None) -> LiveRun:
+    flow = FlowSpec("flow", jobs, is_single=len(jobs) == 1, retry_budget=budget)
+    return turn.driver.submit(Submission(flow, ORIGIN), turn.now)
+
+
+def fail(turn: StoredTurn, number: int, exit_status: ExitStatus = FAILED) -> None:
+    """One attempt of the job, from its start to its end."""
+    turn.now += 10
+    turn.driver.tick(turn.now)
+    turn.commit()
+    turn.run_to_end(number, exit_status)
+    turn.commit()
+
+
+def test_a_cancel_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
+    """What came after what is said by the numbers of events, never by the wall's clock."""
+    run = submit(turn, job("a"))
+    turn.commit()
+    turn.hear_start(1)
+    turn.now -= 3600
+    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
+    turn.commit()
+    turn.come_back()
+    assert [(control.key, control.verb) for control in turn.controls()] == [(turn.key(1), "cancel")]
+    assert turn.driver.by_job[1].cancel_asked
+
+
+def test_a_requeue_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
+    """As a cancel."""
+    run = submit(turn, job("a"))
+    turn.commit()
+    turn.hear_start(1)
+    turn.now -= 3600
+    assert altering.requeue(turn.driver, run, 0, "requeue", "me", turn.now) == "requeued"
+    turn.commit()
+    turn.come_back()
+    assert turn.driver.by_job[1].requeue == "requeue"
+
+
+def test_a_cancel_of_an_earlier_attempt_says_nothing_of_a_later_one(turn: StoredTurn) -> None:
+    """Also if the clock was set back between them, so that the later one looks older."""
+    run = submit(turn, job("a"), job("b"))
+    turn.commit()
+    turn.hear_start(2)
+    asking.cancel(turn.driver, run, 0, "me", turn.now)
+    turn.commit()
+    turn.hear_end(2, ExitStatus(signal=15))
+    turn.commit()
+    turn.now -= 3600
+    asking.retry(turn.driver, run, [0], "me", turn.now)
+    turn.commit()
+    turn.come_back()
+    assert [control.key for control in turn.controls()] == []
+
+
+def test_a_persons_retry_gives_the_jobs_share_of_the_budget_back(turn: StoredTurn) -> None:
+    """The count begins anew, now as after a restart."""
+    run = submit(turn, job("a", retry=TWICE), job("b"), budget=1)
+    fail(turn, 2)
+    fail(turn, 2)
+    assert (turn.state(2), run.retries_used) == (State.FAILED, 1)
+    asking.retry(turn.driver, run, [0], "me", turn.now)
+    assert run.retries_used == 0
+    fail(turn, 2)
+    assert (turn.state(2), run.retries_used) == (State.PENDING, 1)
+
+
+def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
+    """After each turn of a long story: retries, a person's retry, a requeue."""
+
+    def compare() -> None:
+        turn.commit()
+        before = turn.driver.runs[1]
+        turn.come_back()
+        after = turn.driver.runs[1]
+        assert (after.retries_used, after.history) == (before.retries_used, before.history)
+
+    submit(turn, job("a", retry=RetryRule(max=2, states=(State.FAILED,))), job("b"), budget=9)
+    turn.commit()
+    for _ in range(2):
+        fail(turn, 2)
+        compare()
+    turn.now += 10
+    turn.driver.tick(turn.now)
+    turn.commit()
+    turn.hear_start(2)
+    assert altering.requeue(turn.driver, turn.driver.runs[1], 0, "requeue", "me", turn.now) == "requeued"
+    turn.commit()
+    turn.hear_end(2, ExitStatus(signal=15))
+    compare()
+    assert turn.state(2) is State.PENDING
+    fail(turn, 2)
+    compare()
+    assert turn.state(2) is State.FAILED
+    asking.retry(turn.driver, turn.driver.runs[1], [0], "me", turn.now)
+    compare()
+    assert turn.driver.runs[1].retries_used == 0
+    fail(turn, 2)
+    compare()
+    assert turn.driver.runs[1].retries_used == 1
+
+
+def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: StoredTurn) -> None:
+    """The new attempt has the flow's limit, also after a restart: it is not ended by the old one."""
+    run = submit(turn, job("a", request=Request(time_s=3600)), job("b"))
+    turn.commit()
+    turn.hear_start(2)
+    altering.update(turn.driver, run, 0, {"time_s": 10}, "me", turn.now)
+    turn.commit()
+    turn.hear_end(2, FAILED)
+    turn.commit()
+    asking.retry(turn.driver, run, [0], "me", turn.now)
+    turn.commit()
+    turn.hear_start(2)
+    turn.commit()
+    turn.come_back()
+    assert turn.driver.by_job[2].request.time_s == 3600
+    assert turn.controls() == []
+
+
+def test_gpus_are_written_down_before_the_attempt_is_handed_over(turn: StoredTurn) -> None:
+    """Law 3: which ones is durable first."""
+    submit(turn, job("a", request=Request(gpus=1)))
+    turn.driver.schedule(turn.now)
+    events, turn.driver.out.events = turn.driver.out.events, []
+    turn.writer.commit(events)
+    turn.driver.committed(events, turn.now)
+    assert turn.started() == []
+    (given,) = [event for event in turn.commit() if isinstance(event, GpusGiven)]
+    assert given.gpus == (0,)
+    assert turn.started() == ["a"]
+
+
+def test_no_gpu_is_given_twice_over_a_restart(turn: StoredTurn) -> None:
+    """What runs keeps its gpu; the next job gets another one, and both are free again in the end."""
+    submit(turn, job("a", request=Request(gpus=1)))
+    turn.commit()
+    turn.hear_start(1)
+    turn.commit()
+    turn.come_back()
+    assert turn.driver.by_job[1].gpus == (0,)
+    submit(turn, job("b", request=Request(gpus=1)))
+    turn.commit()
+    assert turn.driver.by_job[2].gpus == (1,)
+    turn.hear_end(1)
+    turn.commit()
+    submit(turn, job("c", request=Request(gpus=1)))
+    turn.commit()
+    assert turn.driver.by_job[3].gpus == (0,)
+
+
+def test_gpus_of_an_attempt_that_never_began_are_free_after_a_restart(turn: StoredTurn) -> None:
+    """The coordinator died before it handed it over: it is given gpus anew."""
+    submit(turn, job("a", request=Request(gpus=2)))
+    turn.commit()
+    turn.handed.clear()
+    turn.come_back()
+    turn.commit()
+    assert turn.driver.by_job[1].gpus == (0, 1)
+    assert turn.started() == ["a"]
