@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from witness_driver import CGROUP1, Slot, acts, sh, sig
+from witness_driver import CGROUP1, Line, Slot, acts, read_lines, sh, sig
 
 MIB = 1 << 20
 KILL = signal.SIGKILL
@@ -141,3 +142,40 @@ def test_cgroup2_files(slot: Slot, tmp_path: Path) -> None:
     assert (end["mem"], end["oom"]) == ("cgroup2", 1)
     assert end["peak"] == 60 * MIB
     assert (group / "cgroup.kill").read_text() == "1"
+
+
+@pytest.fixture
+def of_scheduler(cgroup1: Path) -> Iterator[Path]:
+    """A cgroup such as a scheduler makes for job 77, with a limit."""
+    folder = cgroup1 / "job_77" / "step_batch"
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text(str(64 * MIB))
+    yield folder
+    folder.rmdir()
+
+
+def run_in(folder: Path, witness: Path, record: Path, script: str, job: str = "77") -> Line:
+    """The record of a script whose witness was put in this cgroup by somebody else."""
+    command = [str(witness), "once", "--record", str(record), "--", "bash", "-c", script]
+    enter = f'echo $$ >"{folder}/cgroup.procs" && exec "$@"'
+    subprocess.run(
+        ["sh", "-c", enter, "sh", *command], env={**os.environ, "SLURM_JOB_ID": job}, check=False, timeout=60
+    )
+    (line,) = read_lines(record)
+    return line
+
+
+def test_kernel_kills_in_the_cgroup_of_a_scheduler(of_scheduler: Path, witness_binary: Path, tmp_path: Path) -> None:
+    """A kill for memory in the cgroup that the scheduler made is counted once, and not again for the next."""
+    eat = f"{sys.executable} -I -S -c 'x = bytearray(128 << 20)'; exit 0"
+    line = run_in(of_scheduler, witness_binary, tmp_path / "first", eat)
+    assert (line["raw"], line["mem"], line["oom"], line["limit"]) == (0, "cgroup1", 1, None)
+    assert line["peak"] > 60 * MIB
+    line = run_in(of_scheduler, witness_binary, tmp_path / "second", "exit 0")
+    assert (line["mem"], line["oom"]) == ("cgroup1", 0)
+
+
+def test_cgroup_of_others_is_not_the_jobs(of_scheduler: Path, witness_binary: Path, tmp_path: Path) -> None:
+    """A cgroup that is not that of this job may count kills of others: nothing is said about it."""
+    line = run_in(of_scheduler, witness_binary, tmp_path / "record", "exit 0", job="7")
+    assert (line["mem"], line["oom"]) == ("none", 0)

@@ -1,4 +1,4 @@
-"""The form for other schedulers: one job, one record, and the same end."""
+"""The form for other schedulers: one job, one record, and the same end. The tasks of steps are in test_task.py."""
 
 from __future__ import annotations
 
@@ -130,6 +130,56 @@ def test_bad_options(witness_binary: Path) -> None:
         done = subprocess.run([witness_binary, "once", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 2, words
         assert "usage" in done.stderr
+
+
+def test_files_and_folder(once: Once) -> None:
+    """Folder and streams may be named; names are relative to the folder, and stderr goes where stdout goes."""
+    inner = once.folder / "inner"
+    inner.mkdir()
+    (inner / "in").write_text("hello\n")
+    options = ("--folder", str(inner), "--stdin", "in", "--stdout", "out")
+    done, line = once.run("sh", "-c", "cat; pwd -P; echo oh >&2", options=options)
+    assert (done.returncode, done.stdout, line["launch"]) == (0, "", None)
+    assert (inner / "out").read_text() == f"hello\n{inner.resolve()}\noh\n"
+    once.run("sh", "-c", "echo more; echo err >&2", options=(*options, "--append", "1", "--stderr", "err"))
+    assert (inner / "out").read_text().splitlines()[2:] == ["oh", "more"]
+    assert (inner / "err").read_text() == "err\n"
+    once.run("echo", "anew", options=options)
+    assert (inner / "out").read_text() == "anew\n"
+
+
+@pytest.mark.parametrize("op", ["stdin", "stdout", "stderr"])
+def test_file_that_cannot_be_opened(once: Once, op: str) -> None:
+    """A stream or a folder that can't be opened is a launch failure, with errno and path."""
+    path = str(once.folder / "gone" / "file")
+    done, line = once.run("true", options=(f"--{op}", path))
+    assert (done.returncode, line["raw"], line["launch"]) == (127, None, {"op": op, "errno": 2, "path": path})
+    assert path in done.stderr
+    done, line = once.run("true", options=("--folder", str(once.record), f"--{op}", "x"))
+    assert (done.returncode, line["launch"]["op"], line["launch"]["errno"]) == (126, "chdir", 20)
+
+
+def test_folder_that_hangs_does_not_hold_up_the_end(once: Once) -> None:
+    """Where the record's file can't even be opened, the witness ends as its child after a while, and says so."""
+    script = 'mkfifo "$0.$$.tmp"; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, str(once.record), *once.command("sh", "-c", "kill -USR1 $$")],
+        capture_output=True, text=True, cwd=once.folder, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGUSR1
+    assert "can't write the exit record" in done.stderr
+    assert not once.record.exists()
+
+
+def test_full_folder_does_not_change_the_end(once: Once) -> None:
+    """No room for the record: the end is the child's, and no half record is left."""
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *once.command("sh", "-c", "exit 9")],
+        capture_output=True, text=True, cwd=once.folder, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 9
+    assert "can't write the exit record" in done.stderr
+    assert list(once.folder.iterdir()) == []
 
 
 @pytest.mark.skipif(IS_ROOT, reason="root may write everywhere")

@@ -127,11 +127,9 @@ static bytes number_in(const char *text, const char *name) {
     return p ? strtoll(p, NULL, 10) : 0;
 }
 
-static bytes number_of(int folder, const char *file, const char *name) {
-    return slurp(folder, file, scratch, sizeof scratch) < 0 ? 0 : number_in(scratch, name);
+static bytes host_oom_kills(void) {
+    return slurp(AT_FDCWD, "/proc/vmstat", scratch, sizeof scratch) < 0 ? 0 : number_in(scratch, "oom_kill");
 }
-
-static bytes host_oom_kills(void) { return number_of(AT_FDCWD, "/proc/vmstat", "oom_kill"); }
 
 static bool parse(const char *text, long long most, long long unit, long long *to) { /* 0 to most, of such a unit */
     char *end;
@@ -421,6 +419,17 @@ static const struct { const char *limit, *swap, *events, *highest, *anon, *shmem
     [2] = {"memory.max", "memory.swap.max", "memory.events", "memory.peak", "anon", "shmem"},
 };
 
+static bool read_of_cgroup(const char *file) { /* to scratch */
+    char path[PATH_KEPT + 64];
+    snprintf(path, sizeof path, "%s/%s", job.cgroup_path, file);
+    return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0;
+}
+
+static bytes kills_for_memory(void) { /* so far, in the cgroup; -1: can't be read */
+    const char *count = read_of_cgroup(cgroup_files[job.cgroup_version].events) ? value_of(scratch, "oom_kill") : NULL;
+    return count ? strtoll(count, NULL, 10) : -1;
+}
+
 static void leave_cgroup(void) { /* the job is not in it */
     if (job.cgroup >= 0) close(job.cgroup);
     job.cgroup = -1;
@@ -441,15 +450,29 @@ static void open_cgroup(const char *where) { /* VERSION FOLDER; on any failure t
     if (good) job.procs = openat(job.cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     job.cgroup_version = version;
     if (job.procs < 0) leave_cgroup();
-    else job.oom_base = number_of(job.cgroup, cgroup_files[version].events, "oom_kill");
+    else job.oom_base = kills_for_memory();
+}
+
+static void find_cgroup(void) { /* the one that a scheduler made for this job, and that the child will share */
+    const char *id = getenv("SLURM_JOB_ID"), *path;
+    char mark[64];
+    if (!id || slurp(AT_FDCWD, "/proc/self/cgroup", scratch, sizeof scratch) < 0) return;
+    if ((path = strstr(scratch, ":memory:/"))) path += sizeof ":memory:" - 1, job.cgroup_version = 1;
+    else if ((path = strstr(scratch, "0::/"))) path += sizeof "0::" - 1, job.cgroup_version = 2;
+    else return;
+    const int n = (int)strcspn(path, "\n");
+    snprintf(job.cgroup_path, sizeof job.cgroup_path, "/sys/fs/cgroup%s%.*s/",
+             job.cgroup_version == 1 ? "/memory" : "", n, path);
+    snprintf(mark, sizeof mark, "/job_%s/", id); /* a daemon's own has kills of other jobs, too */
+    if (!strstr(job.cgroup_path, mark) || (job.oom_base = kills_for_memory()) < 0) job.cgroup_version = 0;
 }
 
 static void read_cgroup_end(void) {
-    bytes kills = number_of(job.cgroup, cgroup_files[job.cgroup_version].events, "oom_kill"), highest = 0;
+    bytes kills = kills_for_memory(), highest = 0;
+    if (kills < 0) job.cgroup_version = 0; /* nobody knows */
     job.oom = kills > job.oom_base ? kills - job.oom_base : 0;
     if (!job.oom) return;
-    if (slurp(job.cgroup, cgroup_files[job.cgroup_version].highest, scratch, sizeof scratch) > 0)
-        highest = strtoll(scratch, NULL, 10);
+    if (read_of_cgroup(cgroup_files[job.cgroup_version].highest)) highest = strtoll(scratch, NULL, 10);
     if (job.mem_limit && highest > job.mem_limit) highest = job.mem_limit;
     if (highest > job.peak) job.peak = highest; /* looking may have missed the spike */
     job.sampled = job.peak > 0;
@@ -471,7 +494,7 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
 
 static bytes memory_in_use(void) {
     if (job.cgroup >= 0) {
-        if (slurp(job.cgroup, "memory.stat", scratch, sizeof scratch) < 0) return 0;
+        if (!read_of_cgroup("memory.stat")) return 0;
         return number_in(scratch, cgroup_files[job.cgroup_version].anon) +
                number_in(scratch, cgroup_files[job.cgroup_version].shmem);
     }
@@ -601,6 +624,7 @@ static bool launch(void) {
     if (order.value['e'] && !load_env(order.value['e'])) return fail("env", order.value['e']);
     add_to_env();
     if (order.value['g']) open_cgroup(order.value['g']);
+    else if (!slot) find_cgroup();
     pid_t pid = vfork();
     if (pid == 0) child_main();
     job.end = now();
@@ -646,8 +670,8 @@ static void start_job(void) {
 
 /* ---- ending ---- */
 static void finish(void) { /* nothing of the job is left: close the books; comes again while the cgroup is busy */
+    if (job.cgroup_version) read_cgroup_end();
     if (job.cgroup >= 0) {
-        read_cgroup_end();
         if (rmdir(job.cgroup_path) && errno == EBUSY && now() < job.sweep_until) {
             kill_all(); /* somebody moved in who is no descendant */
             return;
@@ -908,7 +932,7 @@ static void receive(void) { /* reads no further than the frame's end, so that de
     free(frame);
 }
 
-/* ---- the two forms ---- */
+/* ---- the forms ---- */
 static void set_up(void) {
     static const int stopping[] = {SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU}, unread[] = {SIGPIPE, SIGXFSZ, SIGURG, SIGWINCH};
     char zero[64] = {0};
@@ -974,18 +998,31 @@ static int run_slot(void) {
     return 0;
 }
 
-static bool write_record(char *path) {
+static bool write_record(const char *path) {
     char part[2 * PATH_KEPT]; /* longer than any name that the kernel takes */
-    snprintf(part, sizeof part, "%s.%d.tmp", path, getpid());
+    snprintf(part, sizeof part, "%s.%d.tmp", path, getppid());
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return false;
     bool good = write(fd, line, line_len) == (ssize_t)line_len && !fsync(fd);
     good = !close(fd) && good && !rename(part, path);
     if (!good) unlink(part);
-    fd = good ? open(dirname(path), O_DIRECTORY | O_RDONLY | O_CLOEXEC) : -1;
+    fd = good ? open(dirname(part), O_DIRECTORY | O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0) fsync(fd); /* the name, too; the record itself is there already */
-    if (fd >= 0) close(fd);
     return good;
+}
+
+static void leave_record(const char *path) { /* by a process of its own: a folder that hangs holds up no job */
+    struct pollfd ended = {signals, POLLIN, 0};
+    struct signalfd_siginfo info[16];
+    usec until = now() + 10 * SECOND;
+    int raw = ETIMEDOUT << 8;
+    pid_t pid = fork(), done = 0;
+    if (pid == 0) _exit(write_record(path) ? 0 : errno);
+    if (pid < 0) raw = errno << 8;
+    while (pid > 0 && !(done = waitpid(pid, &raw, WNOHANG)) && now() < until)
+        if (poll(&ended, 1, (int)((until - now()) / MS) + 1) > 0 && read(signals, info, sizeof info) < 0) continue;
+    if (pid > 0 && !done) kill(pid, SIGKILL);
+    if (raw) fprintf(stderr, "aver-witness: can't write the exit record %s: %s\n", path, strerror(WEXITSTATUS(raw)));
 }
 
 static int end_as_the_child(void) {
@@ -1002,17 +1039,33 @@ static int end_as_the_child(void) {
     return 128 + sig;
 }
 
-static int run_once(int argc, char **argv) {
+static const char *digits_of(const char *name) {
+    const char *value = getenv(name);
+    return value && *value && strlen(value) < 12 && !value[strspn(value, "0123456789")] ? value : NULL;
+}
+
+static bool name_task(char *path, size_t size, const char *folder) { /* FOLDER/KEY.sSTEP.tTASK; the key alike */
+    const char *step = digits_of("SLURM_STEP_ID"), *rank = digits_of("SLURM_PROCID");
+    char key[2 * KEY_MAX];
+    snprintf(key, sizeof key, "%s.s%s.t%s", job.key, step ? step : "", rank ? rank : "");
+    return folder && step && rank && set_key(key) && snprintf(path, size, "%s/%s", folder, key) < (int)size;
+}
+
+static int run_once(int argc, char **argv) { /* once, or task */
     static const char names[][12] = {['k'] = "--key", ['t'] = "--time", ['w'] = "--warn", ['K'] = "--kill-wait",
-                                     ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env"};
-    char *path = NULL;
+                                     ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env", ['d'] = "--folder",
+                                     ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append"};
+    static char path[PATH_KEPT];
+    const char *record = NULL, *folder = NULL;
+    const bool task = !strcmp(argv[1], "task");
     int i, tag;
     clear_order();
     set_key("once");
     order.over = need(calloc((size_t)argc, sizeof *order.over));
     for (i = 2; i + 1 < argc && strcmp(argv[i], "--"); i += 2) {
         for (tag = sizeof names / sizeof *names - 1; tag && strcmp(argv[i], names[tag]); tag--) continue;
-        if (!strcmp(argv[i], "--record")) path = argv[i + 1];
+        if (!task && !strcmp(argv[i], "--record")) record = argv[i + 1];
+        else if (task && !strcmp(argv[i], "--records")) folder = argv[i + 1];
         else if (!tag || !set_field((char)tag, argv[i + 1])) break;
     }
     if (i + 1 >= argc || strcmp(argv[i], "--")) {
@@ -1021,21 +1074,23 @@ static int run_once(int argc, char **argv) {
         return 2;
     }
     order.argv = argv + i + 1;
+    if (task && name_task(path, sizeof path, folder)) record = path;
+    else if (task) fputs("aver-witness: no exit record: SLURM_STEP_ID and SLURM_PROCID do not say which task\n", stderr);
     set_up();
     start_job();
     loop();
     make_record(false);
-    if (path && !write_record(path))
-        fprintf(stderr, "aver-witness: can't write the exit record %s: %s\n", path, strerror(errno));
+    if (record) leave_record(record);
     if (!failure.op) return end_as_the_child();
-    fprintf(stderr, "aver-witness: can't start %s: %s: %s\n", order.argv[0], failure.op, strerror(failure.err));
-    return failure.err == ENOENT ? 127 : 126;
+    fprintf(stderr, "aver-witness: can't start %s: %s %s: %s\n", order.argv[0], failure.op,
+            (const char *)failure.path, strerror(failure.err));
+    return task ? failure.err : failure.err == ENOENT ? 127 : 126;
 }
 
 int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "--version")) return puts("aver-witness 1") < 0;
     if (argc == 2 && !strcmp(argv[1], "slot")) return run_slot();
-    if (argc > 2 && !strcmp(argv[1], "once")) return run_once(argc, argv);
-    fputs("usage: aver-witness slot | once [options] -- command | --version\n", stderr);
+    if (argc > 2 && (!strcmp(argv[1], "once") || !strcmp(argv[1], "task"))) return run_once(argc, argv);
+    fputs("usage: aver-witness slot | once [options] -- command | task [options] -- command | --version\n", stderr);
     return 2;
 }
