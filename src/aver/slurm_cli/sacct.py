@@ -9,12 +9,13 @@ import os
 
 from aver.core.slurm_words import CLUSTER, VERSION
 from aver.slurm_cli import sacct_fields, words
+from aver.slurm_cli.columns import Column, Layout
 from aver.slurm_cli.facts import Book, JobFacts, gathered
 from aver.slurm_cli.moments import midnight, parse_past
 from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
-from aver.slurm_cli.sacct_fields import Asked, Row, Units
+from aver.slurm_cli.sacct_fields import Row, Units
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 OPTIONS = Table(
     flags="allclusters:L allocations:X allusers:a batch-script:B brief:b completion:c duplicates:D env-vars federation "
-    "help:h helpformat:e json local long:l noconvert noheader:n parsable:p parsable2:P truncate:T usage:U "
-    "use-local-uid verbose:v version:V yaml",
+    "help:h helpformat:e local long:l noconvert noheader:n parsable:p parsable2:P truncate:T usage:U "
+    "use-local-uid verbose:v version:V",
     values="accounts:A associations:x clusters:M constraints:C delimiter endtime:E file:f flags:F format:o gid:g "
     "jobs:j name ncpus:I nnodes:i nodelist:N partition:r qos:q reason:R starttime:S state:s timelimit-max:K "
     "timelimit-min:k uid:u units wckeys:W",
-    maybe="whole-hetjob",
+    maybe="json whole-hetjob yaml",
     aliases="accounts=accounts group=gid user=uid node=nodelist cluster=clusters helpformat=helpformat",
 )
 USAGE = "Usage: sacct [options]\n\tUse --help for help\n"
@@ -37,7 +38,7 @@ HELP = (
     "    -b, --brief  -l, --long  -e, --helpformat  --delimiter  --units  --name  -N, --nodelist  -r, --partition\n"
     "    -A, --accounts  -T, --truncate  -B, --batch-script\n"
 )
-_NOT_SERVED = ("completion", "env-vars", "json", "yaml", "file")
+_NOT_SERVED = ("completion", "env-vars", "file")
 _RULE = "-" * 80
 _REQUEUES = ("requeue", "requeuehold")
 
@@ -66,10 +67,15 @@ def _sacct(argv: Sequence[str]) -> int:
         raise Refusal(
             "sacct: error: Unknown arguments:" + "".join(f"\nsacct: error:  {one}" for one in parsed.operands)
         )
-    return _list(parsed)
+    return _list(parsed, argv)
 
 
-def _list(parsed: Parsed) -> int:
+def _list(parsed: Parsed, argv: Sequence[str]) -> int:
+    form = None
+    if parsed.has("json") or parsed.has("yaml"):
+        from aver.slurm_cli.documents import form_of
+
+        form = form_of(parsed, "sacct")
     fields = _fields(parsed)
     units = _units(parsed)
     asked = _Asked(parsed)
@@ -79,13 +85,18 @@ def _list(parsed: Parsed) -> int:
     if parsed.has("batch-script"):
         show("".join(f"Batch Script for {job.id_text}\n{_RULE}\n{book.masked(job.script or 'NONE')}\n" for job in jobs))
         return 0
-    if not parsed.has("noheader"):
-        show(_header(fields, parsed))
     rows = _rows(book, jobs, asked, units, has_steps=not parsed.has("allocations"))
     if parsed.has("truncate"):
         for row in rows:
             row.earliest, row.latest = window.start, window.end
-    show("".join([_line([_cell(field, row, parsed) for field in fields], parsed) for row in rows]))
+    if form is not None:
+        from aver.slurm_cli.accounts_document import accounts_document
+        from aver.slurm_cli.documents import publish
+
+        publish(form, accounts_document(rows), list(argv), "sacct")
+        return 0
+    layout = Layout(parsed)
+    show(layout.header(fields) + layout.lines(fields, rows))
     return 0
 
 
@@ -319,7 +330,7 @@ def _range(text: str | None, name: str) -> tuple[int, int]:
     return (int(least), int(most) if dash else int(least))
 
 
-def _fields(parsed: Parsed) -> list[Asked]:
+def _fields(parsed: Parsed) -> list[Column]:
     asked: list[str] = []
     for name, value in parsed.given:
         asked += {"format": [value or ""], "brief": [sacct_fields.BRIEF], "long": [sacct_fields.LONG]}.get(name, [])
@@ -337,24 +348,3 @@ def _units(parsed: Parsed) -> Units:
         say(f"sacct: error: Invalid unit type '{wanted}'. Possible options are 'KMGTP'")
         raise Refusal("sacct: fatal: Invalid unit type")
     return Units(None if wanted is None else wanted.upper(), exact=not parsed.has("noconvert"))
-
-
-def _header(fields: list[Asked], parsed: Parsed) -> str:
-    if parsed.has("parsable") or parsed.has("parsable2"):
-        return _line([field.name for field in fields], parsed)
-    return _line([field.header() for field in fields], parsed) + _line(["-" * abs(one.width) for one in fields], parsed)
-
-
-def _cell(field: Asked, row: Row, parsed: Parsed) -> str:
-    return str(field.show(row)) if parsed.has("parsable") or parsed.has("parsable2") else field.cell(row)
-
-
-def _line(cells: list[str], parsed: Parsed) -> str:
-    mark = parsed.get("delimiter")
-    mark = "|" if mark is None else mark
-    last = next((name for name, _ in reversed(parsed.given) if name in ("parsable", "parsable2")), None)
-    if last == "parsable2":
-        return mark.join(cells) + "\n"
-    if last == "parsable":
-        return "".join([cell + mark for cell in cells]) + "\n"
-    return "".join([cell + " " for cell in cells]) + "\n"

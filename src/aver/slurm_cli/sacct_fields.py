@@ -8,6 +8,7 @@ from __future__ import annotations
 from aver.core.exit_text import UNKNOWN, slurm_exit
 from aver.core.slurm_words import CLUSTER
 from aver.slurm_cli import texts
+from aver.slurm_cli.columns import CUT, TEXT, WHOLE, Column, names_in_columns, parse_columns
 from aver.slurm_cli.lean import loads
 from aver.slurm_cli.texts import cpu_clock, full_clock
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from aver.slurm_cli.facts import JobFacts
     from aver.store.glance import StepGlance
-
-TEXT, CUT, WHOLE = "text", "cut", "whole"  # cut with a `+`, cut as it is, not cut
 
 
 class Units:
@@ -379,41 +378,9 @@ _SINCE_THEN = frozenset({"Extra", "FailedNode", "Licenses", "Planned", "PlannedC
                          "StdErr", "StdIn", "StdOut"})  # fmt: skip
 
 
-class Asked:
-    """One field of `--format`, with its width: negative is to the left, 0 is nothing."""
-
-    def __init__(self, name: str, width: int, cut: str, show: Callable[[Row], object]) -> None:
-        self.name = name
-        self.width = width
-        self.cut = cut
-        self.show = show
-
-    def cell(self, row: Row) -> str:
-        text = str(self.show(row))
-        width = abs(self.width)
-        if len(text) > width and self.cut != WHOLE:
-            text = text[:width] if self.cut == CUT or not width else text[: width - 1] + "+"
-        return text.ljust(width) if self.width < 0 else text.rjust(width) if width else ""
-
-    def header(self) -> str:
-        width = abs(self.width)
-        return self.name[:width].ljust(width) if self.width < 0 else self.name[:width].rjust(width)
-
-
-def parse_fields(text: str) -> list[Asked]:
+def parse_fields(text: str) -> list[Column]:
     """`name[%[-]width],…`; a name may be cut. Raise ValueError with what is no field."""
-    found: list[Asked] = []
-    for part in text.split(","):
-        typed, percent, size = part.strip().partition("%")
-        name = typed.strip().lower()
-        if not name:
-            continue
-        fitting = FIELDS if name == "all" else _fitting(name)
-        if not fitting:
-            raise ValueError(typed)
-        for full, usual, cut, show in fitting:
-            found.append(Asked(full, _width(size) if percent else usual, cut, show))
-    return found
+    return parse_columns(text, lambda name: FIELDS if name == "all" else _fitting(name))
 
 
 def _fitting(name: str) -> tuple[tuple[str, int, str, Callable[[Row], object]], ...]:
@@ -423,16 +390,6 @@ def _fitting(name: str) -> tuple[tuple[str, int, str, Callable[[Row], object]], 
     return tuple((exact or starts)[:1])
 
 
-def _width(text: str) -> int:
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("+-")
-    digits = digits[: len(digits) - len(digits.lstrip("0123456789"))]
-    return sign * min(int(digits), 4096) if digits and len(digits) < 9 else 0
-
-
 def help_text() -> str:
     """The names in four columns, as `--helpformat` prints them."""
-    lines = []
-    for at in range(0, len(FIELDS), 4):
-        lines.append(" ".join(f"{field[0]:<19}" for field in FIELDS[at : at + 4]) + "\n")
-    return "".join(lines)
+    return names_in_columns(FIELDS)

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 TABLE = Table(
-    flags="all:a details:d future:F help:h hide local oneliner:o quiet:Q sibling verbose:v version:V json yaml",
+    flags="all:a details:d future:F help:h hide local oneliner:o quiet:Q sibling verbose:v version:V federation",
     values="clusters:M uid:u",
+    maybe="json yaml",
 )
 INVALID = "Invalid job id specified"
 COMPLETED = "Job/step already completing or completed"

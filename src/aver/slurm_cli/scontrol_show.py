@@ -10,7 +10,7 @@ import os
 from aver.core.slurm_words import CLUSTER, HIGHEST_INDEX, VERSION
 from aver.slurm_cli import lean, texts
 from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, home_folder, node_name
-from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.texts import NULL, moment
@@ -28,9 +28,9 @@ _ENTITIES = (
     ("reservations", 1), ("slurmd", 2), ("steps", 2), ("topology", 1),
 )  # fmt: skip
 _OPTIONS = Table(
-    flags="all:a details:d federation future:F help:h hide json local oneliner:o quiet:Q sibling "
-    "verbose:v version:V yaml",
+    flags="all:a details:d federation future:F help:h hide local oneliner:o quiet:Q sibling verbose:v version:V",
     values="clusters:M uid:u",
+    maybe="json yaml",
 )
 _NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend", "slurmd")
 
@@ -46,11 +46,10 @@ def _scontrol(argv: Sequence[str]) -> int:
         raise Refusal(f'scontrol: {error}\nTry "scontrol --help" for more information') from None
     if parsed.has("version"):
         return version()
-    for name in ("json", "yaml"):
-        if parsed.has(name):
-            raise Refusal(f"scontrol: error: --{name} is not served by aver")
     verb, *words = parsed.operands or [""]
     try:
+        if parsed.has("json") or parsed.has("yaml"):
+            return _publish(parsed, verb, words, argv)
         return _act(verb, words, is_oneline=parsed.has("oneliner"), has_details=parsed.has("details"))
     except Refusal as refusal:
         if parsed.has("quiet"):
@@ -72,6 +71,26 @@ def _act(verb: str, words: Sequence[str], *, is_oneline: bool, has_details: bool
             raise Refusal("scontrol: error: listpids is not served by aver")
         case _:
             raise Refusal(f"invalid keyword: {verb}")
+
+
+def _publish(parsed: Parsed, verb: str, words: Sequence[str], argv: Sequence[str]) -> int:
+    """`show job [ID]` as one document; other verbs and entities have none here."""
+    from aver.slurm_cli.documents import form_of, publish
+    from aver.slurm_cli.queue_document import queue_document
+
+    form = form_of(parsed, "scontrol")
+    entity, _, value = words[0].partition("=") if words else ("", "", "")
+    asked = value or (words[1] if len(words) > 1 else "")
+    if verb != "show" or not (_means(entity.lower(), "jobs", 1) or entity.lower() == "jobid"):
+        raise Refusal(f"scontrol: error: --{form} with `{' '.join([verb, *words])}` is not served by aver")
+    assert form is not None
+    book = Book.open()
+    jobs = _jobs(book, asked)
+    if any(not job.is_settled for job in jobs) and book.refresh():
+        book = Book.open()
+        jobs = _jobs(book, asked)
+    publish(form, queue_document(jobs if "_" in asked else gathered(jobs), book.now), list(argv), "scontrol")
+    return 0
 
 
 def show_verb(words: Sequence[str], *, is_oneline: bool = False, has_details: bool = False) -> int:

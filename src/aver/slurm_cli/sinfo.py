@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     Field = tuple[str, Callable[["Line"], object]]
 
 OPTIONS = Table(
-    flags="all:a dead:d exact:e federation future:F help hide json list-reasons:R local long:l Node:N noconvert "
-    "noheader:h responding:r summarize:s reservation:T usage verbose:v version:V yaml",
+    flags="all:a dead:d exact:e federation future:F help hide list-reasons:R local long:l Node:N noconvert "
+    "noheader:h responding:r summarize:s reservation:T usage verbose:v version:V",
     values="clusters:M format:o Format:O iterate:i nodes:n partition:p sort:S states:t",
+    maybe="json yaml",
     aliases="cluster=clusters partitions=partition state=states",
 )
 USAGE = """Usage: sinfo [-abcdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]
@@ -154,10 +155,15 @@ def _sinfo(argv: Sequence[str]) -> int:
     if parsed.has("help") or parsed.has("usage"):
         show(USAGE)
         return 0
-    for name in ("json", "yaml"):
-        if parsed.has(name):
-            raise Refusal(f"sinfo: error: --{name} is not served by aver")
     states = _states(parsed.get("states"))
+    if parsed.has("json") or parsed.has("yaml"):
+        from aver.slurm_cli.documents import form_of, publish
+        from aver.slurm_cli.sinfo_document import sinfo_document
+
+        form = form_of(parsed, "sinfo")
+        assert form is not None
+        publish(form, sinfo_document(_lines(parsed, states)), list(argv), "sinfo")
+        return 0
     every = _seconds(parsed.get("iterate"))
     if parsed.has("reservation"):
         show("No reservations in the system\n")

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from aver.slurm_cli.squeue_fields import StepFacts
 
 OPTIONS = Table(
-    flags="all:a array:r array-unique federation help hide json local long:l me noconvert noheader:h priority:P "
-    "sibling start usage verbose:v version:V yaml",
+    flags="all:a array:r array-unique federation help hide local long:l me noconvert noheader:h priority:P "
+    "sibling start usage verbose:v version:V",
     values="account:A clusters:M format:o Format:O iterate:i licenses:L name:n nodelist:w nodes partition:p qos:q "
     "reservation:R sort:S states:t user:u",
-    maybe="jobs:j steps:s",
-    aliases="accounts=account cluster=clusters job=jobs names=name partitions=partition users=user nodes=nodelist",
+    maybe="jobs:j json steps:s yaml",
+    aliases="accounts=account cluster=clusters job=jobs license=licenses names=name partitions=partition users=user "
+    "nodes=nodelist",
 )
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -60,13 +61,10 @@ def _squeue(argv: Sequence[str]) -> int:
     if parsed.has("help") or parsed.has("usage"):
         show(USAGE)
         return 0
-    return _show(parsed)
+    return _show(parsed, argv)
 
 
-def _show(parsed: Parsed) -> int:
-    for name in ("json", "yaml"):
-        if parsed.has(name):
-            raise Refusal(f"squeue: error: --{name} is not served by aver")
+def _show(parsed: Parsed, argv: Sequence[str]) -> int:
     operands = list(parsed.operands)
     wanted, steps = parsed.get("jobs"), parsed.get("steps")
     if operands and parsed.has("jobs") and wanted is None:
@@ -78,6 +76,8 @@ def _show(parsed: Parsed) -> int:
     every = _seconds(parsed)
     ids = _parse_ids(wanted)
     chosen = _Filter(parsed)
+    if parsed.has("json") or parsed.has("yaml"):
+        return _publish(parsed, ids, chosen, argv)
     while True:
         if every is not None or parsed.has("long"):
             show(time.strftime("%a %b %d %H:%M:%S %Y\n"))
@@ -104,6 +104,25 @@ def _print_jobs(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filt
     if not parsed.has("noheader"):
         show(form.header())
     show(form.lines(_sorted(jobs, chosen.sort or ("S" if parsed.has("start") else "P,t,-p"))))
+
+
+def _publish(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter, argv: Sequence[str]) -> int:
+    """As one document; unless states are asked for, with what has ended within MinJobAge, as in Slurm."""
+    from aver.slurm_cli.documents import form_of, publish
+    from aver.slurm_cli.queue_document import queue_document
+
+    form = form_of(parsed, "squeue")
+    if parsed.has("steps"):
+        raise Refusal(f"squeue: error: --steps with --{form} is not served by aver")
+    assert form is not None
+    if chosen.states is None:
+        chosen.states = set()
+    book = Book.open()
+    jobs = [job for job in _find(book, ids, chosen) if chosen.keeps(job)]
+    if not (parsed.has("array") or _names_tasks(ids)):
+        jobs = gathered(jobs)
+    publish(form, queue_document(jobs, book.now), list(argv), "squeue")
+    return 0
 
 
 def _find(book: Book, ids: list[tuple[int, str | None]], chosen: _Filter) -> list[JobFacts]:
