@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from aver.config import load_config
+from aver.coordinator.changes import Cause
 from aver.coordinator.client import Client
 from aver.coordinator.files import JobFiles, Which, job_files
 from aver.coordinator.origin import origin_of, user_name
+from aver.coordinator.reiniting import compare
 from aver.core.address import glob_pattern, parse_address
 from aver.core.codec import encode
 from aver.core.evidence import Verdict
@@ -263,6 +265,25 @@ class Run(_Stored):
         """Run failed, lost and skipped jobs again, or those named; finished work is not repeated."""
         jobs = [self[name].number for name in names] or None
         self._call("retry", run=self.number, jobs=jobs)
+
+    def reinit(
+        self, flow: Flow | None = None, *, inherit: Sequence[str] = (), dry_run: bool = False
+    ) -> tuple[Cause, ...]:
+        """Run jobs again whose inputs, command or environment changed or whose outputs are missing, and all below.
+
+        Returns each with its cause; with `dry_run` nothing is run. `flow` is how it is now; without it the file that
+        the run came from is read again, if it came from one. `inherit` names variables to take from our environment.
+        """
+        with self._reader() as reader:
+            submission = reader.submission(self.number)
+            if submission is None:
+                raise UsageError(f"there is no run {self.number}")
+            file = submission.origin.file
+            now = flow.check() if flow is not None else load(file) if file and os.path.exists(file) else None
+            reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
+        if reinit.changes.causes and not dry_run:
+            self._call("reinit", **reinit.arguments())
+        return reinit.changes.causes
 
     def _row(self) -> RunRow:
         with self._reader() as reader:

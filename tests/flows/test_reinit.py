@@ -8,6 +8,7 @@ import pytest
 from flow_lab import Lab, states
 
 import aver
+from aver.errors import UsageError
 
 FLOW = """
 jobs:
@@ -153,3 +154,53 @@ def test_a_run_that_goes_on_is_refused(lab: Lab) -> None:
     answer = lab("reinit", str(run.number))
     assert answer.status == 2
     assert "settled" in answer.err
+
+
+def test_an_inherited_variable_changed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named with --inherit it is compared and taken; a job that sets it by itself has no cause; values are not told."""
+    monkeypatch.setenv("DATA_DIR", "old-place")
+    run = lab.run("jobs:\n  a: {run: echo a=$DATA_DIR >> order}\n  b: {env: {DATA_DIR: own}, run: 'true'}\n")
+    assert causes(lab, run, "--inherit", "DATA_DIR") == {}
+    monkeypatch.setenv("DATA_DIR", "new-place")
+    assert causes(lab, run) == {}
+    assert causes(lab, run, "--inherit", "DATA_DIR") == {"a": "would run again (a): its environment changed (DATA_DIR)"}
+    assert lab("reinit", str(run.number), "--inherit", "DATA_DIR").status == 0
+    assert run.wait(60) == "COMPLETED"
+    assert lab.lines("order") == ["a=old-place", "a=new-place"]
+    assert causes(lab, run, "--inherit", "DATA_DIR") == {}
+    assert "place" not in lab("why", str(run["a"].number)).out
+    monkeypatch.delenv("DATA_DIR")
+    assert "DATA_DIR" in causes(lab, run, "--inherit", "DATA_DIR", "--inherit", "NEVER_SET")["a"]
+    answer = lab("reinit", str(run.number), "--inherit", "A=B")
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+
+
+def test_reinit_in_python(lab: Lab, done: aver.Run) -> None:
+    """The same causes, the same effect; a dry run changes nothing."""
+    assert done.reinit() == ()
+    (lab.folder / "data.txt").write_text("two\n")
+    said = done.reinit(dry_run=True)
+    assert [cause.name for cause in said] == ["prep", "train", "eval[n=1]", "eval[n=2]"]
+    assert "data.txt changed" in said[0].why
+    assert done.round == 1
+    assert done.reinit() == said
+    assert done.wait(60) == "COMPLETED"
+    assert (done.round, len(done["prep"].attempts), len(done["other"].attempts)) == (2, 2, 1)
+
+
+def test_reinit_in_python_with_another_flow(lab: Lab) -> None:
+    """A flow that was made in Python has no file: how it is now is said by another Flow."""
+
+    def flow(word: str) -> aver.Flow:
+        made = aver.Flow("made", folder=lab.folder)
+        made.job("a", run=f"echo {word} >> order")
+        made.job("b", run="true")
+        return made
+
+    run = flow("one").run(60)
+    assert run.reinit() == ()
+    assert [(cause.name, cause.why) for cause in run.reinit(flow("two"))] == [("a", "its command changed")]
+    assert run.wait(60) == "COMPLETED"
+    assert lab.lines("order") == ["one", "two"]
+    with pytest.raises(UsageError, match="there is no run 999"):
+        aver.Run(999).reinit()

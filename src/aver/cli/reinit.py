@@ -10,9 +10,7 @@ from aver.cli.options import json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
-from aver.coordinator import vault
-from aver.coordinator.changes import Changes, find_changes
-from aver.core.codec import encode
+from aver.coordinator.reiniting import compare
 from aver.core.model import FlowSpec
 from aver.errors import UsageError
 from aver.store.rows import RunRow
@@ -22,8 +20,9 @@ from aver.store.rows import RunRow
 @click.argument("run")
 @click.argument("file", required=False)
 @click.option("--dry-run", "-n", is_flag=True, help="Only say what would run again, and why.")
+@click.option("--inherit", multiple=True, metavar="NAME", help="Take this variable from this shell, and compare it.")
 @json_option
-def command(run: str, file: str | None, dry_run: bool, as_json: bool) -> None:
+def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...], as_json: bool) -> None:
     """Run jobs again whose inputs, command or environment changed.
 
     Also those whose outputs are missing, and all jobs below them. Each is named with its cause;
@@ -35,6 +34,7 @@ def command(run: str, file: str | None, dry_run: bool, as_json: bool) -> None:
       aver reinit 3 --dry-run
       aver reinit 3
       aver reinit 3 changed.yaml
+      aver reinit 3 --inherit DATA_DIR
     """
     session = Session()
     found = session.find(run)
@@ -42,22 +42,16 @@ def command(run: str, file: str | None, dry_run: bool, as_json: bool) -> None:
     if not isinstance(found, RunRow) and not session.run_row(number).is_single:
         raise UsageError(f"{run} is a job of run {number}; give the run: aver reinit {number}")
     flow = _flow_now(session, number, file)
-    sealed, values = (None, {}) if flow is None else vault.seal(session.home, flow)
-    changes = find_changes(session.found_reader(run), number, sealed)
+    reinit = compare(session.home, session.found_reader(run), number, flow, inherit, os.environ)
+    changes = reinit.changes
     session.mask([number])
     if changes.causes and not dry_run:
-        _ask(session, number, changes, values)
+        session.call("reinit", **reinit.arguments(), by=user_name())
     word = "would run again" if dry_run else "runs again"
     if not changes.causes:
         session.output.note(f"nothing to run again: nothing that run {number} rests on has changed")
     results = tuple(Done(cause.job, f"{word} ({cause.name}): {cause.why}") for cause in changes.causes)
     answer(session.output, Acted("reinit", results), as_json)
-
-
-def _ask(session: Session, number: int, changes: Changes, values: dict[str, str]) -> None:
-    flow = None if changes.flow is None else encode(changes.flow)
-    causes = [[cause.job, cause.why] for cause in changes.causes]
-    session.call("reinit", run=number, causes=causes, flow=flow, values=values, by=user_name())
 
 
 def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | None:

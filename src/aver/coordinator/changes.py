@@ -40,9 +40,10 @@ class Changes:
     flow: FlowSpec | None
 
 
-def find_changes(reader: Reader, run: int, read: FlowSpec | None) -> Changes:
+def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tuple[str, ...] = ()) -> Changes:
     """Compare the run with the files and, where `read` is given, with the flow as it is now.
 
+    `inherited` are variables that the run inherited and that have other values now.
     Raise UsageError if the run is not settled, or if the flow has other jobs now.
     """
     row, submission = reader.run(run), reader.submission(run)
@@ -65,7 +66,7 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None) -> Changes:
         if job.attempt == 0 or job.started_at is None:
             continue  # it never ran: it follows what it needs
         before, now = (flow.jobs[job.spec] for flow in specs[job.first_job])
-        found = [*_of_definition(before, now), *_of_files(submission, now, job, marks.get(job.id))]
+        found = [*_of_definition(before, now, inherited), *_of_files(submission, now, job, marks.get(job.id))]
         if found:
             why[index] = "; ".join(found)
     below: dict[int, str] = {}
@@ -118,13 +119,14 @@ def _members(spec: JobSpec) -> Matrix | None:
     return None if spec.matrix is None else replace(spec.matrix, max_parallel=None)
 
 
-def _of_definition(before: JobSpec, now: JobSpec) -> Iterator[str]:
+def _of_definition(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) -> Iterator[str]:
     if before.command != now.command:
         yield "its command changed"
-    if before.env != now.env:
-        then, later = dict(before.env), dict(now.env)
-        names = sorted(name for name in then.keys() | later.keys() if then.get(name) != later.get(name))
-        yield f"its environment changed ({', '.join(names)})"
+    then, later = dict(before.env), dict(now.env)
+    names = {name for name in then.keys() | later.keys() if then.get(name) != later.get(name)}
+    names |= {name for name in inherited if name not in later}  # its own value hides the inherited one
+    if names:
+        yield f"its environment changed ({', '.join(sorted(names))})"
     if before.folder != now.folder:
         yield "its folder changed"
     if before.streams.stdin != now.streams.stdin:

@@ -15,7 +15,7 @@ from aver.coordinator.places import Which as Which
 from aver.coordinator.places import job_files as job_files
 from aver.coordinator.places import output_folder as output_folder
 from aver.core.model import FlowSpec, JobSpec, Script, Submission
-from aver.errors import CantWriteError
+from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 
 NO_FILE = "/dev/null"
@@ -43,6 +43,32 @@ def write_env(home: Home, run: int, env: Sequence[str]) -> None:
     """Write the run's environment with Slurm's commands on its PATH, mode 0600, durable when this returns."""
     data = b"".join(os.fsencode(pair) + b"\0" for pair in with_commands(home, env))
     _write(home.env(run), data, 0o600)
+
+
+def read_env(home: Home, run: int) -> dict[str, str]:
+    """The run's environment by its variables' names; UsageError if it can't be read."""
+    try:
+        data = home.env(run).read_bytes()
+    except OSError as error:
+        raise UsageError(f"can't read the environment of run {run}: {error.strerror}") from None
+    return dict(os.fsdecode(pair).partition("=")[::2] for pair in data.split(b"\0") if pair)
+
+
+def change_env(home: Home, run: int, pairs: Sequence[str]) -> None:
+    """Set these variables (NAME=VALUE) in the run's environment, or remove them (NAME): all or none, and durable."""
+    known = read_env(home, run)
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if equals:
+            known[name] = value
+        else:
+            known.pop(name, None)
+    scratch = home.env(run).with_name(f"{run}.new.env")
+    _write(scratch, b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in known.items()), 0o600)
+    try:
+        os.replace(scratch, home.env(run))
+    except OSError as error:
+        raise CantWriteError(f"can't write {home.env(run)}: {error.strerror}") from None
 
 
 def write_scripts(home: Home, run: int, flow: FlowSpec, first_spec: int = 0) -> None:

@@ -15,7 +15,7 @@ from aver.coordinator import altering, asking, batching, vault
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
-from aver.coordinator.files import prepare_outputs, remove_run_files, write_env, write_scripts
+from aver.coordinator.files import change_env, prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
 from aver.coordinator.recovery import load_run
 from aver.core.codec import decode, encode
@@ -260,6 +260,9 @@ class Requests:
             causes[index] = why
         if not causes:
             raise UsageError("the request names no jobs")
+        inherit = request.get("inherit") or []
+        if not isinstance(inherit, list) or not all(_is_variable(pair) for pair in inherit):
+            raise UsageError("the request's environment can't be read")
         if flow is not None:
             self._check(replace(run.submission, flow=flow))
             if list(FlowIndex(flow).names()) != list(run.segments[0].index.names()):
@@ -267,6 +270,8 @@ class Requests:
             flow, _ = vault.seal(self.home, flow)
             vault.store(self.home, run.number, _sealed_values(request))
             write_scripts(self.home, run.number, flow)
+        if inherit:
+            change_env(self.home, run.number, inherit)
         try:
             run = asking.reinit(self.driver, run, causes, flow, by, now)
         except ValueError as error:
@@ -359,6 +364,10 @@ def _sealed_values(request: dict[str, Any]) -> dict[str, str]:
     ):
         raise UsageError("the flow's environment can't be read")
     return values
+
+
+def _is_variable(pair: object) -> bool:
+    return isinstance(pair, str) and "\0" not in pair and bool(pair.partition("=")[0])
 
 
 def _by(request: dict[str, Any]) -> str:
