@@ -131,11 +131,18 @@ class Session:
         """Hide the secrets of these runs in all that is written from now on."""
         masking = self.output.masking
         for run in dict.fromkeys(runs):
-            secrets = self.submission(run).origin.secrets
+            secrets = self._secrets(run)
             if secrets:
                 masking |= Masking.of_environment(self._environment(run), secrets)
         self.output.masking = masking
         return masking
+
+    def _secrets(self, run: int) -> tuple[str, ...]:
+        """The names of what is to be masked; the flow, which may be large, is not read for them."""
+        if run in self._submissions:
+            return self._submissions[run].origin.secrets
+        origin = self.found_reader(str(run)).origin(run)
+        return () if origin is None else origin.secrets
 
     def _environment(self, run: int) -> list[bytes]:
         try:

@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 from aver.core.codec import decode
 from aver.core.events import Event, Fingerprinted, FlowReplaced, GpusGiven, JobsGenerated, PersonAsked, RunSubmitted
 from aver.core.exit import ExitStatus
-from aver.core.model import Request, StepSpec, Submission
+from aver.core.model import Origin, Request, StepSpec, Submission
 from aver.core.states import UNSETTLED, State
 from aver.errors import AverError
 from aver.store.encoding import decode_event
 from aver.store.open import connect, read_version, reading_failed, show_path
+from aver.store.outcomes import OUTCOMES_SQL, Outcome
 from aver.store.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
 
 Row = TypeVar("Row")
@@ -171,6 +172,17 @@ class Reader:
         )
         return self._all(self._attempt_row, text, (run,))
 
+    def outcomes(self, run: int) -> list[Outcome]:
+        """Every job with each of its attempts, by job and attempt."""
+        rows = list(map(Outcome._make, self._fetch(OUTCOMES_SQL, (run,))))
+        for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
+            self._state(word, f"a job of run {run}")
+        return rows
+
+    def request(self, text: str) -> Request:
+        """The request of an attempt as `outcomes` has it."""
+        return self._requests.get(text) or self._request(text, "an attempt")
+
     def steps(self, job: int, attempt: int | None = None) -> list[StepRow]:
         """By attempt and number."""
         chosen, parameters = ("", (job,)) if attempt is None else (" AND attempt = ?", (job, attempt))
@@ -192,6 +204,19 @@ class Reader:
         for stored in self._flow_events(run, "RunSubmitted"):
             if isinstance(stored.event, RunSubmitted):
                 return self._with_newest_flow(run, stored.event.submission)
+        return None
+
+    def origin(self, run: int) -> Origin | None:
+        """Who submitted the run; its flow, which may be large, is not made."""
+        text = (
+            "SELECT data FROM events INDEXED BY events_flow "
+            "WHERE run = ? AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'RunSubmitted'"
+        )
+        for (data,) in self._fetch(text, (run,)):
+            try:
+                return decode(Origin, json.loads(data)["submission"]["origin"])
+            except (ValueError, LookupError, TypeError) as error:
+                raise AverError(f"{show_path(self.path)}: the submission of run {run} can't be read: {error}") from None
         return None
 
     def _with_newest_flow(self, run: int, submission: Submission) -> Submission:

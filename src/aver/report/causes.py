@@ -1,0 +1,116 @@
+"""Why the jobs of a run did not complete: causes from the store, hints from the ends of their logs.
+
+Bounded: of each cause so many logs are read, of each log so many bytes, and no longer than a second in all; what was
+read is said. A hint stands beside a cause and changes nothing about it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from aver.core.causes import Cause, Failed, group_causes, is_failure
+from aver.core.hints import Hint, find_hint
+from aver.core.record import dataclass
+from aver.core.states import UNSETTLED, State
+from aver.report.results import Line, lines_of, result_of
+from aver.report.tails import read_tail
+from aver.report.usage import Requests
+from aver.store.outcomes import Outcome
+
+LOGS_OF_A_CAUSE = 100
+LOGS = 400
+TAIL_BYTES = 16 * 1024
+LONGEST_S = 1.0
+HINTS_SHOWN = 5
+
+Paths = Callable[[int, int], Sequence[str]]  # the files that an attempt of a job wrote to
+
+
+@dataclass(frozen=True, slots=True)
+class HintSeen:
+    """A hint, in how many of the logs that were read it is, and the first job that has it."""
+
+    hint: Hint
+    count: int
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSeen:
+    """A cause with what the logs of its jobs say; `logs_read` of `cause.count` were looked at."""
+
+    cause: Cause
+    hints: tuple[HintSeen, ...]
+    logs_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`counts` are the run's jobs by state."""
+
+    causes: tuple[CauseSeen, ...]
+    counts: dict[str, int]
+    unsettled: int
+
+
+def diagnose(run: int, rows: Sequence[Outcome], requests: Requests, paths: Paths | None) -> Diagnosis:
+    """Group the failures of a run by cause; with `paths`, look for hints in their logs."""
+    lines = [line for line in lines_of(rows) if line.is_newest]
+    counts = Counter(line.row.job_state for line in lines)
+    failed = [failed_of(line, requests) for line in lines if is_failure(line.row.job_state, line.row.job_reason)]
+    causes = group_causes(run, failed)
+    unsettled = sum(count for state, count in counts.items() if state in UNSETTLED)
+    return Diagnosis(
+        tuple(_with_hints(causes, paths)), {state: counts[state] for state in State if counts[state]}, unsettled
+    )
+
+
+def failed_of(line: Line, requests: Requests) -> Failed:
+    """The job of a newest line, with the request and the peak of that attempt."""
+    row, shown = line.row, result_of(line)
+    asked = None if row.request is None else requests(row.request)
+    return Failed(
+        row.job,
+        row.name,
+        shown.state,
+        shown.reason,
+        shown.exit,
+        shown.detail,
+        row.attempt if row.attempt and row.started_at is not None else 0,
+        None if asked is None else asked.mem_bytes,
+        None if asked is None else asked.time_s,
+        row.peak_bytes,
+    )
+
+
+def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]:
+    deadline = time.monotonic() + LONGEST_S
+    left = LOGS
+    found = []
+    for cause in causes:
+        seen: dict[str, list[tuple[Hint, int]]] = {}
+        read = 0
+        for one in cause.jobs if cause.has_log and paths is not None else ():
+            if read >= LOGS_OF_A_CAUSE or left <= 0 or time.monotonic() > deadline:
+                break
+            assert paths is not None
+            hint = _hint_of(paths(one.job, one.attempt))
+            read += 1
+            left -= 1
+            if hint is not None:
+                seen.setdefault(hint.key, []).append((hint, one.job))
+        hints = [HintSeen(pairs[0][0], len(pairs), pairs[0][1]) for pairs in seen.values()]
+        hints.sort(key=lambda one: (-one.count, one.job))
+        found.append(CauseSeen(cause, tuple(hints), read))
+    return found
+
+
+def _hint_of(files: Sequence[str]) -> Hint | None:
+    for path in files:
+        tail = read_tail(path, TAIL_BYTES)
+        hint = find_hint(tail) if tail else None
+        if hint is not None:
+            return hint
+    return None

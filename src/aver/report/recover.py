@@ -1,0 +1,82 @@
+"""What a run needs to go on: which jobs a further attempt can mend, and which are for a person.
+
+Pure but for what it is given. What ran out of memory or time is mended by a larger request; what the engine lost, and
+what nobody saw end, by another attempt as it was; a checkpoint by going on. All else is left alone: another attempt of
+a program that fails by itself fails again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aver.core.causes import is_failure
+from aver.core.record import dataclass
+from aver.core.reasons import parse_need_reason
+from aver.core.states import State
+from aver.report.results import lines_of
+from aver.store.outcomes import Outcome
+
+SHORT_OF = {State.OUT_OF_MEMORY: "memory", State.TIMEOUT: "time"}
+LOST = {
+    State.NODE_FAIL: "its node was lost",
+    State.BOOT_FAIL: "its node did not start",
+    State.PREEMPTED: "the engine ended it to make room",
+    State.UNVERIFIED: "nobody saw how it ended",
+    State.CHECKPOINTED: "it goes on from its checkpoint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A job that runs again, and why."""
+
+    job: int
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hopeless:
+    """A job that a further attempt can't mend, and what to type to see why."""
+
+    job: int
+    name: str
+    state: State
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """`waiting`: jobs that never ran, and come back when what they need completes."""
+
+    mended: tuple[Mended, ...]
+    hopeless: tuple[Hopeless, ...]
+    waiting: int
+
+
+def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mapping[str, str]) -> Prospect:
+    """Divide the failed jobs of a settled run.
+
+    `larger`: by definition, how its request has grown; `why_not`: by definition, why it has not.
+    """
+    mended: list[Mended] = []
+    hopeless: list[Hopeless] = []
+    waiting = 0
+    for line in lines_of(rows):
+        row = line.row
+        if not line.is_newest or not is_failure(row.job_state, row.job_reason):
+            continue
+        state = State(row.job_state)
+        group = row.name.partition("[")[0]
+        if state in LOST:
+            mended.append(Mended(row.job, row.name, LOST[state]))
+        elif state in SHORT_OF and group in larger:
+            mended.append(Mended(row.job, row.name, f"it was {state}: {larger[group]}"))
+        elif state in SHORT_OF:
+            why = why_not.get(group, f"no larger request for {SHORT_OF[state]} is known")
+            hopeless.append(Hopeless(row.job, row.name, state, why))
+        elif state is State.SKIPPED and parse_need_reason(row.job_reason) is not None:
+            waiting += 1
+        else:
+            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or row.job_reason))
+    return Prospect(tuple(sorted(mended, key=lambda one: one.job)), tuple(hopeless), waiting)

@@ -1,0 +1,183 @@
+"""The results of a run: one row for each job and attempt, failed jobs first, and what they add up to.
+
+Reads the store's rows and decides nothing: states, exits and reasons are those of the verdicts. The newest attempt
+of a job shows the job's own verdict, which may have been corrected since; older attempts keep theirs. Unknown is None.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import pairwise
+
+from aver.core.causes import is_failure
+from aver.core.exit import ExitStatus
+from aver.core.fold import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
+from aver.core.record import dataclass
+from aver.core.states import UNSETTLED, State
+from aver.store.outcomes import Outcome
+
+_STATES = {state.value: state for state in State}
+_VERIFIED = {None: None, 0: False, 1: True}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one attempt ended and what it used. `attempt` None: the job never had one."""
+
+    job: int
+    name: str
+    attempt: int | None
+    state: State
+    exit: ExitStatus | None
+    return_code: int | None
+    reason: str
+    verified: bool | None
+    source: str | None
+    warnings: tuple[str, ...]
+    detail: str
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+    cpu_s: float | None
+    peak_bytes: int | None
+    node: str | None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is a measurement to be had."""
+        return self.started_at is not None or self.elapsed_s is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the rows add up to. A sum is None where a part of it is not known; `peak_bytes` is the highest known."""
+
+    jobs: int
+    attempts: int
+    counts: dict[str, int]  # jobs by state
+    elapsed_s: float | None
+    cpu_s: float | None
+    peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the store that is to be shown, and whether it is its job's newest."""
+
+    row: Outcome
+    is_newest: bool
+
+    @property
+    def state(self) -> str:
+        return self.row.job_state if _takes_job(self.row, self.is_newest) else str(self.row.state)
+
+
+def lines_of(rows: Sequence[Outcome]) -> list[Line]:
+    """The rows with their places: failed jobs first, worst first; the attempts of a job stay together, in order."""
+    newest = [row.job != after.job for row, after in pairwise(rows)]
+    lines = [Line(row, is_newest) for row, is_newest in zip(rows, [*newest, True], strict=False)]
+    ranks = {key: _rank(*key) for key in {(row.job_state, row.job_reason) for row in rows}}
+    return sorted(lines, key=lambda line: ranks[line.row.job_state, line.row.job_reason])  # stable: by job, by attempt
+
+
+def is_failed(line: Line) -> bool:
+    """Whether its job is settled and is not a success."""
+    return is_failure(line.row.job_state, line.row.job_reason)
+
+
+def selected(
+    lines: Iterable[Line], states: frozenset[str], only_failed: bool, fits: Callable[[str], bool] | None
+) -> list[Line]:
+    """Those in one of the states (any, if there are none), of failed jobs alone if so asked, whose name fits."""
+    found = [line for line in lines if not only_failed or is_failed(line)]
+    if states:
+        found = [line for line in found if line.state in states]
+    return found if fits is None else [line for line in found if fits(line.row.name)]
+
+
+def result_of(line: Line) -> Result:
+    """The row as it is shown."""
+    row = line.row
+    if _takes_job(row, line.is_newest):
+        state, reason, raw, verified = row.job_state, row.job_reason, row.job_exit, row.job_verified
+        source, warnings, detail = row.job_source, row.job_warnings, row.job_detail
+    else:
+        state, reason, raw, verified = str(row.state), row.reason or "", row.exit, row.verified
+        source, warnings, detail = row.source, row.warnings, row.detail
+    ended = _exit(raw)
+    known = _STATES[state]
+    return Result(
+        row.job, row.name, row.attempt, known, ended, _return_code(known, ended), reason, _VERIFIED.get(verified),
+        source, _warnings(warnings), detail or "", row.started_at, row.ended_at if row.attempt else row.job_ended_at,
+        row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
+    )  # fmt: skip
+
+
+def sums_of(lines: Sequence[Line]) -> Sums:
+    """What these lines add up to; attempts that never began add nothing."""
+    counts = Counter(line.row.job_state for line in lines if line.is_newest)
+    ran = [line.row for line in lines if line.row.started_at is not None]
+    elapsed = [row.elapsed_s for row in ran]
+    cpu = [cpu_of(row) for row in ran]
+    return Sums(
+        jobs=len({line.row.job for line in lines}),
+        attempts=sum(line.row.attempt is not None for line in lines),
+        counts=dict(counts),
+        elapsed_s=_total(elapsed),
+        cpu_s=_total(cpu),
+        peak_bytes=max((row.peak_bytes for row in ran if row.peak_bytes is not None), default=None),
+    )
+
+
+def cpu_of(row: Outcome) -> float | None:
+    """Cpu seconds, user and system together; None where one of the two is not known."""
+    return None if row.user_s is None or row.sys_s is None else row.user_s + row.sys_s
+
+
+def _takes_job(row: Outcome, is_newest: bool) -> bool:
+    """Whether the row shows the job's own state: it is settled, or the attempt itself is not."""
+    return is_newest and (row.state is None or row.job_state not in UNSETTLED or row.state in UNSETTLED)
+
+
+def _rank(state: str, reason: str) -> int:
+    known = _STATES[state]
+    if known in WORST_FIRST:
+        return WORST_FIRST.index(known)
+    if known is State.SKIPPED and is_failure(state, reason):
+        return len(WORST_FIRST)
+    return len(WORST_FIRST) + (1 if known in UNSETTLED else 2)
+
+
+def _return_code(state: State, ended: ExitStatus | None) -> int | None:
+    """As `core.fold.return_code`, which takes a verdict: rows may be unsettled."""
+    if state is State.OUT_OF_MEMORY:
+        return OUT_OF_MEMORY_RETURN_CODE
+    if state is State.TIMEOUT:
+        return TIMEOUT_RETURN_CODE
+    return None if ended is None or state in UNSETTLED else ended.shell_code
+
+
+@cache
+def _exit(raw: int | None) -> ExitStatus | None:
+    """None for what is no wait status: not known, never guessed."""
+    try:
+        return None if raw is None else ExitStatus.from_wait(raw)
+    except (ValueError, TypeError):
+        return None
+
+
+@cache
+def _warnings(text: str | None) -> tuple[str, ...]:
+    try:
+        found = json.loads(text) if text else []
+    except ValueError:
+        return (f"its warnings can't be read: {text!r}",)
+    return tuple(map(str, found)) if isinstance(found, list) else (str(found),)
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -1,0 +1,180 @@
+"""What was asked for and what was used: by job, by group (all members of a matrix), and for the run.
+
+Reads the store's rows; the figures are those of the newest attempt that ended, as its witness or the scheduler's
+accounting measured them, and say which. Unknown stays None. Peaks and times of a group are its highest, since
+those decide what must be asked for; its cpu share is that of all its cpu time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from aver.core.measure import Mark, Measured, Resource, Rules, cpu_mark, mem_mark, share, time_mark, worst
+from aver.core.model import Request
+from aver.core.record import dataclass
+from aver.core.states import UNSETTLED
+from aver.report.results import cpu_of
+from aver.store.outcomes import Outcome
+
+Requests = Callable[[str], Request]
+GroupKey = tuple[int, int]  # first_job and spec: which definition made the job
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One resource: asked for (None: no limit), used (None: not known), the share, and what it means."""
+
+    asked: float | None
+    used: float | None
+    share: float | None
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class JobUse:
+    """A job's newest attempt that ended. `by`: who measured."""
+
+    job: int
+    name: str
+    group: str
+    attempt: int
+    state: str
+    mem: Use
+    cpus: Use
+    time: Use
+    cpu_s: float | None
+    by: str
+
+    @property
+    def marks(self) -> dict[Resource, Mark]:
+        return {Resource.MEM: self.mem.mark, Resource.CPUS: self.cpus.mark, Resource.TIME: self.time.mark}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUse:
+    """All jobs of one definition. `unknown` counts those of which a figure is not known."""
+
+    name: str
+    jobs: int
+    unknown: int
+    mem: Use
+    cpus: Use
+    time: Use
+    cpu_s: float | None
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunUse:
+    """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for."""
+
+    groups: tuple[GroupUse, ...]
+    jobs: tuple[JobUse, ...]
+    never_ran: int
+    cpu_s: float | None
+    cpu_given_s: float | None
+
+
+def measured_of(row: Outcome, requests: Requests) -> Measured | None:
+    """The figures of an attempt that began and has ended; None for any other."""
+    if row.state is None or row.state in UNSETTLED or row.started_at is None or row.request is None:
+        return None
+    asked = requests(row.request)
+    return Measured(row.state, asked.cpus, asked.mem_bytes, asked.time_s, row.elapsed_s, cpu_of(row), row.peak_bytes)
+
+
+def group_name(name: str) -> str:
+    """`train` of `train[seed=2]`."""
+    return name.partition("[")[0]
+
+
+def measured_by(row: Outcome) -> str:
+    """Who measured, in the words of the commands: the witness, or sacct where there was none."""
+    return "sacct" if row.source == "accounting" else row.source or "?"
+
+
+def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules()) -> RunUse:
+    newest: dict[int, tuple[Outcome, Measured]] = {}
+    known: set[int] = set()
+    for row in rows:
+        known.add(row.job)
+        measured = measured_of(row, requests)
+        if measured is not None:
+            newest[row.job] = (row, measured)
+    groups: dict[GroupKey, list[tuple[Outcome, Measured]]] = {}
+    for pair in newest.values():
+        groups.setdefault((pair[0].first_job, pair[0].spec), []).append(pair)
+    jobs = tuple([_job_use(row, measured, rules) for row, measured in newest.values()])
+    return RunUse(
+        groups=tuple(_group_use(pairs, rules) for pairs in groups.values()),
+        jobs=jobs,
+        never_ran=len(known) - len(newest),
+        cpu_s=_total([one.cpu_s for _, one in newest.values()]),
+        cpu_given_s=_total([_given(one) for _, one in newest.values()]),
+    )
+
+
+def _job_use(row: Outcome, one: Measured, rules: Rules) -> JobUse:
+    used = one.used_cpus
+    return JobUse(
+        row.job,
+        row.name,
+        group_name(row.name),
+        row.attempt or 0,
+        one.state,
+        Use(one.mem_bytes, one.peak_bytes, share(one.peak_bytes, one.mem_bytes), mem_mark(one, rules)),
+        Use(one.cpus, used, share(used, one.cpus), cpu_mark(one, rules)),
+        Use(one.time_s, one.elapsed_s, share(one.elapsed_s, one.time_s), time_mark(one, rules)),
+        one.cpu_s,
+        measured_by(row),
+    )
+
+
+def _group_use(pairs: Sequence[tuple[Outcome, Measured]], rules: Rules) -> GroupUse:
+    """Under-use is marked only where it is so of every member: they have one request."""
+    all_of = [one for _, one in pairs]
+    cpu_s, given = _total([one.cpu_s for one in all_of]), _total([_given(one) for one in all_of])
+    mean_cpus = None if cpu_s is None else share(cpu_s, _total([one.elapsed_s for one in all_of]))
+    mem_asked = _most([one.mem_bytes for one in all_of], unlimited=True)
+    time_asked = _most([one.time_s for one in all_of], unlimited=True)
+    peak, longest = _most([one.peak_bytes for one in all_of]), _most([one.elapsed_s for one in all_of])
+    unknown = sum(one.peak_bytes is None or one.elapsed_s is None or one.cpu_s is None for one in all_of)
+    return GroupUse(
+        name=group_name(pairs[0][0].name),
+        jobs=len(pairs),
+        unknown=unknown,
+        mem=Use(mem_asked, peak, share(peak, mem_asked), _of_all([mem_mark(one, rules) for one in all_of])),
+        cpus=Use(
+            max(one.cpus for one in all_of),
+            mean_cpus,
+            share(cpu_s, given),
+            _of_all([cpu_mark(one, rules) for one in all_of]),
+        ),
+        time=Use(time_asked, longest, share(longest, time_asked), _of_all([time_mark(one, rules) for one in all_of])),
+        cpu_s=cpu_s,
+        by=tuple(sorted({measured_by(row) for row, _ in pairs})),
+    )
+
+
+def _of_all(marks: Sequence[Mark]) -> Mark:
+    found = set(marks)
+    if Mark.OVER in found or len(found) == 1:
+        return worst(found)
+    return Mark.UNKNOWN if Mark.UNKNOWN in found else Mark.FINE
+
+
+def _given(one: Measured) -> float | None:
+    return None if one.elapsed_s is None else one.elapsed_s * one.cpus
+
+
+def _most(values: Sequence[float | None], unlimited: bool = False) -> float | None:
+    """The highest that is known; of limits, none if one of them has none."""
+    known = [value for value in values if value is not None]
+    if unlimited and len(known) < len(values):
+        return None
+    return max(known, default=None)
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None
