@@ -1,0 +1,146 @@
+"""seff: how well a job used what it asked for, as Slurm's contributed script of that name prints it.
+
+Without a memory limit, the machine's memory is what it could have used. What was not measured is `unknown`, never 0.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aver.core.slurm_words import CLUSTER
+from aver.slurm_cli.facts import Book
+from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.output import show
+from aver.slurm_cli.refusal import Refusal, guarded
+from aver.slurm_cli.texts import full_clock
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aver.slurm_cli.facts import JobFacts
+
+OPTIONS = Table(flags="help:h version:v debug:d", values="file:f")
+USAGE = """\
+Usage: seff [Options] <Jobid>
+       Options:
+       -h    Help menu
+       -v    Version
+       -d    Debug mode: display raw Slurm data
+"""
+_KIB = 1024
+
+
+def main(argv: Sequence[str]) -> int:
+    return guarded("seff", _seff, argv)
+
+
+def _seff(argv: Sequence[str]) -> int:
+    try:
+        parsed = parse(OPTIONS, argv)
+    except BadOption as error:
+        raise Refusal(f"seff: {error}\n{USAGE.rstrip()}") from None
+    if parsed.has("version"):
+        show("seff Version 2.1\n")
+        return 1
+    if parsed.has("help"):
+        show(USAGE)
+        return 0
+    for name in ("debug", "file"):
+        if parsed.has(name):
+            raise Refusal(f"seff: error: -{name[0]} is not served by aver")
+    if len(parsed.operands) != 1:
+        raise Refusal(USAGE.rstrip())
+    book = Book.open()
+    job = _find(book, parsed.operands[0])
+    if job is None:
+        raise Refusal("Job not found.")
+    show("".join(f"{line}\n" for line in _lines(book, job)))
+    return 0
+
+
+def _find(book: Book, text: str) -> JobFacts | None:
+    """One job; of an array's number the first task, as the contributed script has it."""
+    number, _, index = text.partition("_")
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return None
+    jobs = book.numbered([int(number)])
+    if index:
+        jobs = [job for job in jobs if job.array_job == int(number) and job.array_index == index]
+    if any(not job.is_settled for job in jobs) and book.refresh():
+        return _find(Book.open(), text)
+    return jobs[0] if jobs else None
+
+
+def _lines(book: Book, job: JobFacts) -> list[str]:
+    lines = [f"Job ID: {job.row.id}"]
+    if job.array_job is not None:
+        lines.append(f"Array Job ID: {job.id_text}")
+    state = f"State: {job.state}" + (f" (exit code {_code(job)})" if job.is_settled else "")
+    lines += [f"Cluster: {CLUSTER}", f"User/Group: {job.user}/{job.group}", state]
+    lines += ["Cores: 1"] if job.cpus == 1 else ["Nodes: 1", f"Cores per node: {job.cpus}"]
+    if job.is_pending or not job.has_run:
+        return [*lines, f"Efficiency not available for jobs in the {job.state} state."]
+    cpu_s, memory = _used(book, job)
+    wall = int(job.elapsed_s)
+    whole = wall * job.cpus
+    share = "unknown" if cpu_s is None else f"{100 * cpu_s / whole if whole else 0:.2f}%"
+    lines += [
+        f"CPU Utilized: {'unknown' if cpu_s is None else full_clock(cpu_s)}",
+        f"CPU Efficiency: {share} of {full_clock(whole)} core-walltime",
+        f"Job Wall-clock time: {full_clock(wall)}",
+    ]
+    limit = job.mem_mib << 20 or _machine_bytes()
+    per = f"{_size(limit // job.cpus)}/core" if job.is_mem_per_cpu else f"{_size(limit)}/node"
+    part = "unknown" if memory is None else f"{100 * memory / limit:.2f}%"
+    lines += [
+        f"Memory Utilized: {'unknown' if memory is None else _size(memory)}",
+        f"Memory Efficiency: {part} of {_size(limit)} ({per})",
+    ]
+    if not job.is_settled:
+        lines.append(f"WARNING: Efficiency statistics may be misleading for {job.state} jobs.")
+    return lines
+
+
+def _code(job: JobFacts) -> str:
+    """The whole code; of a signal 128 and its number, as the shell has it."""
+    code, _, signal = job.exit_text.partition(":")
+    return code if not signal or signal == "0" else str(128 + int(signal)) if code == "0" else code
+
+
+def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
+    """Processor time of all of it; memory of the script, or of the largest step with all its tasks."""
+    if not job.is_settled:
+        return _used_now(book, job)
+    steps = book.steps([job]).get((job.row.id, job.row.attempt or 0), [])
+    pairs = [(job.row.user_s, job.row.sys_s), *((step.user_s, step.sys_s) for step in steps)]
+    times = [user + system for user, system in pairs if user is not None and system is not None]
+    peaks = [] if job.row.peak_bytes is None else [job.row.peak_bytes]
+    peaks += [int(step.peak_mean * step.ended_tasks) for step in steps if step.peak_mean is not None]
+    return sum(times) if times else None, max(peaks) if peaks else None
+
+
+def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
+    from aver.slurm_cli.live_use import key_of, live_use
+
+    key = key_of(book, job.row.id)
+    uses = [use for name, use in live_use().items() if key and (name == key or name.startswith(f"{key}.s"))]
+    if not uses:
+        return None, None
+    return sum(use.cpu_s for use in uses), sum(use.memory_bytes for use in uses)
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _size(value: int) -> str:
+    """`1.07 MB`, `512.00 KB`: the largest unit in which it is 1 or more."""
+    size = value / _KIB
+    if not size:
+        return "0.00 MB"
+    for unit in ("KB", "MB", "GB", "TB"):
+        if size < _KIB or unit == "TB":
+            return f"{size:.2f} {unit}"
+        size /= _KIB
+    raise AssertionError

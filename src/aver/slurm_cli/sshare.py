@@ -1,0 +1,69 @@
+"""sshare: there is no fair share on one machine, so the list is empty. Headers and formats are Slurm's."""
+
+from __future__ import annotations
+
+from aver.core.slurm_words import VERSION
+from aver.slurm_cli.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
+from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.output import show
+from aver.slurm_cli.refusal import Refusal, guarded
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from aver.slurm_cli.columns import Field
+
+OPTIONS = Table(
+    flags="all:a helpformat:e help long:l noheader:n parsable:p parsable2:P partition:m usage Users:U verbose:v "
+    "version:V",
+    values="accounts:A clusters:M format:o users:u",
+    aliases="cluster=clusters",
+)
+USAGE = "Usage:  sshare [OPTION]\n  -A -a -e -l -M -m -n -o -p -P -u -U -v -V\n  Example: sshare -U -n -o Account%30\n"
+_DEFAULT = "account,user,rawshares,normshares,rawusage,effectvusage,fairshare"
+_LONG = "account,user,rawshares,normshares,rawusage,normusage,effectvusage,fairshare,levelfs,grptresmins,tresrunmins"
+_nothing: Callable[[Any], object] = lambda row: ""  # noqa: E731
+FIELDS: tuple[Field, ...] = (
+    ("Account", -20, TEXT, _nothing),
+    ("Cluster", 10, TEXT, _nothing),
+    ("EffectvUsage", 13, WHOLE, _nothing),
+    ("FairShare", 10, WHOLE, _nothing),
+    ("GrpTRESMins", 30, TEXT, _nothing),
+    ("GrpTRESRaw", 30, TEXT, _nothing),
+    ("ID", 6, WHOLE, _nothing),
+    ("LevelFS", 10, WHOLE, _nothing),
+    ("NormShares", 11, WHOLE, _nothing),
+    ("NormUsage", 11, WHOLE, _nothing),
+    ("Partition", 12, TEXT, _nothing),
+    ("RawShares", 10, WHOLE, _nothing),
+    ("RawUsage", 11, WHOLE, _nothing),
+    ("TRESRunMins", 30, TEXT, _nothing),
+    ("User", 10, TEXT, _nothing),
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    return guarded("sshare", _sshare, argv)
+
+
+def _sshare(argv: Sequence[str]) -> int:
+    try:
+        parsed = parse(OPTIONS, argv)
+    except BadOption as error:
+        raise Refusal(f'sshare: {error}\nTry "sshare --help" for more information') from None
+    for name, text in (("version", f"{VERSION}\n"), ("help", USAGE), ("usage", USAGE)):
+        if parsed.has(name):
+            show(text)
+            return 0
+    if parsed.has("helpformat"):
+        show(names_in_columns(FIELDS))
+        return 0
+    asked = ",".join(parsed.all("format")) or (_LONG if parsed.has("long") else _DEFAULT)
+    try:
+        columns = parse_columns(asked, lambda name: [one for one in FIELDS if one[0].lower().startswith(name)][:1])
+    except ValueError as error:
+        raise Refusal(f'sshare: error: Invalid field requested: "{error}"') from None
+    show(Layout(parsed).header(columns))
+    return 0
