@@ -204,3 +204,14 @@ def test_a_held_job_meets_its_deadline_when_it_is_released(slurm: Slurm) -> None
     assert slurm("scontrol", "release", str(job)).status == 0
     assert slurm.until_settled(job).state is State.DEADLINE
     assert not (slurm.folder / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["scontrol requeue", "scancel"])
+def test_a_job_that_ends_itself_hears_that_it_was_done(slurm: Slurm, command: str) -> None:
+    """The command is one of the processes that are ended; it says 0 to the program that called it."""
+    text = f'trap : TERM; [ "$SLURM_RESTART_COUNT" ] || {{ {command} $SLURM_JOB_ID; echo $? > said; sleep 60; }}'
+    job = slurm.submit("--wrap", text)
+    slurm.until_file("said", "\n")
+    assert slurm.read("said") == "0\n"
+    ended = State.CANCELLED if command == "scancel" else State.COMPLETED
+    assert slurm.until(job, lambda row: row.state.is_settled).state is ended

@@ -7,6 +7,7 @@ else uses `aver.coordinator.client`.
 from __future__ import annotations
 
 import _json
+import _signal
 import _socket
 import os
 
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
 CONNECT_TRIES = 100
 _SCM_RIGHTS = 1
+
+
+def outlive_own_job() -> None:
+    """Inside a job, let TERM pass: who ends or requeues the job it is part of is to hear that this was done.
+
+    KILL follows after the kill wait.
+    """
+    if os.environ.get("SLURM_JOB_ID"):
+        _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
 
 
 class Lost(Exception):

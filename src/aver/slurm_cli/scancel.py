@@ -70,6 +70,7 @@ def _scancel(words: Sequence[str]) -> int:
     if parsed.has("version"):
         tell(VERSION)
         return 0
+    lean.outlive_own_job()
     call = _Call(parsed)
     named = [job for word in parsed.operands for job in _named(word)]
     if call.has_filter:

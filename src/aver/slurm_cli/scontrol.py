@@ -130,6 +130,7 @@ def _run(options: list[str], words: Sequence[str]) -> int:
         case _:
             if len(words) < 2:
                 raise Refusal(f"too few arguments for keyword:{words[0]}")
+            lean.outlive_own_job()
             return _Acting(options).act(verb, words[1:])
 
 
