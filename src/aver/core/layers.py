@@ -1,7 +1,7 @@
 """A flow as a picture's nodes and edges: jobs in layers, each job right of all that it needs.
 
 Pure. A matrix is one node. A flow with more jobs than a picture can show is grouped: first jobs
-of one layer whose names differ only in their digits, then whole layers, then several layers at a time.
+of one layer whose names differ only in their digits, then whole layers.
 """
 
 from __future__ import annotations
@@ -58,15 +58,21 @@ def picture(flow: FlowSpec, most: int = MOST_NODES) -> Picture:
     by_name = _grouped(whole, [(node.layer, _stem(node.label)) for node in nodes])
     if len(by_name.nodes) <= most:
         return by_name
-    depth = max(layers) + 1
-    if depth <= most:
-        return _grouped(whole, [(node.layer, f"layer {node.layer + 1}") for node in nodes])
-    each = -(-depth // most)  # a long chain: several layers are one node
+    return _grouped(whole, [(node.layer, f"layer {node.layer + 1}") for node in nodes])
+
+
+def overview(flow: FlowSpec, most: int) -> Picture:
+    """The same with no more than `most` nodes, or hardly more: of a long chain, several layers are one node."""
+    shown = picture(flow, most)
+    if len(shown.nodes) <= most:
+        return shown
+    depth = max(node.layer for node in shown.nodes) + 1
+    each = -(-depth // most)
 
     def band(layer: int) -> str:
         return f"layers {layer // each * each + 1} to {min(depth, (layer // each + 1) * each)}"
 
-    return _grouped(whole, [(node.layer // each, band(node.layer)) for node in nodes])
+    return _grouped(shown, [(node.layer // each, band(node.layer)) for node in shown.nodes])
 
 
 def notes_of(spec: JobSpec) -> tuple[str, ...]:
@@ -160,4 +166,5 @@ def _group(key: tuple[int, str], members: list[Node]) -> Node:
     if len(members) == 1:
         return replace(members[0], layer=layer)
     specs = tuple(number for member in members for number in member.specs)
-    return Node(f"{name} ({len(members)} jobs)", layer, (), len(members), specs)
+    jobs = sum(member.jobs for member in members)
+    return Node(f"{name} ({jobs} jobs)", layer, (), jobs, specs)

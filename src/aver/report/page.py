@@ -9,12 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aver.core import render
+from aver.core.fold import WORST_FIRST as SETTLED_WORST_FIRST
 from aver.core.model import FlowSpec
 from aver.core.states import State
 from aver.report.timeline import Transition
 from aver.store.rows import AttemptRow, JobRow, RunRow
 
 FINE = frozenset({State.COMPLETED, State.SKIPPED})
+WORST_FIRST = (
+    *SETTLED_WORST_FIRST, State.RUNNING, State.COMPLETING, State.SETTLING, State.SUSPENDED, State.SUBMITTED,
+    State.PENDING, State.SKIPPED, State.COMPLETED,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,15 @@ def verdict_text(job: JobRow) -> str:
         return f"{job.state} {render.reason_text(job.reason)}"
     piece = render.piece(verdict, job.elapsed_s)
     return " ".join(word for word in (piece.state, piece.exit if job.exit is not None else "", piece.reason) if word)
+
+
+def clean(text: str) -> str:
+    """Text for a page: control characters and what is no character are spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def has_failed(job: JobRow) -> bool:
