@@ -134,3 +134,11 @@ def test_a_job_of_aver_run_has_the_commands_and_not_the_variables(slurm: Slurm) 
     done = subprocess.run(words, cwd=slurm.folder, env=slurm.environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [str(slurm.home / "bin" / "sbatch"), "none"]
     assert slurm.job(1).state is State.COMPLETED
+
+
+def test_a_jobs_open_mode_is_that_of_its_steps(slurm: Slurm) -> None:
+    """`sbatch --open-mode=append`: a step's own file is appended to as well, as in Slurm."""
+    (slurm.folder / "step.txt").write_text("before\n")
+    job = slurm.submit("--open-mode=append", "-o", "/dev/null", "--wrap", "srun -o step.txt echo after")
+    slurm.until_settled(job)
+    assert slurm.read("step.txt") == "before\nafter\n"

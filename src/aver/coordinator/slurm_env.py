@@ -26,6 +26,8 @@ def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
         found |= _array(run, attempt, spec)
     if attempt.attempt > 1:
         found["SLURM_RESTART_COUNT"] = str(attempt.attempt - 1)
+    if spec.streams.append:
+        found["SLURM_OPEN_MODE"] = "a"  # the files of its steps as well
     return [f"{name}={value}" for name, value in found.items()]
 
 
