@@ -17,6 +17,8 @@ DIFFERENCES: dict[str, str] = {
     "lost. Aver leaves out tasks that were ended because another one failed. srun exits with 143, as Slurm's does.",
     "forgotten-need": "Slurm runs a job whose afterok need has failed once slurmctld has forgotten the need "
     "(MinJobAge). Aver never forgets an outcome.",
+    "reason-of-the-moment": "Slurm cancels a job whose need has failed before when it is submitted, and then still "
+    "looks for nodes: if these are busy, the reason becomes Resources. Aver says why it was cancelled.",
     "unknown-need": "Slurm 22.05 takes an id that never was for one that it forgot, and accepts a dependency on it. "
     "Aver forgets none, so that it can only be a mistake: Job dependency problem.",
     "never-launched": "Slurm's srun creates the step, fails to open its files and cancels the step: derived 0:126, "

@@ -8,6 +8,7 @@ Expectations are a small table in text, one row a line, as Slurm 22.05 prints th
 
 A row is `[job:]name`, then its cells, then, after `=>`, the cells that Aver intends to print instead and the name of
 the difference. A line that starts with `...` continues the one above. Only the rows of a case's table are compared.
+Where Slurm prints the one or the other from run to run, a cell says `A;B`; Aver's are never so.
 `{limit}`, `{lead}`, `{deadline}` and `{later}` are times that depend on how exact the clock of the commands is.
 Rows: scontrol, sacct, batch, stepN (of sacct), derived (sacct's), said (the script's own `word=value` lines), messages
 (of Slurm's programs, in its output), attempts (`sacct -D`), sbatch and srun (how they ended), and those that acts name.
@@ -157,6 +158,11 @@ def read_row(case_name: str, line: str) -> Row:
     if difference and difference not in DIFFERENCES:
         raise InternalError(f"conformance case {case_name}: no difference is called {difference!r}")
     return Row(name, slurm, aver or slurm, difference or "")
+
+
+def choices_of(cell: str, value: str) -> tuple[str, ...]:
+    """What may stand in a cell: `A;B` in a named cell is one or the other, from run to run; words are as they are."""
+    return tuple(value.split(";")) if "." in cell.rpartition(":")[2] else (value,)
 
 
 def cells_of(name: str, value: str) -> dict[str, str]:

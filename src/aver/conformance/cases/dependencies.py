@@ -231,6 +231,8 @@ CASES = (
         Submit("exit 0", ("--dependency=afterok:{n}", "--kill-on-invalid-dep=yes"), job="b"),
         expect="""
             b:sbatch  exit 0: Submitted batch job {b}
+            b:scontrol CANCELLED 0:0 0:0 DependencyNeverSatisfied;Resources
+                ... => CANCELLED 0:0 0:0 DependencyNeverSatisfied (reason-of-the-moment)
             b:sacct   CANCELLED 0:0
         """,
     ),
