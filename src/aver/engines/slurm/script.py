@@ -1,0 +1,202 @@
+"""The batch script that sbatch gets on its standard input: one job's command, or one for each member of an array.
+
+Pure. POSIX sh. Every value is quoted; bytes that are not UTF-8 come as surrogates and leave as they were. No value of
+the user's environment is in it but `Member.env`. What always holds on the node:
+
+- the last thing is an `exec`, so that Slurm sees the wait status of the work itself;
+- where the witness runs and the records' folder can be written, the witness is its parent, and the record is
+  `RECORDS/KEY.rRESTARTS` with the same key; where not, the command runs all the same;
+- a script's text is in here whole: of the shared folder nothing but the witness and the records are needed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_IS_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+").fullmatch
+_IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command as it is; without a slash it is looked up in the PATH of the node."""
+
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A script's text, of any size that sbatch takes: `interpreter FILE args`, where FILE is a file on the node."""
+
+    text: str
+    interpreter: tuple[str, ...]
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One job. Folder and files are None where sbatch's own options name them; times and warning as the witness has
+    them (`docs/design/witness.md`)."""
+
+    key: str
+    work: Program | Text
+    name: str | None = None  # what the program finds in SLURM_JOB_NAME, since Slurm's own name of it is the key
+    folder: str | None = None
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None  # None: where stdout goes, if that is named
+    append: bool = False
+    env: tuple[tuple[str, str], ...] = ()  # of this member alone; it is in the script, readable by who may read that
+    time_ms: int | None = None
+    warn: str | None = None  # SIGNAL LEAD_MS SCOPE
+    kill_wait_ms: int | None = None
+
+
+def batch_script(members: Sequence[Member], *, witness: str, records: str, shim: str | None = None) -> bytes:
+    """The script of a job, or of an array whose task I is `members[I]`.
+
+    `shim`: the folder with our `srun`, put first in PATH where it is. ValueError if something has a NUL byte, which
+    no shell can say, or if there is no member.
+    """
+    if not members:
+        raise ValueError("a batch script without a job")
+    numbers: dict[str, int] = {}
+    for member in members:
+        if isinstance(member.work, Text):
+            numbers.setdefault(member.work.text, len(numbers))
+    parts = [_HEAD, f"witness={quote(witness)} records={quote(records)} shim={quote(shim or '')}\n"]
+    parts += [_function(number, text) for text, number in numbers.items()]
+    if len(members) == 1:
+        parts.append(_settings(members[0], numbers))
+    else:
+        parts.append("case $SLURM_ARRAY_TASK_ID in\n")
+        parts += [f"{index})\n{_settings(member, numbers)};;\n" for index, member in enumerate(members)]
+        parts.append(_NO_MEMBER)
+    parts.append(_TAIL)
+    script = "".join(parts)
+    if "\0" in script:
+        raise ValueError("a command, a script or a file name of a batch job can't contain a NUL byte")
+    return os.fsencode(script)
+
+
+def quote(text: str) -> str:
+    """One word of sh. sbatch refuses scripts with DOS line ends, so a carriage return is `$cr`."""
+    if _IS_PLAIN(text):
+        return text
+    quoted = "'" + text.replace("'", "'\"'\"'") + "'"
+    return quoted.replace("\r", "'\"$cr\"'")
+
+
+def _function(number: int, text: str) -> str:
+    """`text_N` prints the text."""
+    print_it = "cat"
+    if "\r" in text:  # which sbatch refuses
+        text = text.replace("#", "#h").replace("\r", "#r")
+        print_it = 'LC_ALL=C sed "s/#r/$cr/g; s/#h/#/g"'
+    end = "AVER_END"
+    while f"\n{end}\n" in f"\n{text}\n":
+        end += "_"
+    whole, newline, last = text.rpartition("\n")
+    rest = f"printf %s {quote(last)} | {print_it}\n" if last else ""
+    return f"text_{number}() {{\n{print_it} <<'{end}'\n{whole}{newline}{end}\n{rest}}}\n"
+
+
+def _settings(member: Member, numbers: dict[str, int]) -> str:
+    lines = [f"key={quote(member.key)}"]
+    match member.work:
+        case Program(args=args):
+            words = [quote(word) for word in args]
+        case Text(text=text, interpreter=interpreter, args=args):
+            lines.append(f"put_text text_{numbers[text]}")
+            words = [*map(quote, interpreter), '"$file"', *map(quote, args)]
+    odd = [f"{name}={value}" for name, value in member.env if not _IS_NAME(name)]
+    if odd:  # names that no shell can say
+        words = ["env", *map(quote, odd), *words]
+    lines.append(" ".join(["set --", *map(quote, _options(member)), "--", *words]))
+    pairs = [(name, value) for name, value in member.env if _IS_NAME(name)]
+    if member.name is not None:
+        pairs.append(("SLURM_JOB_NAME", member.name))
+    lines += [f"export {name}={quote(value)}" for name, value in pairs]
+    return "".join(line + "\n" for line in lines)
+
+
+def _options(member: Member) -> Iterable[str]:
+    """Of the witness; each has one value."""
+    for name, value in (
+        ("--time", member.time_ms), ("--warn", member.warn), ("--kill-wait", member.kill_wait_ms),
+        ("--folder", member.folder), ("--stdin", member.stdin), ("--stdout", member.stdout),
+        ("--stderr", member.stderr), ("--append", 1 if member.append else None),
+    ):  # fmt: skip
+        if value is not None:
+            yield from (name, str(value))
+
+
+_HEAD = """\
+#!/bin/sh
+# Aver's: a command under its witness, which leaves an exit record. Without a witness it runs all the same.
+cr=$(printf '\\r')
+fail() {
+    printf 'aver: %s\\n' "$1" >&2
+    exit 126
+}
+put_text() { # the text to a file that has no name any more; $file opens it
+    for folder in "${TMPDIR:-/tmp}" /tmp /dev/shm "$records"; do
+        folder=$(umask 077 && mktemp -d "$folder/aver.XXXXXXXXXX" 2>/dev/null) || continue
+        if "$1" >"$folder/script"; then
+            exec 9<"$folder/script"
+            file=/proc/$$/fd/9 # the witness keeps it open, also for an interpreter that closes what it inherits
+        fi
+        rm -rf "$folder"
+        [ -z "$file" ] || return 0
+    done
+    fail "no folder on this node has room for the job's script"
+}
+file=
+"""
+
+_NO_MEMBER = """\
+*) fail "this array has no task '$SLURM_ARRAY_TASK_ID'" ;;
+esac
+"""
+
+_TAIL = """\
+AVER_RECORD_KEY=$key.r${SLURM_RESTART_COUNT:-0}
+if "$witness" --version >/dev/null 2>&1 && [ -w "$records" ]; then
+    export AVER_RECORD_KEY
+    [ ! -x "$shim/srun" ] || export PATH="$shim:$PATH"
+    exec "$witness" once --record "$records/$AVER_RECORD_KEY" --key "$AVER_RECORD_KEY" "$@"
+fi
+unset AVER_RECORD_KEY
+folder=. in= out= err= mode=
+while [ "$1" != -- ]; do
+    case $1 in
+    --folder) folder=$2 ;;
+    --stdin) in=$2 ;;
+    --stdout) out=$2 ;;
+    --stderr) err=$2 ;;
+    --append) mode=a ;;
+    esac
+    shift 2
+done
+shift
+cd "$folder" || fail "can't change to the folder $folder"
+if [ -n "$in" ]; then
+    true <"$in" || fail "can't open $in"
+    exec <"$in"
+fi
+[ -n "$err" ] || err=$out
+for name in "$out" "$err"; do
+    [ -z "$name" ] || true >>"$name" || fail "can't open $name"
+    [ -z "$name" ] || [ -n "$mode" ] || [ ! -f "$name" ] || : >"$name"
+done
+[ -z "$out" ] || exec >>"$out"
+if [ -n "$err" ] && [ "$err" = "$out" ]; then
+    exec 2>&1
+elif [ -n "$err" ]; then
+    exec 2>>"$err"
+fi
+exec "$@"
+"""
