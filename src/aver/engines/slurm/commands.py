@@ -214,8 +214,7 @@ class Commands:
 
     def call(
         self,
-        name: str,
-        args: Sequence[str] = (),
+        argv: Sequence[str],
         *,
         timeout_s: float,
         stdin: bytes = b"",
@@ -226,9 +225,9 @@ class Commands:
         """Call a command by its usual name. `env` is added to the cleaned environment, last; never raises."""
         environment = {**self.environment(), **(env or {})}
         try:
-            words = (*self.words(name), *args)
+            words = (*self.words(argv[0]), *argv[1:])
         except ValueError as error:
-            return Trouble(f"{name}: its words in the settings can't be read: {error}", began=False)
+            return Trouble(f"{argv[0]}: its words in the settings can't be read: {error}", began=False)
         return self.transport.run(Call(words, environment, timeout_s, stdin, umask, cwd))
 
     def words(self, name: str) -> list[str]:

@@ -65,3 +65,33 @@ class AccountRow:
     def is_placeholder(self) -> bool:
         """Accounting heard of the job from a step before it heard of the job itself: nothing in the row counts."""
         return not self.step and not self.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """squeue answered. If the answer is whole, what is not in it is not in the queue."""
+
+    rows: tuple[QueueRow, ...]
+    is_whole: bool = True  # False: there is a row that can't be read
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """sacct answered. What is not in it may come later."""
+
+    rows: tuple[AccountRow, ...]
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Disabled:
+    """This cluster keeps no accounts."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The question was not answered. Moves nothing and ages nothing."""
+
+    text: str

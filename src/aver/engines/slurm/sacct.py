@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from aver.engines.slurm.commands import Commands, Reply, Trouble
+from aver.engines.slurm.commands import Reply, Trouble
 from aver.engines.slurm.fields import SEPARATOR, exit_text, parse_bytes, parse_count, parse_moment, parse_span
 from aver.engines.slurm.ids import parse_id
 from aver.engines.slurm.records import last_line, split_records, trouble_in
-from aver.engines.slurm.rows import AccountRow
-from aver.engines.slurm.squeue import CouldNot, chunks
+from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer
 
 FIELDS = (
     "JobID", "JobIDRaw", "State", "ExitCode", "DerivedExitCode", "Partition", "Submit", "Start", "End", "ElapsedRaw",
@@ -26,62 +24,47 @@ _DISABLED = "accounting storage is disabled"
 _NO_NODES = ("None assigned", "(null)", "N/A", "Unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Disabled:
-    """This cluster keeps no accounts."""
-
-    text: str
-
-
-def ask_accounting(
-    commands: Commands, ids: Sequence[int], names: Sequence[str], since: float, timeout_s: float, cluster: str = ""
-) -> list[AccountRow] | Disabled | CouldNot:
-    """All rows of these jobs (an array's id: all its members), of those with exactly these names, and of their steps.
+def by_ids(ids: Sequence[str], since: float, cluster: str = "") -> list[str]:
+    """The call that asks for these jobs, of which there must be one at least, and their steps.
 
     `since` is Unix time, not later than the cluster's own clock: sacct refuses a start time that is still to come.
     """
-    rows: list[AccountRow] = []
-    questions = [("jobs", chunk) for chunk in chunks([str(one) for one in ids])]
-    questions += [("name", chunk) for chunk in chunks(names)]  # an empty list would ask for every job that there is
-    for option, chunk in questions:
-        args = [*arguments(since, cluster), f"--{option}={','.join(chunk)}"]
-        answer = read_accounts(commands.call("sacct", args, timeout_s=timeout_s))
-        if not isinstance(answer, list):
-            return answer
-        rows += answer
-    return rows
+    if not ids:
+        raise ValueError("sacct without ids asks for every job that there is")
+    return [*_call(since, cluster), f"--jobs={','.join(ids)}"]
 
 
-def arguments(since: float, cluster: str = "") -> list[str]:
-    """The options of every question, but for whom it asks."""
-    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(0.0, since)))
-    return [
-        "--duplicates", "--noheader", "--parsable2", "--noconvert", f"--delimiter={SEPARATOR}",
-        f"--format={','.join(FIELDS)}", f"--starttime={start}", f"--clusters={cluster}" if cluster else "--local",
-    ]  # fmt: skip
+def by_names(names: Sequence[str], since: float, cluster: str = "") -> list[str]:
+    """The same for the jobs with exactly these names. A name with a comma can't be asked for."""
+    if not names:
+        raise ValueError("sacct without names asks for every job that there is")
+    return [*_call(since, cluster), f"--name={','.join(names)}"]
 
 
-def read_accounts(reply: Reply | Trouble) -> list[AccountRow] | Disabled | CouldNot:
-    """What sacct said. A row that can't be read spoils the answer."""
+def read_accounts(reply: Reply | Trouble) -> Accounts | Disabled | NoAnswer:
+    """What sacct said."""
     if isinstance(reply, Trouble):
-        return CouldNot(reply.text)
+        return NoAnswer(reply.text)
     for line in (*reply.err.splitlines(), *reply.out.splitlines()[:1]):
         if _DISABLED in line.lower() and SEPARATOR not in line:
             return Disabled(line.strip()[:500])
     if reply.status != 0:
-        return CouldNot(last_line(reply.err) or last_line(reply.out) or f"sacct: exit status {reply.status}")
+        return NoAnswer(last_line(reply.err) or last_line(reply.out) or f"sacct: exit status {reply.status}")
     if trouble := trouble_in(reply.err):
-        return CouldNot(trouble)
+        return NoAnswer(trouble)
     records, strays = split_records(reply.out, len(FIELDS))
-    if any(SEPARATOR in line for line in strays) or (strays and not records):
-        return CouldNot(trouble_in(reply.out) or f"sacct's answer can't be read: {strays[0][:200]!r}")
-    rows = []
-    for record in records:
-        row = _row(record)
-        if row is None:
-            return CouldNot(f"sacct's answer has a row that can't be read: {'|'.join(record)[:200]!r}")
-        rows.append(row)
-    return rows
+    rows = tuple(row for record in records if (row := _row(record)))
+    if not rows and (records or strays):
+        return NoAnswer(trouble_in(reply.out) or f"sacct's answer can't be read: {reply.out.strip()[:200]!r}")
+    return Accounts(rows, len(rows) == len(records) and not any(SEPARATOR in line for line in strays))
+
+
+def _call(since: float, cluster: str) -> list[str]:
+    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(0.0, since)))
+    return [
+        "sacct", "--duplicates", "--noheader", "--parsable2", "--noconvert", f"--delimiter={SEPARATOR}",
+        f"--format={','.join(FIELDS)}", f"--starttime={start}", f"--clusters={cluster}" if cluster else "--local",
+    ]  # fmt: skip
 
 
 def _row(record: Sequence[str]) -> AccountRow | None:

@@ -8,9 +8,8 @@ not know is left out of the answer; asked alone it is exit status 1 with a sente
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from aver.engines.slurm.commands import Commands, Reply, Trouble
+from aver.engines.slurm.commands import Reply, Trouble
 from aver.engines.slurm.fields import (
     ENDED,
     SEPARATOR,
@@ -22,7 +21,7 @@ from aver.engines.slurm.fields import (
 )
 from aver.engines.slurm.ids import parse_id
 from aver.engines.slurm.records import last_line, split_records, trouble_in
-from aver.engines.slurm.rows import QueueRow
+from aver.engines.slurm.rows import NoAnswer, Queue, QueueRow
 
 FIELDS = (
     "JobArrayID", "JobID", "State", "Reason", "exit_code", "DerivedEC", "RestartCnt", "SubmitTime", "StartTime",
@@ -32,37 +31,14 @@ LONGEST_LIST = 60_000  # letters; one argument of a program has at most 128 KiB,
 UNKNOWN_ID = "Invalid job id specified"
 
 
-@dataclass(frozen=True, slots=True)
-class CouldNot:
-    """The question was not answered. Moves nothing and ages nothing."""
-
-    text: str
+def by_ids(ids: Sequence[str], cluster: str = "") -> list[str]:
+    """The call that asks for these jobs. An array's id asks for all its members."""
+    return [*_call(cluster), f"--jobs={','.join(ids)}"]
 
 
-def ask_queue(
-    commands: Commands, ids: Sequence[int], names: Sequence[str], timeout_s: float, cluster: str = ""
-) -> list[QueueRow] | CouldNot:
-    """All rows of these jobs (an array's id: all its members) and of those with exactly these names.
-
-    What is not among them is not in the queue. A name with a comma can't be asked for.
-    """
-    rows: list[QueueRow] = []
-    questions = [("jobs", chunk) for chunk in chunks([str(one) for one in ids])]
-    questions += [("name", chunk) for chunk in chunks(names)]
-    for option, chunk in questions:
-        args = [*arguments(cluster), f"--{option}={','.join(chunk)}"]
-        answer = read_queue(commands.call("squeue", args, timeout_s=timeout_s), len(chunk) if option == "jobs" else 0)
-        if isinstance(answer, CouldNot):
-            return answer
-        rows += answer
-    return rows
-
-
-def arguments(cluster: str = "") -> list[str]:
-    """The options of every question, but for whom it asks."""
-    format_ = ",".join(f"{name}:{SEPARATOR}" for name in FIELDS)
-    where = f"--clusters={cluster}" if cluster else "--local"
-    return ["--all", "--array", "--noheader", "--states=all", where, f"--Format={format_}"]
+def by_names(names: Sequence[str], cluster: str = "") -> list[str]:
+    """The call that asks for the jobs with exactly these names. A name with a comma can't be asked for."""
+    return [*_call(cluster), f"--name={','.join(names)}"]
 
 
 def chunks(words: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -77,26 +53,27 @@ def chunks(words: Sequence[str]) -> Iterator[Sequence[str]]:
         yield words[start:]
 
 
-def read_queue(reply: Reply | Trouble, asked_ids: int) -> list[QueueRow] | CouldNot:
-    """What squeue said when it was asked for so many ids (0: for names). A row that can't be read spoils the answer."""
+def read_queue(reply: Reply | Trouble, asked: int) -> Queue | NoAnswer:
+    """What squeue said when it was asked for so many ids (0: for names)."""
     if isinstance(reply, Trouble):
-        return CouldNot(reply.text)
+        return NoAnswer(reply.text)
     if reply.status != 0:
-        if asked_ids == 1 and last_line(reply.err).endswith(f"error: {UNKNOWN_ID}"):
-            return []
-        return CouldNot(last_line(reply.err) or last_line(reply.out) or f"squeue: exit status {reply.status}")
+        if asked == 1 and last_line(reply.err).endswith(f"error: {UNKNOWN_ID}"):
+            return Queue(())
+        return NoAnswer(last_line(reply.err) or last_line(reply.out) or f"squeue: exit status {reply.status}")
     if trouble := trouble_in(reply.err):
-        return CouldNot(trouble)
+        return NoAnswer(trouble)
     records, strays = split_records(reply.out, len(FIELDS), end=SEPARATOR)
-    if any(SEPARATOR in line for line in strays) or (strays and not records):
-        return CouldNot(trouble_in(reply.out) or f"squeue's answer can't be read: {strays[0][:200]!r}")
-    rows = []
-    for record in records:
-        row = _row(record)
-        if row is None:
-            return CouldNot(f"squeue's answer has a row that can't be read: {'|'.join(record)[:200]!r}")
-        rows.append(row)
-    return rows
+    rows = tuple(row for record in records if (row := _row(record)))
+    if not rows and (records or strays):
+        return NoAnswer(trouble_in(reply.out) or f"squeue's answer can't be read: {reply.out.strip()[:200]!r}")
+    return Queue(rows, len(rows) == len(records) and not any(SEPARATOR in line for line in strays))
+
+
+def _call(cluster: str) -> list[str]:
+    format_ = ",".join(f"{name}:{SEPARATOR}" for name in FIELDS)
+    where = f"--clusters={cluster}" if cluster else "--local"
+    return ["squeue", "--all", "--array", "--noheader", "--states=all", where, f"--Format={format_}"]
 
 
 def _row(record: Sequence[str]) -> QueueRow | None:
