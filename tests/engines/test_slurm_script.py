@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from aver.engines.slurm.script import Member, Program, Text, batch_script, quote
 
-SHELLS = [shell for shell in ("dash", "bash", "sh") if shutil.which(shell)]
+SHELLS = [["bash", "--posix"], *([["dash"]] if shutil.which("dash") else [])]
 # Bytes that a command line can hold: all but NUL.
 anything = st.binary(max_size=40).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
 SHOW = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, sys.argv[1:])))"
@@ -30,7 +30,7 @@ class Node:
 
     folder: Path
     witness: str
-    shell: str = "sh"
+    shell: Sequence[str]
 
     @property
     def records(self) -> Path:
@@ -40,13 +40,14 @@ class Node:
         self, *members: Member, env: Mapping[str, str] = {}, shim: str | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         script = batch_script(members, witness=self.witness, records=str(self.records), shim=shim)
-        assert script.startswith(b"#!/bin/sh\n")
+        assert script.startswith(b"#!/bin/bash --posix\n")
         assert b"\r" not in script
         file = self.folder / "slurm_script"
         file.write_bytes(script)
+        file.chmod(0o700)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "AVER"))}
         return subprocess.run(
-            [self.shell, str(file)], capture_output=True, cwd=self.folder, check=False, timeout=60,
+            [*self.shell, str(file)], capture_output=True, cwd=self.folder, check=False, timeout=60,
             stdin=subprocess.DEVNULL, env={**kept, "TMPDIR": str(self.folder / "tmp"), **env},
         )  # fmt: skip
 
@@ -57,7 +58,7 @@ class Node:
         return line
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
 def node(request: pytest.FixtureRequest, tmp_path: Path, witness_binary: Path) -> Node:
     """One where everything is there, with each shell."""
     for name in ("records", "tmp"):
@@ -229,6 +230,22 @@ def test_shim_comes_first_where_it_is(node: Node, bare: Node) -> None:
     assert bare.run(work, shim=str(shim)).stdout == first
 
 
+def test_environment_is_whole(node: Node, bare: Node) -> None:
+    """Functions that a shell exported and variables with odd names reach the program; start-up files are not read."""
+    noise = node.folder / "noise"
+    noise.write_text("echo noise\n")
+    env = {"BASH_FUNC_module%%": "() {  echo hi\n}", "x.y": "z", "BASH_ENV": str(noise), "ENV": str(noise)}
+    names = ("key", "mode", "in", "out", "err", "name", "file", "folder", "cr", "witness", "records", "shim")
+    env |= dict.fromkeys(names, "mine")
+    script = node.folder / "slurm_script"
+    for where in (node, bare):
+        where.run(Member("7-1", Program(("env",))))
+        done = subprocess.run([str(script)], capture_output=True, env={**os.environ, **env}, check=True)
+        told = set(done.stdout.splitlines())
+        assert {b"BASH_FUNC_module%%=() {  echo hi", b"x.y=z", *(f"{name}=mine".encode() for name in names)} <= told
+        assert b"\nnoise\n" not in b"\n" + done.stdout
+
+
 def test_names_that_no_shell_can_say(node: Node, bare: Node) -> None:
     """A variable of a member may have a name that a shell does not take."""
     member = Member("7-1", Program(("env",)), env=(("a.b", "c d"),))
@@ -255,7 +272,7 @@ def test_arguments_are_whole(args: Sequence[str]) -> None:
     """Every argument comes through both shells byte by byte."""
     words = " ".join(quote(word) for word in (sys.executable, "-I", "-S", "-c", SHOW, *args))
     for shell in SHELLS:
-        script = os.fsencode(f"cr=$(printf '\\r')\nexec {words}\n")
+        script = os.fsencode(f"_aver_cr=$(printf '\\r')\nexec {words}\n")
         assert b"\r" not in script
-        done = subprocess.run([shell], input=script, capture_output=True, check=True)
+        done = subprocess.run(shell, input=script, capture_output=True, check=True)
         assert done.stdout == b"\0".join(map(os.fsencode, args))

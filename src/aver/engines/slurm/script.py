@@ -1,7 +1,9 @@
 """The batch script that sbatch gets on its standard input: one job's command, or one for each member of an array.
 
-Pure. POSIX sh. Every value is quoted; bytes that are not UTF-8 come as surrogates and leave as they were. No value of
-the user's environment is in it but `Member.env`. What always holds on the node:
+Pure. In the words of POSIX sh, but run by bash, since dash drops variables that it can't name: exported functions
+(`module`) among them. In its POSIX mode bash reads no start-up file. Every value is quoted; bytes that are not UTF-8
+come as surrogates and leave as they were. No value of the user's environment is in it but `Member.env`, and no name of
+it is touched: ours begin with `_aver_`. What always holds on the node:
 
 - the last thing is an `exec`, so that Slurm sees the wait status of the work itself;
 - where the witness runs and the records' folder can be written, the witness is its parent, and the record is
@@ -67,7 +69,7 @@ def batch_script(members: Sequence[Member], *, witness: str, records: str, shim:
     for member in members:
         if isinstance(member.work, Text):
             numbers.setdefault(member.work.text, len(numbers))
-    parts = [_HEAD, f"witness={quote(witness)} records={quote(records)} shim={quote(shim or '')}\n"]
+    parts = [_HEAD, f"_aver_witness={quote(witness)} _aver_records={quote(records)} _aver_shim={quote(shim or '')}\n"]
     parts += [_function(number, text) for text, number in numbers.items()]
     if len(members) == 1:
         parts.append(_settings(members[0], numbers))
@@ -83,35 +85,35 @@ def batch_script(members: Sequence[Member], *, witness: str, records: str, shim:
 
 
 def quote(text: str) -> str:
-    """One word of sh. sbatch refuses scripts with DOS line ends, so a carriage return is `$cr`."""
+    """One word of sh. sbatch refuses scripts with DOS line ends, so a carriage return is `$_aver_cr`."""
     if _IS_PLAIN(text):
         return text
     quoted = "'" + text.replace("'", "'\"'\"'") + "'"
-    return quoted.replace("\r", "'\"$cr\"'")
+    return quoted.replace("\r", "'\"$_aver_cr\"'")
 
 
 def _function(number: int, text: str) -> str:
-    """`text_N` prints the text."""
+    """`_aver_text_N` prints the text."""
     print_it = "cat"
     if "\r" in text:  # which sbatch refuses
         text = text.replace("#", "#h").replace("\r", "#r")
-        print_it = 'LC_ALL=C sed "s/#r/$cr/g; s/#h/#/g"'
+        print_it = 'LC_ALL=C sed "s/#r/$_aver_cr/g; s/#h/#/g"'
     end = "AVER_END"
     while f"\n{end}\n" in f"\n{text}\n":
         end += "_"
     whole, newline, last = text.rpartition("\n")
     rest = f"printf %s {quote(last)} | {print_it}\n" if last else ""
-    return f"text_{number}() {{\n{print_it} <<'{end}'\n{whole}{newline}{end}\n{rest}}}\n"
+    return f"_aver_text_{number}() {{\n{print_it} <<'{end}'\n{whole}{newline}{end}\n{rest}}}\n"
 
 
 def _settings(member: Member, numbers: dict[str, int]) -> str:
-    lines = [f"key={quote(member.key)}"]
+    lines = [f"_aver_key={quote(member.key)}"]
     match member.work:
         case Program(args=args):
             words = [quote(word) for word in args]
         case Text(text=text, interpreter=interpreter, args=args):
-            lines.append(f"put_text text_{numbers[text]}")
-            words = [*map(quote, interpreter), '"$file"', *map(quote, args)]
+            lines.append(f"_aver_put _aver_text_{numbers[text]}")
+            words = [*map(quote, interpreter), '"$_aver_file"', *map(quote, args)]
     odd = [f"{name}={value}" for name, value in member.env if not _IS_NAME(name)]
     if odd:  # names that no shell can say
         words = ["env", *map(quote, odd), *words]
@@ -135,68 +137,68 @@ def _options(member: Member) -> Iterable[str]:
 
 
 _HEAD = """\
-#!/bin/sh
+#!/bin/bash --posix
 # Aver's: a command under its witness, which leaves an exit record. Without a witness it runs all the same.
-cr=$(printf '\\r')
-fail() {
+_aver_cr=$(printf '\\r')
+_aver_fail() {
     printf 'aver: %s\\n' "$1" >&2
     exit 126
 }
-put_text() { # the text to a file that has no name any more; $file opens it
-    for folder in "${TMPDIR:-/tmp}" /tmp /dev/shm "$records"; do
-        folder=$(umask 077 && mktemp -d "$folder/aver.XXXXXXXXXX" 2>/dev/null) || continue
-        if "$1" >"$folder/script"; then
-            exec 9<"$folder/script"
-            file=/proc/$$/fd/9 # the witness keeps it open, also for an interpreter that closes what it inherits
+_aver_put() { # the text to a file that has no name any more; $_aver_file opens it
+    for _aver_folder in "${TMPDIR:-/tmp}" /tmp /dev/shm "$_aver_records"; do
+        _aver_folder=$(umask 077 && mktemp -d "$_aver_folder/aver.XXXXXXXXXX" 2>/dev/null) || continue
+        if "$1" >"$_aver_folder/script"; then
+            exec 9<"$_aver_folder/script"
+            _aver_file=/proc/$$/fd/9 # the witness keeps it open, also for an interpreter that closes what it inherits
         fi
-        rm -rf "$folder"
-        [ -z "$file" ] || return 0
+        rm -rf "$_aver_folder"
+        [ -z "$_aver_file" ] || return 0
     done
-    fail "no folder on this node has room for the job's script"
+    _aver_fail "no folder on this node has room for the job's script"
 }
-file=
+_aver_file=
 """
 
 _NO_MEMBER = """\
-*) fail "this array has no task '$SLURM_ARRAY_TASK_ID'" ;;
+*) _aver_fail "this array has no task '$SLURM_ARRAY_TASK_ID'" ;;
 esac
 """
 
 _TAIL = """\
-AVER_RECORD_KEY=$key.r${SLURM_RESTART_COUNT:-0}
-if "$witness" --version >/dev/null 2>&1 && [ -w "$records" ]; then
+AVER_RECORD_KEY=$_aver_key.r${SLURM_RESTART_COUNT:-0}
+if "$_aver_witness" --version >/dev/null 2>&1 && [ -w "$_aver_records" ]; then
     export AVER_RECORD_KEY
-    [ ! -x "$shim/srun" ] || export PATH="$shim:$PATH"
-    exec "$witness" once --record "$records/$AVER_RECORD_KEY" --key "$AVER_RECORD_KEY" "$@"
+    [ ! -x "$_aver_shim/srun" ] || export PATH="$_aver_shim:$PATH"
+    exec "$_aver_witness" once --record "$_aver_records/$AVER_RECORD_KEY" --key "$AVER_RECORD_KEY" "$@"
 fi
 unset AVER_RECORD_KEY
-folder=. in= out= err= mode=
+_aver_folder=. _aver_in= _aver_out= _aver_err= _aver_mode=
 while [ "$1" != -- ]; do
     case $1 in
-    --folder) folder=$2 ;;
-    --stdin) in=$2 ;;
-    --stdout) out=$2 ;;
-    --stderr) err=$2 ;;
-    --append) mode=a ;;
+    --folder) _aver_folder=$2 ;;
+    --stdin) _aver_in=$2 ;;
+    --stdout) _aver_out=$2 ;;
+    --stderr) _aver_err=$2 ;;
+    --append) _aver_mode=a ;;
     esac
     shift 2
 done
 shift
-cd "$folder" || fail "can't change to the folder $folder"
-if [ -n "$in" ]; then
-    true <"$in" || fail "can't open $in"
-    exec <"$in"
+cd "$_aver_folder" || _aver_fail "can't change to the folder $_aver_folder"
+if [ -n "$_aver_in" ]; then
+    true <"$_aver_in" || _aver_fail "can't open $_aver_in"
+    exec <"$_aver_in"
 fi
-[ -n "$err" ] || err=$out
-for name in "$out" "$err"; do
-    [ -z "$name" ] || true >>"$name" || fail "can't open $name"
-    [ -z "$name" ] || [ -n "$mode" ] || [ ! -f "$name" ] || : >"$name"
+[ -n "$_aver_err" ] || _aver_err=$_aver_out
+for _aver_name in "$_aver_out" "$_aver_err"; do
+    [ -z "$_aver_name" ] || true >>"$_aver_name" || _aver_fail "can't open $_aver_name"
+    [ -z "$_aver_name" ] || [ -n "$_aver_mode" ] || [ ! -f "$_aver_name" ] || : >"$_aver_name"
 done
-[ -z "$out" ] || exec >>"$out"
-if [ -n "$err" ] && [ "$err" = "$out" ]; then
+[ -z "$_aver_out" ] || exec >>"$_aver_out"
+if [ -n "$_aver_err" ] && [ "$_aver_err" = "$_aver_out" ]; then
     exec 2>&1
-elif [ -n "$err" ]; then
-    exec 2>>"$err"
+elif [ -n "$_aver_err" ]; then
+    exec 2>>"$_aver_err"
 fi
 exec "$@"
 """
