@@ -9,9 +9,35 @@ import os
 from pathlib import Path
 from typing import Any
 
+from aver.core.model import NotifyOn, NotifyRule
 from aver.core.record import dataclass
 from aver.core.units import parse_size, parse_time
 from aver.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmConfig:
+    """`[slurm]` and `[settle]`. Times in seconds."""
+
+    commands: tuple[tuple[str, str], ...] = ()  # words of those whose names are others, such as sbatch = "spur sbatch"
+    prefix: str = ""  # before the names of all others
+    folder: str | None = None  # shared with the nodes; None: in the home
+    max_submitted: int | None = None
+    poll_s: float = 1.0
+    poll_max_s: float = 30.0
+    timeout_s: float = 60.0
+    settle: tuple[tuple[str, float], ...] = ()  # what was set of engines.slurm.tracking.Settle
+    fallback: str = "unverified"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`[retention]`: which logs are cut by themselves, and how often that is looked at. None: no such bound."""
+
+    older_than_s: float | None = None
+    keep_last: int = 0
+    max_bytes: int | None = None
+    every_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +51,10 @@ class Config:
     idle_exit_s: float = 10.0
     max_running: int | None = None
     secrets: tuple[str, ...] = ()
+    notify: tuple[NotifyRule, ...] = ()
+    retention: Retention | None = None
+    engine: str = "local"
+    slurm: SlurmConfig = SlurmConfig()
 
 
 def config_path() -> Path:
@@ -58,6 +88,7 @@ def load_config() -> Config:
 
 def _from_table(path: Path, table: dict[str, Any]) -> Config:
     values: dict[str, Any] = {}
+    slurm: dict[str, Any] = {}
     for key, value in table.items():
         try:
             match key:
@@ -67,14 +98,84 @@ def _from_table(path: Path, table: dict[str, Any]) -> Config:
                     values["mem_bytes"] = parse_size(str(value))
                 case "kill_wait" | "idle_exit":
                     values[f"{key}_s"] = _seconds(value)
+                case "notify":
+                    values["notify"] = _notify(value)
+                case "retention":
+                    values["retention"] = _retention(value)
                 case "secret":
                     values["secrets"] = _names(value)
+                case "engine":
+                    values["engine"] = _word(value, ("local", "slurm"))
+                case "slurm" | "settle":
+                    slurm |= _slurm(value) if key == "slurm" else _settle(value)
                 case _:
-                    known = "cpus, gpus, idle_exit, kill_wait, max_running, mem, secret"
+                    known = (
+                        "cpus, engine, gpus, idle_exit, kill_wait, max_running, mem, notify, retention, secret, "
+                        "settle, slurm"
+                    )
                     raise ValueError(f"unknown setting; known are {known}")
         except ValueError as error:
             raise UsageError(f"{path}: {key}: {error}") from None
+    if slurm:
+        values["slurm"] = SlurmConfig(**slurm)
     return Config(**values)
+
+
+SETTLE_TIMES = {
+    "ask_accounting": "ask_accounting_s", "never_seen": "never_seen_s", "record": "record_s", "stable": "stable_s",
+    "long": "long_s", "unsure": "unsure_s",
+}  # fmt: skip
+
+
+def _slurm(table: object) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in _table(table).items():
+        match key:
+            case "commands":
+                values["commands"] = tuple((name, _text(words)) for name, words in _table(value).items())
+            case "prefix" | "folder":
+                values[key] = _text(value)
+            case "max_submitted":
+                values[key] = _count(value, least=1)
+            case "poll" | "poll_max" | "timeout":
+                values[f"{key}_s"] = _seconds(value)
+            case _:
+                raise ValueError(
+                    f"unknown setting {key!r}; known are commands, folder, max_submitted, poll, poll_max, "
+                    "prefix, timeout"
+                )
+    return values
+
+
+def _settle(table: object) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    times = []
+    for key, value in _table(table).items():
+        if key == "fallback":
+            values["fallback"] = _word(value, ("unverified", "completed"))
+        elif key in SETTLE_TIMES:
+            times.append((SETTLE_TIMES[key], _seconds(value)))
+        else:
+            raise ValueError(f"unknown setting {key!r}; known are fallback, {', '.join(sorted(SETTLE_TIMES))}")
+    return values | {"settle": tuple(times)}
+
+
+def _table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+def _word(value: object, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ValueError(f"{value!r} is none of {', '.join(known)}")
+    return str(value)
 
 
 def _count(value: object, least: int) -> int:
@@ -98,3 +199,50 @@ def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError("must be a list of names")
     return tuple(value)
+
+
+SHELL = ("/bin/sh", "-c")
+
+
+def _notify(value: object) -> tuple[NotifyRule, ...]:
+    """One table or several; each may be for several occasions."""
+    return tuple(rule for table in (value if isinstance(value, list) else [value]) for rule in _notify_rules(table))
+
+
+def _notify_rules(value: object) -> list[NotifyRule]:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table with on and run")
+    unknown = [key for key in value if key not in ("on", "run", "timeout", "attempts")]
+    if unknown:
+        raise ValueError(f"unknown setting {unknown[0]!r}; known are attempts, on, run, timeout")
+    run, when = value.get("run"), value.get("on", "settled")
+    words = (*SHELL, run) if isinstance(run, str) else _names(run if run is not None else "")
+    if not words or not words[-1]:
+        raise ValueError("run is empty; give it a command")
+    occasions = []
+    for word in when if isinstance(when, list) else [when]:
+        if word not in tuple(NotifyOn):
+            raise ValueError(f"on is {word!r}; it is one of {', '.join(NotifyOn)}")
+        occasions.append(NotifyOn(word))
+    timeout_s = _seconds(value.get("timeout", 30))
+    attempts = _count(value.get("attempts", 5), least=1)
+    return [NotifyRule(one, words, timeout_s, attempts) for one in occasions]
+
+
+def _retention(value: object) -> Retention:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table")
+    values: dict[str, Any] = {}
+    for key, one in value.items():
+        match key:
+            case "older_than" | "every":
+                values[f"{key}_s"] = _seconds(one)
+            case "keep_last":
+                values[key] = _count(one, least=0)
+            case "max_size":
+                values["max_bytes"] = parse_size(str(one))
+            case _:
+                raise ValueError(f"unknown setting {key!r}; known are every, keep_last, max_size, older_than")
+    if values.get("older_than_s") is None and values.get("max_bytes") is None and not values.get("keep_last"):
+        raise ValueError("bounds nothing; give older_than, keep_last or max_size")
+    return Retention(**values)

@@ -148,8 +148,8 @@ jobs:
         ("if: failure", 'f.yaml:2:19: "if" in job "a" is failure, and there is no need that could fail; add "needs"'),
         ("oom: ignore", 'f.yaml:2:20: "oom" in job "a" is "ignore"; it is one of fail, warn'),
         (
-            "engine: slurm",
-            'f.yaml:2:23: "engine" in job "a" is "slurm"; only local is known yet; leave it out',
+            "engine: slrum",
+            'f.yaml:2:23: "engine" in job "a" is "slrum"; it is one of local, slurm; did you mean "slurm"?',
         ),
         (
             "signal: TERM@5m",
@@ -289,6 +289,7 @@ jobs:
         priority=-5,
         comment="hello",
         ignored=("partition: means nothing on this machine", "account: means nothing on this machine"),
+        slurm_options=("--partition=big", "--account=lab"),
     )
 
 

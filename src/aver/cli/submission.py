@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -27,6 +28,7 @@ from aver.spec.options import Overrides, parse_overrides
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
+ENGINES = ("local", "slurm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def submission_options(function: Function) -> Function:
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
         click.option("--hold", "-H", is_flag=True, help="Hold it until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Not before: 16:00, now+1hour, 2030-01-20T12:00."),
+        click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
+        click.option("--slurm-option", multiple=True, metavar="OPTION", help="On Slurm: an option of sbatch, -p gpu."),
     ]
     for option in reversed(options):
         function = option(function)
@@ -71,6 +75,7 @@ def build(
     """Return the submission and its environment; raise UsageError with every mistake."""
     extra = tuple(options.pop("env"))
     secrets = tuple(options.pop("secret"))
+    engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
     stdin = options.get("stdin")
     if stdin == STDIN:
         options["stdin"] = None
@@ -82,9 +87,31 @@ def build(
             raise UsageError("--stdin is for a script or a command: in a flow write stdin in a job")
         kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
         flow = _flow(invocation, file, args, kept)
-    names = dict.fromkeys((*secrets, *load_config().secrets))
+    config = load_config()
+    names = dict.fromkeys((*secrets, *config.secrets))
     path = None if file is None or invocation.command is not None else file
-    return Submission(flow, origin_of(redacted(invocation.typed), tuple(names), file=path)), environment
+    origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
+    return on_engine(Submission(flow, origin, engine=config.engine), engine, slurm_options), environment
+
+
+def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[str, ...] = ()) -> Submission:
+    """The submission with all its jobs on this engine; None: each where the flow or the settings say."""
+    chosen = engine or submission.engine
+    jobs = []
+    for spec in submission.flow.jobs:
+        own = engine or spec.engine
+        if slurm_options and (own or chosen) != "slurm":
+            raise UsageError("--slurm-option is for jobs on Slurm: add --engine slurm")
+        is_there = (own or chosen) == "slurm"
+        jobs.append(
+            replace(
+                spec,
+                engine=None if own == chosen else own,
+                ignored=() if is_there else spec.ignored,
+                slurm_options=(*spec.slurm_options, *slurm_options),
+            )
+        )
+    return replace(submission, engine=chosen, flow=replace(submission.flow, jobs=tuple(jobs)))
 
 
 def submit(session: Session, submission: Submission, environment: list[str]) -> Accepted:

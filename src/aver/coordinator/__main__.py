@@ -18,16 +18,17 @@ import sys
 import traceback
 from pathlib import Path
 
-from aver.config import load_config
+from aver.config import Config, load_config
 from aver.coordinator.commands import install
 from aver.coordinator.committer import Committer
 from aver.coordinator.driver import Driver, Identity
+from aver.coordinator.engines import Engines
 from aver.coordinator.lock import Lock, LockBusy
 from aver.coordinator.log import log
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.core.pack import Room
-from aver.engines.api import Totals
+from aver.engines.api import Engine, Totals
 from aver.engines.local.capabilities import capabilities, leave_job_cgroup
 from aver.engines.local.engine import LocalEngine
 from aver.errors import AverError
@@ -86,11 +87,25 @@ def _build(home: Home) -> Loop:
     )
     writer = Writer.open(home.database)
     identity = Identity(writer.home_id, read_boot_id(), socket.gethostname().split(".")[0])
-    driver = Driver(identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running)
-    engine = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
+    driver = Driver(
+        identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running,
+        config.slurm.max_submitted, config.slurm.fallback == "completed",
+    )  # fmt: skip
+    local = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
     poller = select.epoll()
     server = Server(home.path, poller)
-    return Loop(home, server, poller, Committer(writer), engine, driver, config.kill_wait_s, config.idle_exit_s)
+    engines = Engines(local, lambda: cluster_engine(home, config), lambda: has_cluster_jobs(home), poller)
+    return Loop(home, server, poller, Committer(writer), engines, driver, config.kill_wait_s, config.idle_exit_s)
+
+
+def cluster_engine(home: Home, config: Config) -> Engine:
+    from aver.coordinator.cluster import make_engine  # most homes never need it
+
+    return make_engine(home, config)
+
+
+def has_cluster_jobs(home: Home) -> bool:
+    return any((home.path / "slurm" / "batches").glob("*.json"))
 
 
 def _leave_the_caller(home: Home, ready_fd: int) -> None:

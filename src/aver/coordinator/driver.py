@@ -12,8 +12,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from aver.coordinator.clustering import Clustering, cluster_usage
 from aver.coordinator.depending import Depending
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.packers import LOCAL, SLURM, Packers
 from aver.coordinator.steps import Steps
 from aver.core import reasons
 from aver.core.events import (
@@ -91,9 +93,13 @@ class GeneratedBatch(Exception):
 
 
 class Driver:
-    def __init__(self, identity: Identity, total: Room, next_id: int, max_running: int | None = None) -> None:
+    def __init__(
+        self, identity: Identity, total: Room, next_id: int, max_running: int | None = None,
+        max_submitted: int | None = None, fallback_completes: bool = False,
+    ) -> None:  # fmt: skip
         self.identity = identity
-        self.packer = Packer(total, max_running)
+        self.packer = Packers(Packer(total, max_running), max_submitted)
+        self._fallback_completes = fallback_completes
         self.out = Outbox()
         self.runs: dict[int, LiveRun] = {}
         self.attempts: dict[str, LiveAttempt] = {}  # by key
@@ -111,6 +117,7 @@ class Driver:
         self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
         self.steps = Steps(self)
         self.depending = Depending(self)
+        self.clustering = Clustering(self)
         self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
         self.lacks_folder = _has_folder  # set by the loop: whether the folder of its output is not there
         self._folder_until: dict[int, float] = {}  # how long a job waits for that folder
@@ -154,6 +161,7 @@ class Driver:
 
     def adopt(self, run: LiveRun) -> None:
         """Hold this run from now on."""
+        run.fallback_completes = self._fallback_completes
         self.runs[run.number] = run
         for segment in run.segments:
             self._note_numbers(segment.first_job, run.number)
@@ -205,7 +213,7 @@ class Driver:
         """A live attempt that its engine has."""
         run = self.runs[attempt.run]
         attempt.wants_start = attempt.is_dispatched = True
-        self.packer.occupy(attempt.job, self.lane(run, attempt.index))
+        self.packer.occupy(attempt.job, self.lane(run, attempt.index), attempt.engine)
         self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in attempt.gpus]
 
     def wait_again(self, attempt: LiveAttempt) -> None:
@@ -250,7 +258,7 @@ class Driver:
 
     def enqueue(self, run: LiveRun, index: int) -> None:
         priority = run.priorities.get(index, run.spec(index).priority)
-        self.packer.add(run.job_number(index), self.lane(run, index), priority)
+        self.packer.add(run.job_number(index), self.lane(run, index), priority, run.engine(index))
 
     def lane(self, run: LiveRun, index: int) -> LaneKey:
         spec = run.spec(index)
@@ -274,8 +282,9 @@ class Driver:
             attempt.wants_start = True
             if attempt.is_durable:
                 self._start(attempt, now)
-        if self._ahead < LOOK_AHEAD // 2 and len(self.packer) > self._ahead:
-            for job in self.packer.upcoming(LOOK_AHEAD):
+        waiting = self.packer.local
+        if self._ahead < LOOK_AHEAD // 2 and len(waiting) > self._ahead:
+            for job in waiting.upcoming(LOOK_AHEAD):
                 if job not in self.by_job:
                     self._plan_attempt(job, now)
                     self._ahead += 1
@@ -288,17 +297,18 @@ class Driver:
         assert index is not None
         number = run.attempts.get(index, 0) + 1
         run.attempts[index] = number
-        attempt = LiveAttempt(run.number, job, index, number, self.identity.key(job, number), run.request(index))
+        key = self.identity.key(job, number)
+        attempt = LiveAttempt(run.number, job, index, number, key, run.request(index), engine=run.engine(index))
         self.attempts[attempt.key] = attempt
         self.by_job[job] = attempt
-        self.emit(AttemptPlanned(now, run.number, job, number, attempt.key, "local", attempt.request))
+        self.emit(AttemptPlanned(now, run.number, job, number, attempt.key, attempt.engine, attempt.request))
         return attempt
 
     def _start(self, attempt: LiveAttempt, now: float) -> None:
         run = self.runs[attempt.run]
         if self._awaits_folder(run, attempt, now):
             return
-        if attempt.request.gpus and not attempt.has_gpus:
+        if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
             self._give_gpus(attempt, now)
             return  # until that is durable
         if run.spec(attempt.index).has_streams:
@@ -326,6 +336,17 @@ class Driver:
             return True
         self._folder_until.pop(attempt.job, None)
         return False
+
+    def engine_of(self, key: str) -> str:
+        attempt = self.attempts.get(key)
+        return LOCAL if attempt is None else attempt.engine
+
+    def start_again(self, attempt: LiveAttempt, now: float) -> None:
+        """It turned out that its engine never got it."""
+        if attempt.cancel_asked:
+            self.end_cancelled(attempt, now)
+        else:
+            self._start(attempt, now)
 
     def waits_to_start(self, key: str) -> bool:
         """Whether this attempt has room and waits only for its intent to be durable."""
@@ -371,6 +392,9 @@ class Driver:
             self.restarted(attempt, now)
             return True
         run = self.runs[attempt.run]
+        if attempt.engine == SLURM:
+            self.clustering.heard(run, attempt, one, now)
+            return True
         attempt.evidence.append(one.evidence)
         if isinstance(one.evidence, WitnessStart):
             self._started(run, attempt, one, now)
@@ -381,7 +405,7 @@ class Driver:
         if self.steps.is_busy(attempt.key):
             self._park(run, attempt, one, verdict, now)
         else:
-            self._settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
+            self.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
         return True
 
     def _park(self, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
@@ -402,7 +426,7 @@ class Driver:
             return
         one, verdict = attempt.parked
         attempt.parked = None
-        self._settle(self.runs[attempt.run], attempt, one.source, one.said, one.evidence, verdict, now)
+        self.settle(self.runs[attempt.run], attempt, one.source, one.said, one.evidence, verdict, now)
 
     def rejected(self, attempt: LiveAttempt, text: str, now: float) -> None:
         """The engine refused it."""
@@ -443,7 +467,7 @@ class Driver:
         self.depending.started(run, attempt.job, one.evidence.at)
         self.depending.changed(run, now)
 
-    def _settle(
+    def settle(
         self,
         run: LiveRun,
         attempt: LiveAttempt,
@@ -510,6 +534,8 @@ class Driver:
             attempt.gpus = ()
 
     def _usage(self, attempt: LiveAttempt, evidence: Evidence) -> Usage | None:
+        if attempt.engine == SLURM:
+            return cluster_usage(attempt, attempt.evidence)
         if isinstance(evidence, WitnessRecord):
             return Usage(
                 started_at=evidence.started_at,

@@ -35,6 +35,9 @@ class LiveAttempt:
     is_dispatched: bool = False
     is_suspended: bool = False
     cancel_asked: bool = False
+    engine: str = "local"
+    shown_reason: str = ""  # the last one that its engine gave
+    node: str = ""
     requeue: str = ""  # a person asked for another attempt: `requeue`, or `requeuehold` to be held then
     started_at: float | None = None
     gpus: tuple[int, ...] = ()
@@ -71,6 +74,7 @@ class LiveRun:
         self.held: set[int] = set()
         self.priorities: dict[int, int] = {}  # by index: what a person asked for instead
         self.retries_used = 0
+        self.fallback_completes = False
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
         self._last_member: tuple[int, str, tuple[tuple[str, str], ...]] = (-1, "", ())
         self.sealed: dict[str, str] = {}  # environment values by their digests, once read
@@ -154,10 +158,13 @@ class LiveRun:
     def request(self, index: int) -> Request:
         return self.requests.get(index) or self.spec(index).request
 
+    def engine(self, index: int) -> str:
+        return self.spec(index).engine or self.submission.engine
+
     def rules(self, index: int) -> Rules:
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
-        return Rules(checkpoint_codes=codes, oom_warns=spec.oom_warns)
+        return Rules(codes, spec.oom_warns, self.fallback_completes)
 
     def _segment(self, index: int) -> Segment:
         if len(self.segments) == 1:

@@ -15,9 +15,11 @@ from typing import Any
 
 from aver import __version__
 from aver.coordinator import asking, vault
+from aver.coordinator.aside import Aside
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver, GeneratedBatch
+from aver.coordinator.engines import Engines
 from aver.coordinator.files import Which, job_files, remove_files_from, remove_run_files
 from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.live import LiveRun
@@ -32,8 +34,7 @@ from aver.core.events import AttemptPlanned, Event, GpusGiven, RunSubmitted, Ste
 from aver.core.evidence import Refused
 from aver.core.model import FlowSpec
 from aver.core.template import fill
-from aver.engines.api import Rejected
-from aver.engines.local.engine import LocalEngine
+from aver.engines.api import Order, Rejected
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
 from aver.spec.generated import parse_generated
@@ -57,14 +58,15 @@ class Batch:
 
 class Loop:
     def __init__(
-        self, home: Home, server: Server, poller: select.epoll, committer: Committer, engine: LocalEngine,
+        self, home: Home, server: Server, poller: select.epoll, committer: Committer, engines: Engines,
         driver: Driver, kill_wait_s: float, idle_exit_s: float,
     ) -> None:  # fmt: skip
         self._home = home
         self._server = server
         self._poller = poller
         self._committer = committer
-        self._engine = engine
+        self._engines = engines
+        self._engine = engines.local
         self._driver = driver
         self._kill_wait_s = kill_wait_s
         self._idle_exit_s = idle_exit_s
@@ -72,6 +74,7 @@ class Loop:
         self._stepping = Stepping(home, driver, self._open_reader, kill_wait_s)
         self._watchers = Watchers(server, driver, self._open_reader)
         self._fingerprints = Fingerprinter()
+        self._aside = Aside(home, driver)
         self._batch = Batch()
         self._flying: Batch | None = None
         self._finished: list[int] = []
@@ -93,7 +96,7 @@ class Loop:
     def recover(self) -> None:
         """Read the store, observe: from here on all is as if we had never been away."""
         now = time.time()
-        self._engine.attach()
+        self._engines.attach()
         reached("attached")
         reader = self._open_reader()
         if reader is not None:
@@ -101,8 +104,9 @@ class Loop:
                 for number in reader.unsettled_runs():
                     load_run(self._driver, reader, number, now)
         remove_files_from(self._home, self._driver.next_id)
-        ask_engine(self._driver, self._engine, now)
+        ask_engine(self._driver, self._engines, now)
         ask_engine_of_tasks(self._driver, self._engine, now)
+        self._aside.begin()
         reached("recovered")
         if self._driver.runs:
             log(f"took up {len(self._driver.runs)} runs, {len(self._driver.attempts)} attempts planned or running")
@@ -113,6 +117,7 @@ class Loop:
         self._poller.register(self._engine, select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
         self._poller.register(self._fingerprints, select.EPOLLIN)
+        self._poller.register(self._aside, select.EPOLLIN)
         self._turn_driver()
         while not self._is_stopping:
             try:
@@ -130,13 +135,15 @@ class Loop:
     # ---- input ----------------------------------------------------------------------------------
 
     def _handle(self, fd: int, events: int) -> None:
-        if fd == self._engine.fileno():
+        if self._engines.has(fd):
             return  # heard in every turn
         if fd == self._committer.fileno():
             self._finish_commit()
         elif fd == self._fingerprints.fileno():
             for event in self._fingerprints.take():
                 self._driver.emit(event)
+        elif fd == self._aside.fileno():
+            self._take_aside()
         elif fd == self._server.listener.fileno():
             self._server.accept()
         else:
@@ -157,6 +164,9 @@ class Loop:
                     reply = self._ping()
                 case "watch":
                     self._watchers.watch(peer, request)
+                    return
+                case "prune":
+                    self._aside.prune(peer, request)
                     return
                 case "step":
                     reply = self._stepping.begin(peer, request, now)
@@ -182,6 +192,17 @@ class Loop:
             self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
             return
         self._batch.replies.append((peer, {"ok": True, **reply}))
+
+    def _take_aside(self) -> None:
+        """Events of what was done aside become durable; replies come after them."""
+        for outcome in self._aside.take():
+            if outcome.event is not None:
+                self._driver.emit(outcome.event)
+            if outcome.peer is not None and outcome.message is not None:
+                if outcome.is_last:
+                    self._batch.replies.append((outcome.peer, outcome.message))
+                else:
+                    self._server.send(outcome.peer, outcome.message)
 
     def _own(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         """Its owner is back, after we were away."""
@@ -211,10 +232,10 @@ class Loop:
 
     def _turn_driver(self) -> None:
         now = time.time()
-        heard = self._engine.heard()
+        heard = self._engines.heard()
         stale = [one.key for one in heard if not self._driver.heard(one, now)]
         if stale:
-            self._engine.settle(stale)
+            self._engines.settle(stale)
         if heard:
             reached("heard")
         self._driver.tick(now)
@@ -237,19 +258,21 @@ class Loop:
         out = self._driver.out
         while out.starts:
             starts, out.starts = out.starts, []
-            orders = []
+            orders: dict[str, list[Order]] = {}
             has_room_again = False
             for attempt in starts:
                 run = self._driver.runs[attempt.run]
                 try:
-                    orders.append(order_of(self._home, run, attempt, self._kill_wait_s))
+                    order = order_of(self._home, run, attempt, self._kill_wait_s)
+                    orders.setdefault(attempt.engine, []).append(order)
                 except OSError as error:
                     self._driver.rejected(attempt, f"it can't be prepared: {error.strerror}", now)
                     has_room_again = True
                 except ValueError as error:
                     self._driver.rejected(attempt, f"can't be started: {error}", now)
                     has_room_again = True
-            for reply in self._engine.submit(orders):
+            replies = [reply for engine, some in orders.items() for reply in self._engines.submit(some, engine)]
+            for reply in replies:
                 if isinstance(reply, Rejected):
                     self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)
                     has_room_again = True
@@ -264,7 +287,7 @@ class Loop:
             self._start_tasks(now)
         if out.controls:
             controls, out.controls = out.controls, []
-            self._engine.control(controls)
+            self._engines.control(controls, self._driver.engine_of)
 
     def _start_tasks(self, now: float) -> None:
         steps = self._driver.steps
@@ -333,7 +356,7 @@ class Loop:
         self._cant_write = self._retry_commit_at = None
         reached("committed")
         now = time.time()
-        self._engine.settle(self._driver.committed(batch.events, now))
+        self._engines.settle(self._driver.committed(batch.events, now))
         self._act(now)  # first start what waits, then talk
         reached("acted")
         for peer, reply in batch.replies:
@@ -341,6 +364,7 @@ class Loop:
         self._watchers.tell(batch.events)
         self._stepping.forget(batch.events)
         self._fingerprints.note(batch.events, self._driver.runs)
+        self._aside.note(batch.events)
         reached("told")
         self._forget_finished()
 
@@ -394,6 +418,7 @@ class Loop:
             or self._batch.events
             or self._flying
             or self._fingerprints.is_busy
+            or self._aside.is_busy
         )
         if not is_idle:
             self._idle_since = None
@@ -415,7 +440,8 @@ class Loop:
         for peer, reply in self._batch.replies:
             self._server.send(peer, reply)
         self._server.close()
-        self._engine.close()
+        self._engines.close()
+        self._aside.close()
         self._committer.close()
 
     # ---- reading -----------------------------------------------------------------------------------
@@ -444,7 +470,7 @@ class Loop:
         except UsageError as error:
             raise GeneratedBatch(str(error)) from None
         try:
-            self._requests.check_fits(flow)
+            self._requests.check_fits(flow, run.submission.engine)
         except UsageError as error:
             raise GeneratedBatch(str(error)) from None
         flow, values = vault.seal(self._home, flow)

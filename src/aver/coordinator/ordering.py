@@ -9,15 +9,17 @@ from pathlib import Path
 from aver.coordinator import vault
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.packers import SLURM
 from aver.coordinator.places import array_index
 from aver.coordinator.slurm_env import slurm_pairs
 from aver.coordinator.steps import LiveStep, LiveTask
 from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.core.template import fill, fill_shell
-from aver.engines.api import Order
+from aver.engines.api import Order, ScriptText
 from aver.home import Home
 from aver.spec.patterns import Facts, expand_pattern
 
+MIB = 1 << 20
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
 
@@ -42,6 +44,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
     which = Which(run.number, attempt.job, name, attempt.attempt, values)
     files = job_files(run.submission, spec, which, run.is_single)
     origin = run.submission.origin
+    on_cluster = attempt.engine == SLURM
     return Order(
         key=attempt.key,
         args=_args(home, run, attempt),
@@ -58,7 +61,53 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         warning=_warning(spec),
         kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
         streams=attempt.streams,
+        name=name,
+        group=_group(run, attempt) if on_cluster else "",
+        script=_script(run, attempt) if on_cluster else None,
+        options=_options(run, attempt) if on_cluster else (),
+        requeues=spec.slurm_requeues,
     )
+
+
+def _group(run: LiveRun, attempt: LiveAttempt) -> str:
+    """Members of one matrix with the same request go to a cluster together."""
+    if run.spec(attempt.index).matrix is None:
+        return ""
+    return f"{run.number} {run.spec_number(attempt.index)} {attempt.request}"
+
+
+def _script(run: LiveRun, attempt: LiveAttempt) -> ScriptText | None:
+    """The text of a job whose command is a file of this machine."""
+    match run.spec(attempt.index).command:
+        case Script(text=text, args=args):
+            return ScriptText(interpreter(text), text, args)
+        case Shell(text=text, shell=shell):
+            filled = fill_shell(text, dict(run.values(attempt.index)))
+            is_long = len(os.fsencode(filled)) > LONGEST_INLINE_TEXT_BYTES
+            return ScriptText(shell, filled) if is_long else None
+        case Argv():
+            return None
+
+
+def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    """The words of sbatch that ask for resources: the user's, and what the request says that they do not."""
+    spec, request = run.spec(attempt.index), attempt.request
+    words = spec.slurm_options
+    if spec.facts and request == spec.request:
+        return words  # a batch script: its own words ask for all of it
+    names = {word.partition("=")[0] for word in words}
+    if spec.facts:
+        names = {name for name in names if name not in ("--mem", "--mem-per-cpu")}
+        words = tuple(word for word in words if not word.startswith(("--mem=", "--mem-per-cpu=")))
+    else:
+        words = (*words, f"--cpus-per-task={request.cpus}")
+        if not names & {"--ntasks", "-n", "--ntasks-per-node"}:
+            words = (*words, "--ntasks=1")
+        if request.gpus and not names & {"--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task"}:
+            words = (*words, f"--gres=gpu:{request.gpus}")
+    if request.mem_bytes is not None and not names & {"--mem-per-cpu", "--mem-per-gpu"}:
+        words = (*words, f"--mem={-(-request.mem_bytes // MIB)}M")
+    return words
 
 
 def _warning(spec: JobSpec) -> WarningSignal | None:
@@ -183,9 +232,9 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
-    if attempt.request.gpus:
+    if attempt.request.gpus and attempt.engine != SLURM:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
-    if spec.facts:  # it came from one of Slurm's commands
+    if spec.facts and attempt.engine != SLURM:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
     return tuple(pairs)

@@ -10,17 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from aver.coordinator.altering import REQUEUES, apply_again
 from aver.coordinator.driver import Driver
+from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.packers import LOCAL, SLURM
 from aver.coordinator.steps import KILL, LiveStep, LiveTask
 from aver.core import reasons
 from aver.core.events import PersonAsked, TaskEnded
-from aver.core.evidence import Evidence, MachineRestarted, WitnessVanished
+from aver.core.evidence import Evidence, MachineRestarted, NobodySaid, WitnessVanished
 from aver.core.plan import RunCancel
 from aver.core.retry import AttemptSummary, decide
 from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
 from aver.core.testimony import parse_record
-from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, Seen
+from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, ObserveReply, Seen
 from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow
 
@@ -123,7 +125,7 @@ def _add_live_attempts(
             continue
         attempt = LiveAttempt(
             run.number, job.id, index, row.attempt, row.key, row.request, row.state, is_durable=True,
-            started_at=row.started_at, is_suspended=row.state is State.SUSPENDED,
+            started_at=row.started_at, engine=row.engine, is_suspended=row.state is State.SUSPENDED,
         )  # fmt: skip
         run.requests[index] = row.request
         if row.request.gpus:
@@ -183,24 +185,47 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
     return due
 
 
-def ask_engine(driver: Driver, engine: Engine, now: float) -> None:
+def ask_engine(driver: Driver, engines: Engines, now: float) -> None:
     """Ask what became of every live attempt, and put each where it belongs."""
-    attempts = list(driver.attempts.values())
-    for attempt, reply in zip(attempts, engine.observe([attempt.key for attempt in attempts]), strict=True):
-        match reply:
-            case Seen() | CouldNotAsk():
-                driver.occupy(attempt)
-            case NotListed() if not driver.identity.is_of_this_boot(attempt.key):
-                driver.occupy(attempt)
-                driver.restarted(attempt, now)
-            case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
-                driver.wait_again(attempt)
-                if attempt.cancel_asked:
-                    driver.end_cancelled(attempt, now)
-            case NotListed():
-                driver.occupy(attempt)
-                vanished = WitnessVanished(now)
-                driver.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
+    for name in (LOCAL, SLURM):
+        attempts = [attempt for attempt in driver.attempts.values() if attempt.engine == name]
+        replies = engines.observe([attempt.key for attempt in attempts], name)
+        for attempt, reply in zip(attempts, replies, strict=True):
+            if name == LOCAL:
+                _put_local(driver, attempt, reply, now)
+            else:
+                _put_on_cluster(driver, attempt, reply, now)
+
+
+def _put_on_cluster(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+    """The engine's shelf has all that was ever handed over; what is not on it never was."""
+    if not isinstance(reply, NotListed):
+        driver.occupy(attempt)
+    elif attempt.state is State.PENDING:
+        driver.wait_again(attempt)
+        if attempt.cancel_asked:
+            driver.end_cancelled(attempt, now)
+    else:
+        driver.occupy(attempt)
+        text = "what was handed to Slurm is gone from the home"
+        driver.heard(Heard(attempt.key, "coordinator", text, NobodySaid(now, 0.0, "not asked")), now)
+
+
+def _put_local(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+    match reply:
+        case Seen() | CouldNotAsk():
+            driver.occupy(attempt)
+        case NotListed() if not driver.identity.is_of_this_boot(attempt.key):
+            driver.occupy(attempt)
+            driver.restarted(attempt, now)
+        case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
+            driver.wait_again(attempt)
+            if attempt.cancel_asked:
+                driver.end_cancelled(attempt, now)
+        case NotListed():
+            driver.occupy(attempt)
+            vanished = WitnessVanished(now)
+            driver.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
 
 
 def ask_engine_of_tasks(driver: Driver, engine: Engine, now: float) -> None:

@@ -17,6 +17,7 @@ from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import change_env, prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
+from aver.coordinator.packers import LOCAL, SLURM
 from aver.coordinator.recovery import load_run
 from aver.core.codec import decode, encode
 from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
@@ -78,6 +79,10 @@ class Requests:
             write_env(self.home, number, env)
             vault.store(self.home, number, values)
             write_scripts(self.home, number, submission.flow)
+            if any((spec.engine or submission.engine) == SLURM for spec in submission.flow.jobs):
+                from aver.coordinator.cluster import note_site  # most homes never need it
+
+                note_site(self.home, env)
             reached("submit-files-written")
             run = self.driver.submit(submission, now)
         except ValueError as error:
@@ -110,7 +115,7 @@ class Requests:
             raise UsageError(f"the flow {flow.name!r} is wrong: {error}") from None
         if not 0 < count <= LARGEST_RUN:
             raise UsageError(f"the flow {flow.name!r} has {count} jobs; 1 to {LARGEST_RUN} are possible")
-        self.check_fits(flow)
+        self.check_fits(flow, submission.engine)
 
     def _check_afters(self, flow: FlowSpec) -> None:
         """Refuse jobs that are to run after one that there never was."""
@@ -124,11 +129,13 @@ class Requests:
             if reader is not None:
                 reader.close()
 
-    def check_fits(self, flow: FlowSpec) -> None:
+    def check_fits(self, flow: FlowSpec, engine: str = LOCAL) -> None:
         """Refuse what this machine can never give, and texts that no file name or argument can hold."""
         _check_text(flow)
         total = self.driver.packer.total
         for spec in flow.jobs:
+            if (spec.engine or engine) != LOCAL:
+                continue  # the cluster says itself what it does not have
             room = room_of(spec.request)
             if room.cpus < 1:
                 raise UsageError(f"job {spec.name!r} asks for {room.cpus} cpus; at least 1 is needed")

@@ -122,6 +122,13 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
+class NotTaken:
+    """The answer was lost, and the scheduler turned out to have no such job: it may be handed over again."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSaid:
     """What the scheduler's controller says of it, while it remembers it."""
 
@@ -224,6 +231,7 @@ Evidence = (
     | MachineRestarted
     | Taken
     | HeldBack
+    | NotTaken
     | QueueSaid
     | LeftQueue
     | AccountingSaid

@@ -18,15 +18,24 @@ from typing import assert_never
 from aver.core import reasons
 from aver.core.evidence import (
     Accepted,
+    AccountingSaid,
     Act,
     ActKind,
     CancelledBefore,
     DeadlinePassed,
     Evidence,
+    HeldBack,
     LaunchFailure,
+    LeftQueue,
     MachineRestarted,
+    NeverSeen,
+    NobodySaid,
+    NotTaken,
+    QueueSaid,
+    RecordIsLate,
     Refused,
     Rules,
+    Taken,
     Verdict,
     WitnessRecord,
     WitnessStart,
@@ -69,6 +78,18 @@ def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 never_ran = never_ran or said
             case Accepted():
                 accepted = said
+            case (
+                Taken()
+                | HeldBack()
+                | NotTaken()
+                | QueueSaid()
+                | LeftQueue()
+                | AccountingSaid()
+                | RecordIsLate()
+                | NobodySaid()
+                | NeverSeen()
+            ):
+                pass  # of a scheduler: core.judge_cluster
             case _:
                 assert_never(said)
     if record is not None:

@@ -204,6 +204,9 @@ class JobSpec:
     after: Afters | None = None
     has_streams: bool = False  # its standard streams are descriptors that the submitter hands over
     facts: tuple[tuple[str, str], ...] = ()  # what Slurm's commands show and nothing else needs: partition, account …
+    engine: str | None = None  # None: as its run's submission says
+    slurm_options: tuple[str, ...] = ()  # words for sbatch, on a cluster
+    slurm_requeues: bool = False  # the cluster starts it again by itself when it loses or evicts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +232,24 @@ class StepSpec:
     umask: int = 0o022
 
 
+class NotifyOn(StrEnum):
+    """What a command of the user is told."""
+
+    SETTLED = "settled"  # a run is settled
+    FAILED = "failed"  # a job is settled and did not complete; one that was only skipped is none
+    EVERY = "every"  # a job is settled
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyRule:
+    """`notify:` - a command that gets the verdict as JSON on its stdin."""
+
+    on: NotifyOn
+    command: tuple[str, ...]
+    timeout_s: float = 30.0
+    attempts: int = 5
+
+
 @dataclass(frozen=True, slots=True)
 class FlowSpec:
     name: str
@@ -236,6 +257,7 @@ class FlowSpec:
     max_parallel: int | None = None
     retry_budget: int | None = None
     is_single: bool = False  # one script or command: the run and its job have the same number
+    notify: tuple[NotifyRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +280,4 @@ class Submission:
     flow: FlowSpec
     origin: Origin
     env_name: str | None = None  # file below AVER_HOME/env
+    engine: str = "local"  # of jobs that name none

@@ -16,6 +16,15 @@ from aver.core.model import Request, Scope, WarningSignal
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptText:
+    """A program that is text: what runs it, the text, and its arguments."""
+
+    interpreter: tuple[str, ...]
+    text: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """One attempt, ready to run. Strings may hold surrogates for bytes that are not UTF-8."""
 
@@ -34,6 +43,11 @@ class Order:
     warning: WarningSignal | None
     kill_wait_s: float
     streams: tuple[int, ...] = ()  # for stdin, stdout, stderr where no file is named; the engine closes none
+    name: str = ""  # the job's, for people
+    group: str = ""  # orders with the same one are alike in all that a scheduler sees, and may be handed over together
+    script: ScriptText | None = None  # then `args` name a file on this machine, and an engine elsewhere takes this
+    options: tuple[str, ...] = ()  # words for the scheduler
+    requeues: bool = False  # the scheduler may start it again by itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,11 @@ _FACTS = {
     "exclusive": "exclusive", "overcommit": "overcommit", "time-min": "time_min",
     "mincpus": "mincpus", "tmp": "tmp", "array": "array", "dependency": "dependency",
 }  # fmt: skip
+_SAID_BY_AVER = frozenset(
+    "job-name output error input chdir time array dependency begin deadline hold requeue no-requeue open-mode export "
+    "export-file comment signal parsable wait test-only quiet verbose priority kill-on-invalid-dep wrap get-user-env "
+    "ignore-pbs uid gid clusters".split()
+)
 _GPU = re.compile(r"(?:[A-Za-z][\w.-]*:)*([0-9]{1,6})|gpu|[A-Za-z][\w.-]*")
 _NODES = re.compile(r"([0-9]{1,9})(k|m)?(?:-([0-9]{1,9})(k|m)?)?", re.IGNORECASE)
 
@@ -110,7 +115,14 @@ class Values:
             priority=self.priority,
             comment=self.comment,
             facts=self.facts(),
+            slurm_options=self.slurm_options(),
+            slurm_requeues=bool(self.requeue),
         )
+
+    def slurm_options(self) -> tuple[str, ...]:
+        """What was said, for a cluster's sbatch, but for what Aver says itself."""
+        passed = [(name, text) for name, text in self.said.items() if name not in _SAID_BY_AVER]
+        return tuple(f"--{name}={text}" if text else f"--{name}" for name, text in passed)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What Slurm's commands show of what was said."""

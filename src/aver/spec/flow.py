@@ -18,6 +18,7 @@ from aver.spec.graph import check_graph
 from aver.spec.job import Draft, NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
 from aver.spec.mistakes import Mistakes, printable, shown
+from aver.spec.notify import read_notify
 from aver.spec.values import Reader, kind
 
 MAX_NAME = 255
@@ -63,12 +64,13 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str) -> FlowSp
         name = _flow_name(parts["name"], reader) or name
     max_parallel = reader.integer(parts["max_parallel"], 1) if "max_parallel" in parts else None
     budget = reader.integer(parts["retry_budget"], 0) if "retry_budget" in parts else None
+    notify = read_notify(parts["notify"], reader) if "notify" in parts else ()
     defaults = _read_flow_defaults(parts, reader)
     if "jobs" not in parts:
         mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
     jobs = read_jobs(parts["jobs"], defaults, (), mistakes, now)
-    return FlowSpec(printable(name)[:MAX_NAME], jobs, max_parallel, budget)
+    return FlowSpec(printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify)
 
 
 def _flow_name(entry: Entry, reader: Reader) -> str | None:
@@ -84,12 +86,15 @@ def _flow_name(entry: Entry, reader: Reader) -> str | None:
 
 def _read_flow_defaults(parts: dict[str, Entry], reader: Reader) -> Draft:
     engine = parts.get("engine")
+    draft = Draft()
     if engine is not None:
-        read_defaults(Mapping(engine.key.line, engine.key.column, {"engine": engine}), reader)
-    if "defaults" not in parts:
-        return Draft()
-    mapping = reader.mapping(parts["defaults"])
-    return read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now)) if mapping else Draft()
+        draft = read_defaults(Mapping(engine.key.line, engine.key.column, {"engine": engine}), reader)
+    mapping = reader.mapping(parts["defaults"]) if "defaults" in parts else None
+    if mapping is None:
+        return draft
+    defaults = read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now))
+    defaults.engine = defaults.engine or draft.engine
+    return defaults
 
 
 def read_jobs(

@@ -29,7 +29,7 @@ from aver.core.model import (
 )
 from aver.core.template import names_in
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
-from aver.spec.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS, RESERVED
+from aver.spec.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
 from aver.spec.matrix import read_matrix
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.moments import parse_kill_wait, parse_moment, parse_warning
@@ -42,6 +42,17 @@ SHELLS = {"bash": DEFAULT_SHELL, "sh": ("sh", "-e")}
 CONDITIONS = {"success": Condition.NEEDS, "always": Condition.ALWAYS, "failure": Condition.FAILURE}
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_PRIORITY = 2**31 - 1
+ENGINES = ("local", "slurm")
+OWNED_OPTIONS = {
+    "--array": "use matrix", "-a": "use matrix", "--dependency": "use needs", "-d": "use needs",
+    "--job-name": "the job's name is the key's", "-J": "the job's name is the key's", "--wrap": "use run",
+    "--parsable": "leave it out", "--wait": "leave it out", "-W": "leave it out", "--test-only": "leave it out",
+    "--output": "use output", "-o": "use output", "--error": "use error", "-e": "use error",
+    "--input": "use stdin", "-i": "use stdin", "--chdir": "use folder", "-D": "use folder",
+    "--time": "use time", "-t": "use time", "--mem": "use mem", "--export": "use env", "--open-mode": "use append",
+    "--requeue": "use requeue: slurm", "--no-requeue": "leave it out", "--hold": "use hold", "-H": "use hold",
+    "--begin": "use begin", "-b": "use begin", "--signal": "use signal",
+}  # fmt: skip
 
 T = TypeVar("T")
 
@@ -79,6 +90,9 @@ class Draft:
     priority: int = 0
     comment: str | None = None
     ignored: tuple[str, ...] = ()
+    engine: str | None = None
+    slurm_options: tuple[str, ...] = ()
+    slurm_requeues: bool = False
 
     def spec(self, name: str, command: Command) -> JobSpec:
         return JobSpec(
@@ -106,6 +120,9 @@ class Draft:
             priority=self.priority,
             comment=self.comment,
             ignored=self.ignored,
+            engine=self.engine,
+            slurm_options=self.slurm_options,
+            slurm_requeues=self.slurm_requeues,
         )
 
 
@@ -320,15 +337,57 @@ def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
 
 
 def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
-    text = reader.text(entry)
-    if text is not None and text != "local":
-        reader.wrong(entry, f"is {shown(text)}; only local is known yet", "leave it out")
+    draft.engine = reader.word(entry, ENGINES) or draft.engine
 
 
-def _reserved(draft: Draft, entry: Entry, reader: Reader) -> None:
+def _on_cluster(draft: Draft, entry: Entry) -> None:
+    """On one machine this key means nothing."""
     said = f"{entry.key.text}: means nothing on this machine"
     if said not in draft.ignored:
         draft.ignored = (*draft.ignored, said)
+
+
+def _option(option: str, read: Callable[[Reader, Entry], Any]) -> Callable[[Draft, Entry, Reader], None]:
+    """A key that is an option of sbatch."""
+
+    def put(draft: Draft, entry: Entry, reader: Reader) -> None:
+        before = len(reader.mistakes)
+        value = read(reader, entry)
+        if len(reader.mistakes) == before and value is not None:
+            kept = tuple(word for word in draft.slurm_options if not word.startswith(f"--{option}="))
+            draft.slurm_options = (*kept, f"--{option}={value}")
+            _on_cluster(draft, entry)
+
+    return put
+
+
+def _nodes(reader: Reader, entry: Entry) -> str | None:
+    text = reader.filled(entry)
+    if text is not None and not re.fullmatch(r"[1-9][0-9]{0,6}(-[1-9][0-9]{0,6})?", text):
+        reader.wrong(entry, f"is {shown(text)}, which is no number of nodes", "give 2 or 1-4")
+        return None
+    return text
+
+
+def _slurm_options(draft: Draft, entry: Entry, reader: Reader) -> None:
+    words = reader.texts(entry)
+    for word in words or ():
+        name = word.partition("=")[0]
+        if not word.startswith("-"):
+            reader.wrong(entry, f"has {shown(word)}, which is no option", "write each as --name=value")
+        elif name in OWNED_OPTIONS:
+            reader.wrong(entry, f"has {name}, which is Aver's own", OWNED_OPTIONS[name])
+    draft.slurm_options = (*draft.slurm_options, *(words or ()))
+    _on_cluster(draft, entry)
+
+
+def _requeue(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.slurm_requeues = reader.word(entry, ("aver", "slurm")) == "slurm"
+    _on_cluster(draft, entry)
+
+
+def _host(draft: Draft, entry: Entry, reader: Reader) -> None:
+    reader.wrong(entry, "is for clusters behind ssh, which this version does not drive", "leave it out")
 
 
 def _simple(name: str, read: Callable[[Reader, Entry], Any]) -> Callable[[Draft, Entry, Reader], None]:
@@ -373,5 +432,14 @@ _READERS: dict[str, Callable[[Draft, Entry, Reader], None]] = {
     "priority": _simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
     "comment": _simple("comment", Reader.text),
     "engine": _engine,
-    **dict.fromkeys(RESERVED, _reserved),
+    "host": _host,
+    "partition": _option("partition", Reader.filled),
+    "account": _option("account", Reader.filled),
+    "qos": _option("qos", Reader.filled),
+    "nodes": _option("nodes", _nodes),
+    "tasks": _option("ntasks", lambda reader, entry: reader.integer(entry, 1)),
+    "gres": _option("gres", Reader.filled),
+    "constraint": _option("constraint", Reader.filled),
+    "slurm_options": _slurm_options,
+    "requeue": _requeue,
 }

@@ -59,19 +59,20 @@ JOB_KEYS: dict[str, Key] = {
     "deadline": Key(TEXT, "not after this time"),
     "priority": Key({"type": "integer"}, "higher goes first"),
     "comment": Key(TEXT, "free text"),
-    "engine": Key({"enum": ["local"]}, "where to run; local is the only one yet"),
-    "host": Key(ANYTHING, "means nothing on this machine"),
-    "partition": Key(ANYTHING, "means nothing on this machine"),
-    "account": Key(ANYTHING, "means nothing on this machine"),
-    "qos": Key(ANYTHING, "means nothing on this machine"),
-    "nodes": Key(ANYTHING, "means nothing on this machine"),
-    "tasks": Key(ANYTHING, "means nothing on this machine"),
-    "gres": Key(ANYTHING, "means nothing on this machine; use gpus"),
-    "constraint": Key(ANYTHING, "means nothing on this machine"),
-    "slurm_options": Key(ANYTHING, "means nothing on this machine"),
+    "engine": Key({"enum": ["local", "slurm"]}, "where to run: local (this machine) or slurm"),
+    "host": Key(ANYTHING, "reserved for clusters behind ssh"),
+    "partition": Key(TEXT, "on Slurm: the partition"),
+    "account": Key(TEXT, "on Slurm: the account"),
+    "qos": Key(TEXT, "on Slurm: the quality of service"),
+    "nodes": Key(AMOUNT, "on Slurm: how many nodes, 2 or 1-4"),
+    "tasks": Key(COUNT, "on Slurm: how many tasks; cpus is then for each of them"),
+    "gres": Key(TEXT, "on Slurm: generic resources, such as gpu:a100:2"),
+    "constraint": Key(TEXT, "on Slurm: features that its nodes must have"),
+    "slurm_options": Key(TEXTS, "on Slurm: further options of sbatch"),
+    "requeue": Key({"enum": ["aver", "slurm"]}, "on Slurm: who starts it again when its node is lost or it is evicted"),
 }
 
-RESERVED = ("host", "partition", "account", "qos", "nodes", "tasks", "gres", "constraint", "slurm_options")
+CLUSTER_KEYS = ("partition", "account", "qos", "nodes", "tasks", "gres", "constraint", "slurm_options", "requeue")
 
 DEFAULTS_KEYS = {name: key for name, key in JOB_KEYS.items() if key.in_defaults}
 
@@ -81,7 +82,8 @@ FLOW_KEYS: dict[str, Key] = {
     "jobs": Key(_ref("jobs"), "the jobs by their names"),
     "max_parallel": Key(COUNT, "how many jobs of the run may be active at once"),
     "retry_budget": Key({"type": "integer", "minimum": 0}, "how many retries the whole run may use"),
-    "engine": Key({"enum": ["local"]}, "where to run; local is the only one yet"),
+    "notify": Key(_ref("notify"), "commands that are told of verdicts"),
+    "engine": Key({"enum": ["local", "slurm"]}, "where to run: local (this machine) or slurm"),
 }
 
 FOREIGN_JOB_KEYS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-from aver.core.model import Outcome
+from aver.core.model import NotifyOn, Outcome
 from aver.core.states import SETTLED
 from aver.spec.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, Key, Schema
 from aver.spec.needs import GROUPS
@@ -34,6 +34,7 @@ def flow_schema() -> Schema:
             "needs": _needs(),
             "matrix": _matrix(),
             "retry": _retry(),
+            "notify": _notify(),
             "checkpoint": {"anyOf": [FLAG, _closed({"codes": _several({"type": "integer"}), "rounds": COUNT})]},
         },
     }
@@ -97,6 +98,12 @@ def _matrix() -> Schema:
         "properties": {"zip": FLAG, "include": rows, "exclude": rows, "max_parallel": COUNT},
         "additionalProperties": axis,
     }
+
+
+def _notify() -> Schema:
+    run: Schema = {"anyOf": [TEXT, {"type": "array", "minItems": 1, "items": TEXT}]}
+    when = _several({"enum": [on.value for on in NotifyOn]})
+    return _several(_closed({"on": when, "run": run, "timeout": AMOUNT, "attempts": COUNT}) | {"required": ["run"]})
 
 
 def _retry() -> Schema:

@@ -1,0 +1,97 @@
+"""The cluster of a home: where its files lie, and how its engine is made.
+
+AVER_HOME/slurm has `batches` (what was handed over), `records` (what the witnesses on the nodes left), `bin` (the
+witness and our `srun`) and `site.json`: where Slurm's commands were found by the last one who submitted, since the
+coordinator may have been started elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from aver.config import Config
+from aver.coordinator.commands import folder_of
+from aver.coordinator.log import log
+from aver.engines.slurm.batches import Shelf, write_durably
+from aver.engines.slurm.commands import Commands
+from aver.engines.slurm.engine import Pace, SlurmEngine
+from aver.engines.slurm.exit_records import Records
+from aver.engines.slurm.handing import Hander
+from aver.engines.slurm.shim import install_shim
+from aver.engines.slurm.tracking import Settle
+from aver.errors import CantWriteError
+from aver.home import Home
+from aver.witness import binary
+
+KEPT = ("PATH", "SLURM_CONF")
+
+
+def folder(home: Home, config: Config) -> Path:
+    return Path(config.slurm.folder).expanduser() / home.path.name if config.slurm.folder else home.path / "slurm"
+
+
+def note_site(home: Home, env: Sequence[str]) -> None:
+    """Keep where the submitter finds Slurm's commands; CantWriteError if that can't be kept."""
+    pairs = dict(pair.partition("=")[::2] for pair in env)
+    words = {name: _without(pairs[name], os.fspath(folder_of(home))) for name in KEPT if name in pairs}
+    try:
+        (home.path / "slurm").mkdir(mode=0o700, exist_ok=True)
+        write_durably(home.path / "slurm" / "site.json", json.dumps(words).encode())
+    except OSError as error:
+        raise CantWriteError(f"can't write in {home.path / 'slurm'}: {error.strerror}") from None
+
+
+def commands_of(home: Home, config: Config) -> Commands:
+    """Slurm's commands, as the site and the settings name them."""
+    try:
+        site = json.loads((home.path / "slurm" / "site.json").read_bytes())
+    except (OSError, ValueError):
+        site = {}
+    if not isinstance(site, dict):
+        site = {}
+    path, conf = site.get("PATH"), site.get("SLURM_CONF")
+    return Commands(
+        names=dict(config.slurm.commands),
+        path=path if isinstance(path, str) else None,
+        conf=conf if isinstance(conf, str) else None,
+        prefix=config.slurm.prefix,
+    )
+
+
+def make_engine(home: Home, config: Config) -> SlurmEngine:
+    """The engine with its folders; CantWriteError if they can't be made."""
+    slurm, shared = home.path / "slurm", folder(home, config)
+    try:
+        for one in (slurm / "batches", shared / "records", shared / "bin"):
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+        witness = _install(shared / "bin", "aver-witness", binary().read_bytes())
+        shim = install_shim(shared / "shim", os.fspath(witness), os.fspath(shared / "records")).parent
+    except OSError as error:
+        raise CantWriteError(f"can't make the folders of the cluster's engine: {error.strerror}") from None
+    own = config.slurm
+    commands = commands_of(home, config)
+    settle = Settle(**dict(own.settle), fallback=own.fallback)
+    pace = Pace(least_s=own.poll_s, most_s=max(own.poll_s, own.poll_max_s), timeout_s=own.timeout_s)
+    hander = Hander(
+        lambda: commands_of(home, config),
+        witness=os.fspath(witness), records=os.fspath(shared / "records"), shim=os.fspath(shim),
+        own_folder=os.fspath(folder_of(home)), timeout_s=own.timeout_s,
+    )  # fmt: skip
+    return SlurmEngine(Shelf(slurm / "batches"), commands, hander, Records(shared / "records"), settle, pace, log)
+
+
+def _install(place: Path, name: str, data: bytes) -> Path:
+    """Put the file there under a name that tells its content, so that jobs that use an older one are left alone."""
+    path = place / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+    if not path.exists() or path.read_bytes() != data:
+        write_durably(path, data)
+    os.chmod(path, 0o755)
+    return path
+
+
+def _without(path: str, entry: str) -> str:
+    return ":".join(one for one in path.split(":") if one != entry)

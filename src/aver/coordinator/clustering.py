@@ -1,0 +1,124 @@
+"""What a cluster's evidence does to an attempt: its states on the way, and its verdict when the judge has one.
+
+Nothing is shown as done before it is: an attempt that left the queue, or that the queue calls COMPLETED, is SETTLING.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aver.core import reasons
+from aver.core.events import Observed, RunMoved, Usage
+from aver.core.evidence import (
+    AccountingSaid,
+    Evidence,
+    HeldBack,
+    LeftQueue,
+    NotTaken,
+    QueueSaid,
+    Taken,
+    WitnessRecord,
+)
+from aver.core.judge_cluster import UNSETTLED, judge_cluster, plain_word
+from aver.core.states import State, attempt_may_move
+from aver.engines.api import Heard
+
+if TYPE_CHECKING:
+    from aver.coordinator.driver import Driver
+    from aver.coordinator.live import LiveAttempt, LiveRun
+
+QUEUE_STATES = {
+    "PENDING": State.PENDING,
+    "REQUEUED": State.PENDING,
+    "REQUEUE_HOLD": State.PENDING,
+    "REQUEUE_FED": State.PENDING,
+    "RESV_DEL_HOLD": State.PENDING,
+    "SPECIAL_EXIT": State.PENDING,
+    "CONFIGURING": State.RUNNING,
+    "RUNNING": State.RUNNING,
+    "RESIZING": State.RUNNING,
+    "SIGNALING": State.RUNNING,
+    "STOPPED": State.SUSPENDED,
+    "SUSPENDED": State.SUSPENDED,
+    "COMPLETING": State.COMPLETING,
+    "STAGE_OUT": State.COMPLETING,
+}
+
+
+class Clustering:
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def heard(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
+        if isinstance(one.evidence, NotTaken):
+            attempt.evidence.clear()
+            attempt.is_dispatched = False
+            self._driver.start_again(attempt, now)
+            return
+        attempt.evidence.append(one.evidence)
+        verdict = judge_cluster(attempt.evidence, run.rules(attempt.index))
+        if verdict is not None:
+            self._driver.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
+            return
+        self._move(run, attempt, one, now)
+
+    def _move(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
+        """What is shown meanwhile."""
+        moved = _on_the_way(one.evidence, attempt.state)
+        if moved is None:
+            return
+        state, reason = moved
+        is_news = state is not attempt.state or reason != attempt.shown_reason
+        if not is_news or not attempt_may_move(attempt.state, state):
+            return
+        usage = None
+        if isinstance(one.evidence, QueueSaid) and one.evidence.started_at is not None and attempt.started_at is None:
+            attempt.started_at = one.evidence.started_at
+            attempt.node = one.evidence.node
+            usage = Usage(started_at=one.evidence.started_at, node=one.evidence.node or None)
+        attempt.state, attempt.shown_reason = state, reason
+        driver = self._driver
+        driver.emit(
+            Observed(now, run.number, attempt.job, attempt.attempt, one.source, one.said, state, reason, None, usage)
+        )
+        driver.note_reason(attempt.job, reason)
+        if state is not State.PENDING and state is not State.SUBMITTED and run.state is State.PENDING:
+            run.state = State.RUNNING
+            driver.emit(RunMoved(now, run.number, State.RUNNING, run.round))
+        if usage is not None:
+            driver.depending.started(run, attempt.job, usage.started_at)
+            driver.depending.changed(run, now)
+
+
+def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:
+    match evidence:
+        case Taken():
+            return (State.SUBMITTED, reasons.NONE) if before is State.PENDING else None
+        case HeldBack(reason=reason):
+            return (State.PENDING, reason) if before is State.PENDING else None
+        case LeftQueue():
+            return State.SETTLING, reasons.NONE
+        case QueueSaid(word=word, reason=reason):
+            state = QUEUE_STATES.get(plain_word(word))
+            if state is State.PENDING:
+                return state, reason or reasons.PRIORITY
+            if state is not None:
+                return state, reasons.NONE
+            return (State.SETTLING, reasons.NONE) if plain_word(word) not in UNSETTLED else None
+        case _:
+            return None
+
+
+def cluster_usage(attempt: LiveAttempt, evidence: list[Evidence]) -> Usage | None:
+    """What it used: as its witness measured it, else as accounting has it."""
+    record = next((one for one in evidence if isinstance(one, WitnessRecord)), None)
+    account = next((one for one in reversed(evidence) if isinstance(one, AccountingSaid)), None)
+    node = attempt.node or (account.node if account is not None else "") or None
+    if record is not None:
+        peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
+        return Usage(record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, node)
+    if account is not None and account.started_at is not None:
+        return Usage(
+            account.started_at, account.elapsed_s, account.user_s, account.sys_s, account.maxrss_bytes, node,
+        )  # fmt: skip
+    return Usage(attempt.started_at, node=node) if attempt.started_at is not None else None

@@ -1,0 +1,299 @@
+"""The verdict on an attempt that ran under a scheduler: two sources, and none of them is believed alone too early.
+
+Pure. The witness's record has the wait status, whole; the scheduler has the cause (its time limit, a cancellation,
+a lost node). OUTCOMES 6 has the rules; docs/design/verdicts.md has them in words. What always holds: no COMPLETED
+without the record of a clean exit 0, or accounting's word with its end set; a word that nobody knows is quoted and
+settles nothing as a success.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from aver.core import reasons
+from aver.core.evidence import (
+    Accepted,
+    AccountingSaid,
+    ActKind,
+    CancelledBefore,
+    Evidence,
+    LeftQueue,
+    MemoryWatch,
+    NeverSeen,
+    NobodySaid,
+    QueueSaid,
+    RecordIsLate,
+    Refused,
+    Rules,
+    Taken,
+    Verdict,
+    WitnessRecord,
+)
+from aver.core.exit import ExitStatus
+from aver.core.judge import judge_record
+from aver.core.states import State
+
+WITNESS = "witness"
+QUEUE = "queue"
+ACCOUNTING = "accounting"
+COORDINATOR = "coordinator"
+PERSON = "person"
+
+CAUSES: dict[str, tuple[State, str]] = {
+    "OUT_OF_MEMORY": (State.OUT_OF_MEMORY, reasons.OUT_OF_MEMORY),
+    "TIMEOUT": (State.TIMEOUT, reasons.TIME_LIMIT),
+    "CANCELLED": (State.CANCELLED, reasons.NONE),
+    "NODE_FAIL": (State.NODE_FAIL, reasons.NODE_DOWN),
+    "BOOT_FAIL": (State.BOOT_FAIL, reasons.NODE_DOWN),
+    "PREEMPTED": (State.PREEMPTED, reasons.PREEMPTED),
+    "DEADLINE": (State.DEADLINE, reasons.DEADLINE),
+}
+ENDS = frozenset({"COMPLETED", "FAILED", *CAUSES})
+UNSETTLED = frozenset(
+    "PENDING RUNNING SUSPENDED COMPLETING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RESV_DEL_HOLD "
+    "SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED LAUNCH_FAILED POWER_UP_NODE RECONFIG_FAIL REVOKED EXPEDITING".split()
+)
+CANT_OPEN_OUTPUT = "0:53"
+NOBODY_SAID = "left the queue, and neither its witness nor accounting said how it ended; exit code unknown"
+NO_RECORD = "sbatch accepted the job but the scheduler has no record of it"
+
+
+def plain_word(said: str) -> str:
+    """`CANCELLED by 1001` and `CANCELLED+` are CANCELLED; a word that nobody knows is itself."""
+    return said.split(" ")[0].rstrip("+")
+
+
+@dataclass(slots=True)
+class Heard:
+    """The evidence of one attempt, by source."""
+
+    record: WitnessRecord | None = None
+    records_differ: bool = False
+    queue: QueueSaid | None = None  # the last thing that it said
+    account: AccountingSaid | None = None
+    taken: bool = False
+    is_gone: bool = False
+    is_late: bool = False
+    nobody: NobodySaid | None = None
+    never: NeverSeen | None = None
+    refused: Refused | CancelledBefore | None = None
+    accepted: Accepted | None = None
+
+    @property
+    def word(self) -> str | None:
+        """How the scheduler says that it ended; None while it does not say."""
+        if self.account is not None:
+            return plain_word(self.account.word)
+        if self.queue is not None and plain_word(self.queue.word) not in UNSETTLED:
+            return plain_word(self.queue.word)
+        return None
+
+    @property
+    def was_seen(self) -> bool:
+        return self.taken or self.queue is not None or self.record is not None
+
+
+def sort_out(evidence: list[Evidence]) -> Heard:
+    heard = Heard()
+    for said in evidence:
+        match said:
+            case WitnessRecord():
+                heard.records_differ = heard.records_differ or (heard.record is not None and heard.record != said)
+                heard.record = heard.record or said
+            case QueueSaid():
+                heard.queue = said
+                heard.is_gone = False
+            case LeftQueue():
+                heard.is_gone = True
+            case AccountingSaid():
+                heard.account = said
+            case RecordIsLate():
+                heard.is_late = True
+            case NobodySaid():
+                heard.nobody = said
+            case NeverSeen():
+                heard.never = said
+            case Refused() | CancelledBefore():
+                heard.refused = said
+            case Taken():
+                heard.taken = True
+            case Accepted():
+                heard.accepted = said
+            case _:
+                pass  # the other kinds are of one machine's own engine
+    return heard
+
+
+def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
+    """The verdict that the evidence supports, or None while it may still grow."""
+    heard = sort_out(evidence)
+    if isinstance(heard.refused, Refused) and not heard.was_seen:
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, "engine", (), heard.refused.text)
+    if isinstance(heard.refused, CancelledBefore) and not heard.was_seen:
+        detail = f"cancelled by {heard.refused.by} before it started"
+        return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
+    word = heard.word
+    if heard.record is not None:
+        return _with_record(heard, heard.record, word, rules)
+    if word in ENDS:
+        return _without_record(heard, word, rules)
+    if heard.never is not None:
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ACCOUNTING, (), NO_RECORD)
+    if heard.nobody is None:
+        return None
+    if heard.accepted is not None:
+        return _accepted(heard.accepted)
+    if word is not None:
+        detail = f"the scheduler said {heard.account.word if heard.account else word!r}, which nobody here knows"
+        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), f"{detail}; exit code unknown")
+    if rules.fallback_completes:
+        detail = "counted as completed by settle.fallback: nobody said how it ended; exit code unknown"
+        return Verdict(State.COMPLETED, None, reasons.NONE, False, COORDINATOR, (detail,), detail)
+    return Verdict(State.UNVERIFIED, None, reasons.NONE, False, COORDINATOR, (), NOBODY_SAID)
+
+
+def _with_record(heard: Heard, record: WitnessRecord, word: str | None, rules: Rules) -> Verdict | None:
+    if not (heard.is_gone or word is not None or heard.nobody is not None):
+        return None
+    alone = judge_record(record, rules)
+    if heard.records_differ:
+        warning = "its witness wrote two records that differ; the first one counts"
+        alone = replace(alone, warnings=(*alone.warnings, warning))
+    if word is None or word not in ENDS:
+        if is_clean(record):
+            return alone
+        if heard.nobody is None:
+            return None
+        text = f"accounting was {heard.nobody.accounting}: its witness alone says how it ended"
+        if word is not None:
+            text = f"the scheduler said {word!r}, which nobody here knows: its witness alone says how it ended"
+        return replace(alone, warnings=(*alone.warnings, text))
+    verdict = alone
+    if word in CAUSES and not _is_decided(record, alone):
+        state, reason = CAUSES[word]
+        forgiven = state is State.OUT_OF_MEMORY and rules.oom_warns and record.exit is not None
+        if forgiven and record.exit is not None and record.exit.is_success:
+            text = "the scheduler killed a process of it for memory, and the script still exited 0 (oom: warn)"
+            verdict = replace(alone, warnings=(*alone.warnings, text))
+        else:
+            verdict = Verdict(state, record.exit, reason, True, WITNESS, alone.warnings, _detail(heard, word))
+    differing = _difference(heard, record, word)
+    return replace(verdict, warnings=(*verdict.warnings, differing)) if differing else verdict
+
+
+def is_clean(record: WitnessRecord) -> bool:
+    """Exit 0, and nothing happened that the scheduler could know better about."""
+    return (
+        record.exit is not None
+        and record.exit.is_success
+        and not record.got
+        and not record.acts
+        and not record.oom_kills
+        and record.watch in (MemoryWatch.CGROUP1, MemoryWatch.CGROUP2)
+    )
+
+
+def _is_decided(record: WitnessRecord, alone: Verdict) -> bool:
+    """Whether the witness itself ended it, or saw the kernel kill it: then it knows the cause."""
+    ended = any(act.kind in (ActKind.TIME, ActKind.CANCEL, ActKind.MEMORY) for act in record.acts)
+    return ended or alone.state is State.OUT_OF_MEMORY or record.launch is not None
+
+
+def _difference(heard: Heard, record: WitnessRecord, word: str) -> str:
+    """What the scheduler says otherwise, where it can't be explained by what it is known to lose."""
+    if record.exit is None:
+        return ""
+    if word == "COMPLETED" and not record.exit.is_success:
+        return f"the scheduler says COMPLETED; its witness saw it end with {record.exit}"
+    if heard.account is None or word in CAUSES:
+        return ""
+    said = heard.account.batch_exit or heard.account.exit
+    theirs = _parse(said)
+    if theirs is None or (theirs.code, theirs.signal) == (record.exit.code, record.exit.signal):
+        return ""
+    if not heard.account.has_whole_codes and record.exit.code >= 128 and theirs.code == record.exit.code - 128:
+        return ""
+    return f"accounting says {said}; its witness saw {record.exit}, which counts"
+
+
+def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | None:
+    """By the scheduler alone: the controller has whole codes, accounting may have lost 128."""
+    assert word is not None
+    account, queue = heard.account, heard.queue
+    if account is None:
+        if word == "COMPLETED" and heard.nobody is None:
+            return None  # a queue that says COMPLETED is not believed alone
+        if word == "COMPLETED":
+            return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), NOBODY_SAID)
+        if not heard.is_late and heard.nobody is None:
+            return None
+    source = ACCOUNTING if account is not None else QUEUE
+    exit_status, either = _exit_of(heard, word)
+    detail = _detail(heard, word)
+    if word in CAUSES:
+        state, reason = CAUSES[word]
+        return Verdict(state, exit_status, reason, True, source, (), detail)
+    said = (queue.exit if queue is not None else "") or (account.batch_exit or account.exit if account else "")
+    if said == CANT_OPEN_OUTPUT:
+        text = "Slurm could not open the job's output file (0:53)"
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, source, (), text)
+    if word == "COMPLETED" and exit_status is not None and exit_status.is_success:
+        return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, source, (), detail)
+    if word == "COMPLETED" and exit_status is None and not either:
+        text = f"accounting says COMPLETED, and its exit code {said!r} can't be read; exit code unknown"
+        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, source, (), text)
+    if either:
+        detail = "; ".join(part for part in (detail, either) if part)
+    if exit_status is not None and exit_status.signal:
+        return Verdict(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), True, source, (), detail)
+    return Verdict(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, True, source, (), detail)
+
+
+def _exit_of(heard: Heard, word: str) -> tuple[ExitStatus | None, str]:
+    """Its exit status, or None and a sentence with the two that it may have been."""
+    account, queue = heard.account, heard.queue
+    if not _has_started(heard):
+        return None, ""
+    if queue is not None and plain_word(queue.word) in ENDS and (whole := _parse(queue.exit)) is not None:
+        return whole, ""
+    if account is None:
+        return None, ""
+    if word in CAUSES and not account.batch_exit:
+        return None, ""  # the job's own row says 0:0 for these, whatever happened
+    said = _parse(account.batch_exit or account.exit)
+    if said is None or account.has_whole_codes:
+        return said, ""
+    is_failed = plain_word(account.batch_word or account.word) == "FAILED"
+    if said.is_success and is_failed:
+        return ExitStatus(128), ""
+    if said.code:
+        return None, f"exit code {said.code} or {said.code + 128}: accounting takes 128 off"
+    return said, ""
+
+
+def _has_started(heard: Heard) -> bool:
+    times = [one.started_at for one in (heard.account, heard.queue) if one is not None]
+    return any(at is not None for at in times)
+
+
+def _parse(text: str) -> ExitStatus | None:
+    try:
+        return ExitStatus.parse(text)
+    except ValueError:
+        return None  # also 0:125: out of memory is no signal
+
+
+def _detail(heard: Heard, word: str) -> str:
+    said = heard.account.word if heard.account is not None else heard.queue.word if heard.queue is not None else ""
+    _, by, who = said.partition(" by ")
+    if word == "CANCELLED" and by:
+        return f"cancelled by uid {who.strip()}, says accounting"
+    return ""
+
+
+def _accepted(accepted: Accepted) -> Verdict:
+    detail = f"accepted as {accepted.exit} by {accepted.by}; nobody saw how it ended"
+    if accepted.exit.is_success:
+        return Verdict(State.COMPLETED, accepted.exit, reasons.NONE, False, PERSON, (), detail)
+    word = reasons.raised_signal(accepted.exit.signal) if accepted.exit.signal else reasons.NON_ZERO_EXIT_CODE
+    return Verdict(State.FAILED, accepted.exit, word, False, PERSON, (), detail)

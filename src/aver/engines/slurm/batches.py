@@ -1,0 +1,108 @@
+"""What was handed to sbatch, on disk: which attempts, under which name, and the id that came back.
+
+A batch is one call of sbatch: one job, or a job array whose members are attempts. Its file is written before sbatch
+is called and again when the id is known; a batch without an id may or may not have been taken, and Slurm is asked
+for its name. The file is removed when the verdicts of all its members are durable in the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+LONGEST_NAME = 100  # of the job, before the key
+
+
+@dataclass(slots=True)
+class Batch:
+    """One call of sbatch."""
+
+    name: str  # the job's name in Slurm; the first member's key is its end, so nobody else has it
+    keys: tuple[str, ...]
+    made_at: float
+    id: int | None = None
+    cluster: str = ""
+    caller: str = ""  # of the sbatch that may still be at it: pid and start time
+    is_array: bool = False
+    left: set[str] = field(default_factory=set)  # members whose verdict is not durable yet
+
+    def index_of(self, key: str) -> int | None:
+        return self.keys.index(key) if self.is_array else None
+
+    def id_of(self, index: int | None) -> str:
+        return f"{self.id}" if index is None else f"{self.id}_{index}"
+
+
+def batch_name(job_name: str, keys: tuple[str, ...]) -> str:
+    """`train.1a2b3c4d.17.1.9f8e7d6c`; of an array with how many there are."""
+    clean = "".join(one if one.isalnum() or one in "._-" else "_" for one in job_name)[:LONGEST_NAME]
+    return f"{clean}.{keys[0]}" + (f"+{len(keys)}" if len(keys) > 1 else "")
+
+
+class Shelf:
+    """The folder of the batches' files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self) -> list[Batch]:
+        """All batches; a file that can't be read is left where it is, and tells nothing."""
+        found = []
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                found.append(_decode(json.loads(path.read_bytes())))
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+        return found
+
+    def put(self, batch: Batch) -> None:
+        """Durable when this returns. OSError if it can't be written: then nothing may be handed over."""
+        words = {
+            "name": batch.name, "keys": batch.keys, "made_at": batch.made_at, "id": batch.id,
+            "cluster": batch.cluster, "caller": batch.caller, "is_array": batch.is_array,
+        }  # fmt: skip
+        write_durably(self._path(batch), json.dumps(words).encode())
+
+    def put_script(self, batch: Batch, script: bytes) -> Path:
+        path = self._path(batch).with_suffix(".sh")
+        write_durably(path, script)
+        return path
+
+    def remove(self, batch: Batch) -> None:
+        for path in (self._path(batch), self._path(batch).with_suffix(".sh")):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _path(self, batch: Batch) -> Path:
+        return self.folder / f"{batch.keys[0]}.json"
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    beside = path.with_suffix(path.suffix + ".tmp")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+    os.replace(beside, path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _decode(words: dict[str, Any]) -> Batch:
+    keys = tuple(str(key) for key in words["keys"])
+    if not keys:
+        raise ValueError("a batch without members")
+    number = words["id"]
+    return Batch(
+        name=str(words["name"]), keys=keys, made_at=float(words["made_at"]),
+        id=None if number is None else int(number), cluster=str(words["cluster"]), caller=str(words["caller"]),
+        is_array=bool(words["is_array"]), left=set(keys),
+    )  # fmt: skip

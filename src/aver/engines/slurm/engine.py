@@ -1,0 +1,526 @@
+"""Attempts on a Slurm cluster.
+
+One worker thread calls Slurm's commands; the coordinator's loop never waits for them. All that must not be lost is on
+disk before it is acted on (`batches`), the jobs are Slurm's, and their witnesses' records are files: after a restart
+the engine reads its shelf and asks. It decides no outcome: `tracking` makes evidence of the answers, core judges it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from aver.core.evidence import CancelledBefore, Evidence, HeldBack, NotTaken, Refused, Taken
+from aver.engines.api import (
+    Control,
+    Heard,
+    NotListed,
+    ObserveReply,
+    Order,
+    Rejected,
+    Seen,
+    SubmitReply,
+    Totals,
+    Unsure,
+)
+from aver.engines.slurm.asking import Questions
+from aver.engines.slurm.batches import Batch, Shelf, batch_name
+from aver.engines.slurm.commands import Commands
+from aver.engines.slurm.exit_records import Records
+from aver.engines.slurm.handing import Hander
+from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable
+from aver.engines.slurm.rows import AccountRow, Disabled, NoAnswer, QueueRow
+from aver.engines.slurm.scontrol import Facts, ask_facts
+from aver.engines.slurm.tracking import Settle, Track
+
+QUEUE = "squeue"
+ACCOUNTING = "sacct"
+WITNESS = "witness"
+SBATCH = "sbatch"
+UNLIMITED = Totals(cpus=1 << 40, gpus=1 << 40, mem_bytes=1 << 60)
+RECENT_S = 10.0  # after a change the next question comes soon
+GROWTH = 1.3
+CALM = 5.0  # times what a call takes is the least pause after it
+ACCOUNTING_MARGIN_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often Slurm is asked, in seconds."""
+
+    least_s: float = 1.0
+    most_s: float = 30.0
+    trouble_most_s: float = 60.0
+    retry_least_s: float = 5.0
+    retry_most_s: float = 120.0
+    timeout_s: float = 60.0
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Orders that Slurm does not take now."""
+
+    orders: list[Order]
+    due: float
+    pause_s: float
+
+
+@dataclass(slots=True)
+class Work:
+    """What the loop has given to the thread."""
+
+    orders: list[Order] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+
+
+class SlurmEngine:
+    """See `aver.engines.api.Engine`."""
+
+    name = "slurm"
+    totals = UNLIMITED
+
+    def __init__(
+        self, shelf: Shelf, commands: Commands, hander: Hander, records: Records, settle: Settle, pace: Pace,
+        log: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._shelf = shelf
+        self._commands = commands
+        self._hander = hander
+        self._records = records
+        self._settle = settle
+        self._pace = pace
+        self._questions = Questions(commands, pace.timeout_s)
+        self._log = log
+        self._tracks: dict[str, Track] = {}
+        self._batches: dict[str, Batch] = {}  # by name
+        self._waiting: list[Waiting] = []
+        self._cancel_when_taken: set[str] = set()
+        self._known: set[str] = set()  # keys that this engine has or is about to hand over; the loop's side
+        self._facts: Facts | None = None
+        self._lock = threading.Condition()
+        self._work = Work()
+        self._heard: list[Heard] = []
+        self._is_closing = False
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._thread: threading.Thread | None = None
+        self._last_queue_answer: float | None = None
+        self._last_accounting_answer: float | None = None
+        self._changed_at = 0.0
+        self._pause_s = pace.least_s
+        self._next_poll = 0.0
+        self._trouble = ""
+        self.calls = self._questions.calls
+
+    # ---- the loop's side ------------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        return self._wake_fd
+
+    def attach(self) -> None:
+        for batch in self._shelf.load():
+            self._add(batch)
+            for key in batch.keys:
+                if batch.id is not None:
+                    self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, time.time())])
+        if self._tracks:
+            self._start()
+
+    def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
+        replies: list[SubmitReply] = []
+        taken = []
+        for order in orders:
+            if order.streams:
+                replies.append(Rejected(order.key, "descriptors can't be handed to a cluster's node"))
+            else:
+                taken.append(order)
+                replies.append(Unsure(order.key, "being handed to sbatch"))
+        self._known.update(order.key for order in taken)
+        with self._lock:
+            self._work.orders += taken
+            self._lock.notify()
+        self._start()
+        return replies
+
+    def observe(self, keys: Sequence[str]) -> list[ObserveReply]:
+        return [Seen(key) if key in self._known else NotListed(key) for key in keys]
+
+    def control(self, controls: Sequence[Control]) -> None:
+        with self._lock:
+            self._work.controls += controls
+            self._lock.notify()
+
+    def settle(self, keys: Sequence[str]) -> None:
+        mine = [key for key in keys if key in self._known]
+        if not mine:
+            return
+        self._known.difference_update(mine)
+        with self._lock:
+            self._work.settled += mine
+            self._lock.notify()
+
+    def heard(self) -> list[Heard]:
+        with self._lock:
+            heard, self._heard = self._heard, []
+        if heard:
+            try:
+                os.eventfd_read(self._wake_fd)
+            except BlockingIOError:
+                pass
+        return heard
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closing = True
+            self._lock.notify()
+        if self._thread is not None:
+            self._thread.join(timeout=2.0)
+        os.close(self._wake_fd)
+        if self.calls:
+            self._log(
+                "slurm: called " + ", ".join(f"{name} {count} times" for name, count in sorted(self.calls.items()))
+            )
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="slurm", daemon=True)
+            self._thread.start()
+
+    # ---- the thread's side ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not (self._is_closing or self._has_work()):
+                    self._lock.wait(self._idle_s())
+                    if self._is_due():
+                        break
+                if self._is_closing:
+                    return
+                work, self._work = self._work, Work()
+            self._forget(work.settled)
+            self._control(work.controls)
+            self._submit(work.orders)
+            self._submit_again()
+            if self._is_due():
+                self._poll()
+
+    def _has_work(self) -> bool:
+        return bool(self._work.orders or self._work.controls or self._work.settled)
+
+    def _idle_s(self) -> float | None:
+        due = [waiting.due for waiting in self._waiting]
+        if self._tracks:
+            due.append(self._next_poll)
+        return max(0.01, min(due) - time.monotonic()) if due else None
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        return (bool(self._tracks) and now >= self._next_poll) or any(one.due <= now for one in self._waiting)
+
+    def _add(self, batch: Batch) -> None:
+        batch.left = set(batch.keys)
+        self._batches[batch.name] = batch
+        self._known.update(batch.keys)
+        for key in batch.keys:
+            self._tracks[key] = Track(key, batch, batch.index_of(key))
+
+    def _tell(self, track: Track, source: str, said: str, evidence: Iterable[Evidence]) -> None:
+        found = [Heard(track.key, source, said, one) for one in evidence]
+        if found:
+            self._changed_at = time.monotonic()
+            self._put(found)
+
+    def _put(self, found: list[Heard]) -> None:
+        with self._lock:
+            self._heard += found
+        os.eventfd_write(self._wake_fd, 1)
+
+    # ---- handing over -------------------------------------------------------------------------------
+
+    def _submit(self, orders: Sequence[Order]) -> None:
+        for group in self._grouped(orders):
+            self._hand_over(group, self._pace.retry_least_s)
+
+    def _submit_again(self) -> None:
+        now = time.monotonic()
+        due = [one for one in self._waiting if one.due <= now]
+        self._waiting = [one for one in self._waiting if one.due > now]
+        for waiting in due:
+            self._hand_over(waiting.orders, min(waiting.pause_s * 2, self._pace.retry_most_s))
+
+    def _grouped(self, orders: Sequence[Order]) -> list[list[Order]]:
+        """Those that may be one array, in chunks that the site and a script's size allow."""
+        groups: dict[str, list[Order]] = {}
+        alone: list[list[Order]] = []
+        for order in orders:
+            if order.group:
+                groups.setdefault(order.group, []).append(order)
+            else:
+                alone.append([order])
+        most = self._facts_now().max_array_size if groups else 1
+        for group in groups.values():
+            alone += self._hander.chunks(group, most)
+        return alone
+
+    def _facts_now(self) -> Facts:
+        if self._facts is None:
+            self.calls["scontrol"] += 1
+            facts = ask_facts(self._commands, self._pace.timeout_s)
+            if not isinstance(facts, Facts):
+                return Facts()
+            self._facts = facts
+        return self._facts
+
+    def _hand_over(self, orders: list[Order], pause_s: float) -> None:
+        cancelled = [order for order in orders if order.key in self._cancel_when_taken]
+        if cancelled:
+            now = time.time()
+            text = "a request before Slurm took it"
+            self._put([Heard(order.key, "engine", text, CancelledBefore(now, text)) for order in cancelled])
+            self._cancel_when_taken.difference_update(order.key for order in cancelled)
+            orders = [order for order in orders if order not in cancelled]
+        if not orders:
+            return
+        keys = tuple(order.key for order in orders)
+        batch = Batch(batch_name(orders[0].name, keys), keys, time.time(), is_array=len(keys) > 1)
+        self.calls[SBATCH] += 1
+        answer = self._hander.hand_over(batch, orders, self._shelf)
+        self._take_answer(batch, orders, answer, pause_s)
+
+    def _take_answer(self, batch: Batch, orders: list[Order], answer: Answer, pause_s: float) -> None:
+        now = time.time()
+        match answer:
+            case Handed(id=number, cluster=cluster):
+                batch.id, batch.cluster = number, cluster
+                self._shelf.put(batch)
+                self._add(batch)
+                for key in batch.keys:
+                    self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, now)])
+                self._cancel_taken(batch)
+                self._next_poll = time.monotonic() + self._pace.least_s / 4
+                self._pause_s = self._pace.least_s
+            case Refusal(text=text):
+                self._shelf.remove(batch)
+                self._put([Heard(key, SBATCH, text, Refused(now, text)) for key in batch.keys])
+            case Busy(reason=reason, text=text) | Unreachable(reason=reason, text=text):
+                self._shelf.remove(batch)
+                self._put([Heard(key, SBATCH, text, HeldBack(now, reason, text)) for key in batch.keys])
+                self._waiting.append(Waiting(orders, time.monotonic() + pause_s, pause_s))
+            case Lost(text=text):
+                self._add(batch)
+                self._put([Heard(key, SBATCH, text, HeldBack(now, "Unsure", text)) for key in batch.keys])
+                self._next_poll = time.monotonic()
+
+    def _cancel_taken(self, batch: Batch) -> None:
+        wanted = [key for key in batch.keys if key in self._cancel_when_taken]
+        self._cancel_when_taken.difference_update(wanted)
+        if wanted:
+            self._control([Control(key, "cancel") for key in wanted])
+
+    # ---- controls -----------------------------------------------------------------------------------
+
+    def _control(self, controls: Sequence[Control]) -> None:
+        by_words: dict[tuple[str, ...], list[str]] = {}
+        for control in controls:
+            track = self._tracks.get(control.key)
+            if track is None or track.batch.id is None:
+                if control.verb == "cancel":
+                    self._cancel_when_taken.add(control.key)
+                    self._drop_waiting(control.key)
+                continue
+            words = _scancel_words(control)
+            if words is not None:
+                by_words.setdefault(words, []).append(track.batch.id_of(track.index))
+        for words, ids in by_words.items():
+            for first in range(0, len(ids), 500):
+                self.calls["scancel"] += 1
+                self._commands.call(["scancel", *words, *ids[first : first + 500]], timeout_s=self._pace.timeout_s)
+        if controls:
+            self._pause_s = self._pace.least_s
+            self._next_poll = min(self._next_poll, time.monotonic() + self._pace.least_s / 4)
+
+    def _drop_waiting(self, key: str) -> None:
+        """Those that Slurm has not taken are tried at once, and those to be cancelled are then left out."""
+        for waiting in self._waiting:
+            if any(order.key == key for order in waiting.orders):
+                waiting.due = time.monotonic()
+
+    def _forget(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._cancel_when_taken.discard(key)
+            track = self._tracks.pop(key, None)
+            if track is None:
+                continue
+            track.batch.left.discard(key)
+            self._records.remove(key)
+            if not track.batch.left:
+                self._batches.pop(track.batch.name, None)
+                self._shelf.remove(track.batch)
+
+    # ---- asking ---------------------------------------------------------------------------------------
+
+    def _poll(self) -> None:
+        began = time.monotonic()
+        if not self._tracks:
+            return
+        self._hear_records()
+        answered = self._ask_queue()
+        if answered:
+            self._ask_accounting()
+        took = time.monotonic() - began
+        self._next_poll = time.monotonic() + self._pause(answered, took)
+
+    def _pause(self, answered: bool, took: float) -> float:
+        if not answered:
+            self._pause_s = min(max(self._pause_s, self._pace.least_s) * 2, self._pace.trouble_most_s)
+        elif time.monotonic() - self._changed_at < RECENT_S or any(track.is_over for track in self._tracks.values()):
+            self._pause_s = self._pace.least_s
+        else:
+            self._pause_s = min(self._pause_s * GROWTH, self._pace.most_s)
+        return max(self._pause_s, min(took * CALM, self._pace.most_s))
+
+    def _hear_records(self) -> None:
+        for key, text, record in self._records.new(self._tracks.keys()):
+            track = self._tracks[key]
+            self._tell(track, WITNESS, text, track.hear_record(record))
+
+    def _ask_queue(self) -> bool:
+        """One question for all; False if it was not answered."""
+        batches = list({id(track.batch): track.batch for track in self._tracks.values()}.values())
+        ids = [batch.id for batch in batches if batch.id is not None]
+        names = [batch.name for batch in batches if batch.id is None]
+        answer = self._questions.queue(ids, names)
+        if isinstance(answer, NoAnswer):
+            self._last_queue_answer = None
+            self._note_trouble(answer.text)
+            return False
+        self._note_trouble("")
+        now = time.monotonic()
+        since = 0.0 if self._last_queue_answer is None else now - self._last_queue_answer
+        self._last_queue_answer = now
+        self._find_lost(batches, answer.rows)
+        rows = {(row.job, row.index): row for row in answer.rows}
+        at = time.time()
+        for track in list(self._tracks.values()):
+            if track.batch.id is None:
+                track.unseen_s += since
+                continue
+            row = rows.get((track.batch.id, track.index))
+            if row is None and not answer.is_whole:
+                continue  # it may be among the lines that can't be read
+            if row is not None and row.name != track.batch.name:
+                row = None  # somebody else's: ids are used again
+            evidence = track.hear_queue(row, since, at, self._settle)
+            self._tell(track, QUEUE, _queue_text(row), evidence)
+        return True
+
+    def _find_lost(self, batches: Sequence[Batch], answer: Sequence[QueueRow]) -> None:
+        """Those whose sbatch's answer was lost are known by their names."""
+        by_name = {row.name: row for row in answer}
+        for batch in batches:
+            row = by_name.get(batch.name) if batch.id is None else None
+            if row is not None:
+                self._found(batch, row.job)
+
+    def _found(self, batch: Batch, number: int) -> None:
+        batch.id = number
+        self._shelf.put(batch)
+        now = time.time()
+        for key in batch.keys:
+            track = self._tracks.get(key)
+            if track is not None:
+                self._tell(track, QUEUE, f"found by its name: {_taken_text(batch, key)}", [_taken(batch, key, now)])
+        self._cancel_taken(batch)
+
+    def _ask_accounting(self) -> None:
+        """One question for those that have ended without a word on how."""
+        asked = [track for track in self._tracks.values() if track.batch.id is not None and self._should_ask(track)]
+        lost = [batch for batch in self._batches.values() if batch.id is None and not self._hander.is_at_it(batch)]
+        if not asked and not lost:
+            self._last_accounting_answer = None
+            return
+        ids = sorted({track.batch.id for track in asked if track.batch.id is not None})
+        since_when = min(batch.made_at for batch in [*(track.batch for track in asked), *lost]) - ACCOUNTING_MARGIN_S
+        answer = self._questions.accounting(ids, [batch.name for batch in lost], since_when)
+        if isinstance(answer, NoAnswer):
+            self._last_accounting_answer = None
+            self._note_trouble(answer.text)
+            return
+        now = time.monotonic()
+        since = 0.0 if self._last_accounting_answer is None else now - self._last_accounting_answer
+        self._last_accounting_answer = now
+        rows: Sequence[AccountRow] = () if isinstance(answer, Disabled) else answer.rows
+        by_job: dict[tuple[int, int | None], list[AccountRow]] = {}
+        for row in rows:
+            by_job.setdefault((row.job, row.index), []).append(row)
+        at = time.time()
+        whole = self._facts_now().has_whole_codes
+        for track in asked:
+            assert track.batch.id is not None
+            mine = by_job.get((track.batch.id, track.index), [])
+            if isinstance(answer, Disabled):
+                evidence = track.hear_disabled(since, at, self._settle)
+            else:
+                evidence = track.hear_accounting(mine, since, at, self._settle, whole)
+            self._tell(track, ACCOUNTING, _account_text(mine), evidence)
+        for batch in lost:
+            named = [row for row in rows if row.name == batch.name and row.step == ""]
+            if named:
+                self._found(batch, named[-1].job)
+            elif self._tracks[batch.keys[0]].unseen_s >= self._settle.unsure_s:
+                self._never_taken(batch)
+
+    def _should_ask(self, track: Track) -> bool:
+        if not track.asks_accounting:
+            return False
+        return track.is_over or track.unseen_s >= self._settle.ask_accounting_s
+
+    def _never_taken(self, batch: Batch) -> None:
+        """Slurm answers and knows no job of this name: it was not taken, and may be handed over again."""
+        self._shelf.remove(batch)
+        self._batches.pop(batch.name, None)
+        text = "Slurm has no job of its name: sbatch did not hand it over"
+        for key in batch.keys:
+            self._tracks.pop(key, None)
+        self._put([Heard(key, ACCOUNTING, text, NotTaken(time.time())) for key in batch.keys])
+
+    def _note_trouble(self, text: str) -> None:
+        if text != self._trouble:
+            self._trouble = text
+            self._log(f"slurm can't be asked: {text}" if text else "slurm answers again")
+
+
+def _taken(batch: Batch, key: str, at: float) -> Taken:
+    return Taken(at, batch.id_of(batch.index_of(key)))
+
+
+def _taken_text(batch: Batch, key: str) -> str:
+    where = f" on cluster {batch.cluster}" if batch.cluster else ""
+    return f"Submitted batch job {batch.id_of(batch.index_of(key))}{where}"
+
+
+def _queue_text(row: QueueRow | None) -> str:
+    if row is None:
+        return "not listed"
+    words = [row.word, row.exit, row.derived, row.reason, row.nodes]
+    return " ".join(word for word in words if word)
+
+
+def _account_text(rows: Sequence[AccountRow]) -> str:
+    return "; ".join(f"{row.step or 'job'} {row.word} {row.exit}" for row in rows)
+
+
+def _scancel_words(control: Control) -> tuple[str, ...] | None:
+    """The options of scancel for this; None: it is not in a user's power on a cluster."""
+    match control.verb:
+        case "cancel":
+            return ("--signal=KILL", "--full") if control.signal == 9 else ()
+        case "signal":
+            scope = ("--batch",) if control.scope is not None else ("--full",)
+            return (f"--signal={control.signal}", *scope)
+        case _:
+            return None

@@ -1,0 +1,78 @@
+"""The exit records that witnesses leave on the shared folder, one file per attempt.
+
+A file's absence says nothing: it may be late, or the folder may not be shared. A file that can't be read, is cut
+short or is of another attempt says nothing either; it is looked at again when it changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from aver.core.evidence import WitnessRecord
+from aver.core.testimony import parse_line
+
+LARGEST_RECORD_BYTES = 1 << 20
+
+
+class Records:
+    """The folder: KEY.rN is the record of an attempt's N-th start by Slurm, KEY.rN.sS.tT that of a task."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._seen: dict[str, tuple[int, int]] = {}  # name: size and time when it was read last
+
+    def new(self, keys: Collection[str], restarts: int = 0) -> Iterator[tuple[str, str, WitnessRecord]]:
+        """Records of these attempts that were not given before: key, verbatim text, record."""
+        try:
+            entries = list(os.scandir(self.folder))
+        except OSError:
+            return
+        for entry in entries:
+            key, dot, restart = entry.name.rpartition(".r")
+            if not dot or not restart.isdecimal() or key not in keys:
+                continue
+            found = self._read(entry)
+            if found is not None and found[1].key == entry.name:
+                yield key, *found
+
+    def of_tasks(self, key: str) -> dict[tuple[int, int], tuple[str, WitnessRecord]]:
+        """The records of an attempt's tasks, by step and rank."""
+        found: dict[tuple[int, int], tuple[str, WitnessRecord]] = {}
+        for path in self.folder.glob(f"{key}.r*.s*.t*"):
+            step, _, task = path.name.rpartition(".s")[2].partition(".t")
+            if not (step.isdecimal() and task.isdecimal()):
+                continue
+            read = self._parse(path)
+            if read is not None:
+                found[int(step), int(task)] = read
+        return found
+
+    def remove(self, key: str) -> None:
+        with contextlib.suppress(OSError):
+            for path in self.folder.glob(f"{key}.r*"):
+                path.unlink(missing_ok=True)
+                self._seen.pop(path.name, None)
+
+    def _read(self, entry: os.DirEntry[str]) -> tuple[str, WitnessRecord] | None:
+        try:
+            info = entry.stat()
+        except OSError:
+            return None
+        mark = (info.st_size, info.st_mtime_ns)
+        if self._seen.get(entry.name) == mark or info.st_size > LARGEST_RECORD_BYTES:
+            return None
+        self._seen[entry.name] = mark
+        return self._parse(Path(entry.path))
+
+    def _parse(self, path: Path) -> tuple[str, WitnessRecord] | None:
+        try:
+            line = path.read_bytes()
+            record = parse_line(line)
+        except (OSError, ValueError):
+            return None
+        if not isinstance(record, WitnessRecord):
+            return None
+        return line.decode("ascii", "replace").strip()[18:], record

@@ -1,0 +1,151 @@
+"""Handing orders to sbatch: the words of the call, the environment, the script; and what sbatch made of it.
+
+A batch's file is durable before sbatch is called. The script is a file that sbatch reads; the job's environment is
+sbatch's own, so that no value of it is in the script. Whatever is not clearly an answer is `Lost`: the batch may
+have been taken, and Slurm is asked for its name before anything is handed over again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aver.core.model import Scope
+from aver.engines.api import Order
+from aver.engines.slurm.batches import Batch, Shelf
+from aver.engines.slurm.commands import Call, Commands
+from aver.engines.slurm.refusals import Answer, Refusal, Unreachable, read_submission
+from aver.engines.slurm.script import Member, Program, Text, batch_script
+
+MOST_SCRIPT_BYTES = 1 << 20  # Slurm takes four times as much
+NOT_THE_JOBS = ("SLURM_", "SBATCH_", "SALLOC_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_", "AVER_COORDINATOR")
+KEPT = ("SLURM_CONF", "SLURM_JWT")
+SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hander:
+    """`commands` are asked for anew each time: the last submitter says where they are."""
+
+    commands: Callable[[], Commands]
+    witness: str
+    records: str
+    shim: str
+    own_folder: str  # of Aver's own Slurm commands, which a job on a cluster must not find
+    timeout_s: float
+
+    def chunks(self, orders: Sequence[Order], most: int) -> list[list[Order]]:
+        """Parts that fit in one array and one script."""
+        parts: list[list[Order]] = [[]]
+        size = 0
+        for order in orders:
+            own = sum(len(word) + 3 for word in (*order.args, *order.env)) + 1000
+            if parts[-1] and (len(parts[-1]) >= most or size + own > MOST_SCRIPT_BYTES):
+                parts.append([])
+                size = 0
+            parts[-1].append(order)
+            size += own
+        return parts
+
+    def hand_over(self, batch: Batch, orders: Sequence[Order], shelf: Shelf) -> Answer:
+        """Make the batch durable and call sbatch."""
+        try:
+            common, own = split_env([order.env for order in orders])
+            members = [self._member(order, env, batch.is_array) for order, env in zip(orders, own, strict=True)]
+            script = batch_script(members, witness=self.witness, records=self.records, shim=self.shim)
+            env = {**read_env(orders[0].env_file), **dict(common)}
+        except (ValueError, OSError) as error:
+            return Refusal(f"it can't be handed to sbatch: {error}")
+        commands = self.commands()
+        env["PATH"] = ":".join(one for one in env.get("PATH", os.defpath).split(":") if one != self.own_folder)
+        if commands.conf is not None:
+            env["SLURM_CONF"] = commands.conf
+        try:
+            path = shelf.put_script(batch, script)
+            shelf.put(batch)
+        except OSError as error:
+            return Unreachable("CantWrite", f"can't write what is handed to sbatch: {error.strerror}")
+        try:
+            words = (*commands.words("sbatch"), *sbatch_words(batch, orders[0]), os.fspath(path))
+        except ValueError as error:
+            return Refusal(f"sbatch: its words in the settings can't be read: {error}")
+        call = Call(words, env, self.timeout_s, umask=orders[0].umask)
+        return read_submission(commands.transport.run(call))
+
+    def is_at_it(self, batch: Batch) -> bool:
+        """Whether an sbatch of a coordinator that was killed may still be handing this batch over."""
+        wanted = f"--job-name={batch.name}".encode()
+        for name in os.listdir("/proc"):
+            if not name.isdecimal():
+                continue
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    if wanted in file.read().split(b"\0"):
+                        return True
+            except OSError:
+                continue
+        return False
+
+    def _member(self, order: Order, env: tuple[tuple[str, str], ...], is_array: bool) -> Member:
+        work: Program | Text = Program(order.args)
+        if order.script is not None:
+            work = Text(order.script.text, order.script.interpreter, order.script.args)
+        time_s = order.request.time_s
+        warn = None
+        if order.warning is not None and order.warning.scope in SCOPES and time_s is not None:
+            warn = f"{order.warning.signal} {order.warning.lead_s * 1000} {SCOPES[order.warning.scope]}"
+        return Member(
+            key=order.key,
+            work=work,
+            name=order.name,
+            folder=order.folder if is_array else None,
+            stdin=order.stdin if is_array else None,
+            stdout=order.stdout if is_array else None,
+            stderr=order.stderr if is_array else None,
+            append=order.append and is_array,
+            env=env,
+            time_ms=None if time_s is None else time_s * 1000,
+            warn=warn,
+            kill_wait_ms=math.ceil(order.kill_wait_s * 1000),
+        )
+
+
+def sbatch_words(batch: Batch, order: Order) -> list[str]:
+    """The options of sbatch; those that the user gave come before Aver's own, which win."""
+    words = list(order.options)
+    words += ["--parsable", "--export=ALL", f"--job-name={batch.name}"]
+    words.append("--requeue" if order.requeues else "--no-requeue")
+    if order.request.time_s is not None:
+        words.append(f"--time={math.ceil(order.request.time_s / 60)}")
+    if order.warning is not None and order.warning.scope is Scope.STEPS:
+        words.append(f"--signal={order.warning.signal}@{order.warning.lead_s}")
+    if batch.is_array:
+        return [*words, f"--array=0-{len(batch.keys) - 1}", "--output=/dev/null", f"--chdir={order.folder}"]
+    words.append(f"--chdir={order.folder}")
+    for option, path in (("input", order.stdin), ("output", order.stdout), ("error", order.stderr)):
+        if path is not None:
+            words.append(f"--{option}={path.replace('%', '%%')}")
+    words.append(f"--open-mode={'append' if order.append else 'truncate'}")
+    return words
+
+
+def split_env(envs: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, str]], list[tuple[tuple[str, str], ...]]]:
+    """The pairs that all orders share, and those of each alone."""
+    pairs = [[(name, value) for name, _, value in (pair.partition("=") for pair in env)] for env in envs]
+    shared = set(pairs[0]).intersection(*map(set, pairs[1:]))
+    return (
+        [pair for pair in pairs[0] if pair in shared],
+        [tuple(pair for pair in some if pair not in shared) for some in pairs],
+    )
+
+
+def read_env(path: str | None) -> dict[str, str]:
+    """The submitter's environment, without what belongs to another job of Slurm."""
+    if path is None:
+        return {}
+    with open(path, "rb") as file:
+        texts = [os.fsdecode(one) for one in file.read().split(b"\0") if one]
+    pairs = dict(text.partition("=")[::2] for text in texts)
+    return {name: value for name, value in pairs.items() if name in KEPT or not name.startswith(NOT_THE_JOBS)}
