@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from aver.cli.session import Session
 from aver.config import load_config
 from aver.coordinator.client import Client
 from aver.coordinator.lock import read_holder
+from aver.coordinator.notifying import read_told
 from aver.core import render
 from aver.engines.local.capabilities import Capabilities, capabilities
 from aver.errors import AverError
@@ -51,6 +53,7 @@ def command(as_json: bool) -> int:
         _coordinator(session),
         Check("sqlite", OK, f"SQLite {sqlite_version()}", None),
         _settings(),
+        _notifications(session),
     )
     answer(session.output, Diagnosis(__version__, str(session.home.path), checks), as_json)
     return 1 if any(check.status == MISSING for check in checks) else 0
@@ -158,6 +161,18 @@ def _coordinator(session: Session) -> Check:
             "coordinator", LIMITED, f"{text}, version {reply.get('version')}", "`aver stop`: the next one is new"
         )
     return Check("coordinator", OK, text, None)
+
+
+def _notifications(session: Session) -> Check:
+    told = read_told(session.home)
+    if told is None or not (told.delivered or told.given_up):
+        return Check("notifications", OK, "none was due", None)
+    fact = f"{told.delivered} delivered, {told.given_up} given up"
+    if not told.problem:
+        return Check("notifications", OK, fact, None)
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.problem_at))
+    advice = f"try the command by hand; {session.home.log} has every try"
+    return Check("notifications", LIMITED, f"{fact}; the last: {when}, {told.problem}", advice)
 
 
 def _settings() -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import BinaryIO
 
 import click
@@ -50,6 +51,7 @@ def command(address: str, follow: bool, attempt: int | None, err: bool, lines: i
     if follow and not job.state.is_settled:
         _follow(session, job, path, lines)
         return
+    _refuse_if_pruned_and_gone(session, job, path)
     with _open(path, job) as file:
         if as_json:
             answer(session.output, _document(session, job, which, err, path, file, lines), as_json)
@@ -86,6 +88,19 @@ def _attempt(job: JobRow, wanted: int | None) -> int:
     if wanted is not None and wanted > job.attempt:
         raise UsageError(f"job {job.id} has no attempt {wanted}; its newest is {job.attempt}")
     return wanted or job.attempt
+
+
+def _refuse_if_pruned_and_gone(session: Session, job: JobRow, path: str) -> None:
+    """A log that was cut says so at its end; one that is gone since then can't."""
+    if os.path.exists(path):
+        return
+    asked = [event for event in session.found_reader(str(job.id)).asked(job.run) if event.what == "prune"]
+    if asked and asked[-1].at >= (job.ended_at or 0.0):
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(asked[-1].at))
+        raise AverError(
+            f"{path} is gone; the logs of run {job.run} were pruned on {when} by {asked[-1].by} "
+            f"({asked[-1].detail}); `aver why {job.id}` says how the job ended"
+        )
 
 
 def _open(path: str, job: JobRow) -> BinaryIO:

@@ -16,6 +16,7 @@ POINTS = (
     "acted",  # orders and signals are given, nobody was told
     "told",
     "generated-read",  # a generating job has completed, its jobs are read and not yet added
+    "notifying",  # a verdict is durable, its command is about to be called
     "attached",  # after a restart: witnesses are found, runs are not
     "recovered",
 )

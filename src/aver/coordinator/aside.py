@@ -1,0 +1,207 @@
+"""What the coordinator does aside, in threads of its own: it tells users of verdicts, and it cuts old logs.
+
+The loop hands over what is durable and what was asked for, and takes back events and replies when `fileno` is readable.
+Neither can hold the loop up; while there is something to do the coordinator does not leave.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from aver.config import Retention, load_config
+from aver.coordinator.driver import Driver
+from aver.coordinator.log import log
+from aver.coordinator.notifying import Notifier
+from aver.coordinator.pruning import choose, cut_run
+from aver.coordinator.server import Peer
+from aver.core import render
+from aver.core.events import Event, PersonAsked, RunMoved
+from aver.core.units import LARGEST_BYTES, LONGEST_S
+from aver.errors import AverError, UsageError
+from aver.home import Home
+from aver.store.reader import Reader
+
+AUTOMATIC = "retention"
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """What was asked for; no peer: it is time for it by the settings."""
+
+    rules: Retention
+    by: str
+    is_dry_run: bool = False
+    peer: Peer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An event to be made durable, and a message to whoever asked; `is_last`: it is the reply."""
+
+    event: Event | None = None
+    peer: Peer | None = None
+    message: dict[str, Any] | None = None
+    is_last: bool = False
+
+
+class Aside:
+    def __init__(self, home: Home, driver: Driver) -> None:
+        config = load_config()
+        self._home = home
+        self._driver = driver
+        self._retention = config.retention
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._notifier = Notifier(home, config.notify, self._wake)
+        self._wanted: queue.SimpleQueue[Prune] = queue.SimpleQueue()
+        self._outcomes: deque[Outcome] = deque()
+        self._prunes = 0
+        self._thread: threading.Thread | None = None
+
+    def fileno(self) -> int:
+        return self._wake_fd
+
+    @property
+    def is_busy(self) -> bool:
+        return self._notifier.is_busy or self._prunes > 0
+
+    def begin(self) -> None:
+        """After recovery: go on with what was left."""
+        self._notifier.begin(self._last_seq())
+        self._prune_if_due()
+
+    def note(self, events: Iterable[Event]) -> None:
+        """These are durable."""
+        events = tuple(events)
+        self._notifier.note(events, self._has_rules)
+        if self._retention is not None and any(
+            isinstance(event, RunMoved) and event.state.is_settled for event in events
+        ):
+            self._prune_if_due()
+
+    def prune(self, peer: Peer, request: dict[str, Any]) -> None:
+        """Take the request; its reply comes with `take`. Raise UsageError for one that can't be read."""
+        by = request.get("by")
+        self._ask(Prune(self._rules(request), by if isinstance(by, str) and by else "somebody",
+                        request.get("dry_run") is True, peer))  # fmt: skip
+
+    def take(self) -> list[Outcome]:
+        """What is done since the last time."""
+        try:
+            os.eventfd_read(self._wake_fd)
+        except BlockingIOError:
+            return []
+        found = []
+        while self._outcomes:
+            outcome = self._outcomes.popleft()
+            self._prunes -= outcome.is_last
+            found.append(outcome)
+        return found
+
+    def close(self) -> None:
+        self._notifier.close(self._last_seq())
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._wake_fd, 1)
+
+    def _has_rules(self, number: int) -> bool:
+        run = self._driver.runs.get(number)
+        return run is not None and bool(run.submission.flow.notify)
+
+    def _last_seq(self) -> int:
+        reader = Reader.open(self._home.database)
+        if reader is None:
+            return 0
+        with reader:
+            return reader.last_seq()
+
+    # ---- pruning ----------------------------------------------------------------------------------
+
+    def _rules(self, request: dict[str, Any]) -> Retention:
+        older, last, most = (request.get(name) for name in ("older_than_s", "keep_last", "max_bytes"))
+        if older is None and last is None and most is None:
+            if self._retention is None:
+                raise UsageError("the request says of nothing that it may go")
+            return self._retention
+        if not (older is None or (isinstance(older, (int, float)) and 0 <= older <= LONGEST_S)):
+            raise UsageError(f"{older!r} is no age")
+        if not (last is None or (isinstance(last, int) and last >= 0)):
+            raise UsageError(f"{last!r} is no number of runs")
+        if not (most is None or (isinstance(most, int) and 0 < most <= LARGEST_BYTES)):
+            raise UsageError(f"{most!r} is no size")
+        return Retention(older, last or 0, most)
+
+    def _prune_if_due(self) -> None:
+        """By the settings, and not more often than they say; a file's time remembers the last one."""
+        if self._retention is None or self._prunes:
+            return
+        stamp = self._home.path / "pruned"
+        try:
+            age = time.time() - stamp.stat().st_mtime
+        except OSError:
+            age = None
+        if age is not None and 0 <= age < self._retention.every_s:
+            return
+        try:
+            stamp.touch(0o600)
+        except OSError as error:
+            log(f"can't write {stamp}: {error.strerror}; old logs are not cut")
+            return
+        self._ask(Prune(self._retention, AUTOMATIC))
+
+    def _ask(self, wanted: Prune) -> None:
+        self._prunes += 1
+        self._wanted.put(wanted)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="pruner", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            wanted = self._wanted.get()
+            try:
+                self._prune(wanted)
+            except AverError as error:
+                log(f"can't cut old logs: {error}")
+                message = {"ok": False, "error": str(error), "status": error.exit_status}
+                self._give(Outcome(None, wanted.peer, message, is_last=True))
+
+    def _prune(self, wanted: Prune) -> None:
+        now = time.time()
+        reader = Reader.open(self._home.database)
+        if reader is None:
+            self._give(Outcome(None, wanted.peer, {"ok": True, "runs": [], "left_bytes": 0}, is_last=True))
+            return
+        cuts = []
+        with reader:
+            chosen, total = choose(reader, wanted.rules, now, self._is_live)
+        for found, why in chosen:
+            if self._is_live(found.run.id):
+                continue
+            cut = cut_run(found, why, now, for_real=not wanted.is_dry_run)
+            if not cut.files and not cut.problems:
+                continue
+            cuts.append(cut)
+            event = None
+            if cut.files and not wanted.is_dry_run:
+                logs = f"{cut.files} log{'s' if cut.files != 1 else ''}"
+                what = f"{why}; {logs} cut, {render.bytes_words(cut.size_bytes)} freed"
+                event = PersonAsked(now, cut.run, None, wanted.by, "prune", what)
+                log(f"run {cut.run}: {what}")
+            self._give(Outcome(event, wanted.peer, {"pruned": cut.run}))
+        left = total - sum(cut.size_bytes for cut in cuts)
+        reply = {"ok": True, "runs": [cut.document() for cut in cuts], "left_bytes": left}
+        self._give(Outcome(None, wanted.peer, reply, is_last=True))
+
+    def _is_live(self, number: int) -> bool:
+        return number in self._driver.runs
+
+    def _give(self, outcome: Outcome) -> None:
+        self._outcomes.append(outcome)
+        self._wake()

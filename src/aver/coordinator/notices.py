@@ -1,0 +1,162 @@
+"""What a notification says: one JSON document, with the keys that `aver show --json` has for a job and a run.
+
+It holds no environment values and no command lines. Values of secret names are masked in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from aver.core import render
+from aver.core.events import Event, JobMoved, Observed, RunMoved
+from aver.core.evidence import Verdict, WitnessRecord
+from aver.core.exit_text import raw_text
+from aver.core.fold import return_code
+from aver.core.record import dataclass
+from aver.core.testimony import parse_record
+from aver.home import Home
+from aver.store.reader import Reader
+from aver.store.rows import JobRow, RunRow
+
+MASK = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`subject` is for our own log: numbers and states alone."""
+
+    on: str
+    at: float
+    run: int
+    job: int | None
+    state: str
+    subject: str
+    document: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.document)
+
+
+def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | None:
+    """None when the store has forgotten what it is about."""
+    run = reader.run(event.run)
+    if run is None:
+        return None
+    head = {"kind": "notification", "on": on, "home": os.fspath(home.path), "host": socket.gethostname()}
+    if isinstance(event, RunMoved):
+        counts = {state.value: count for state, count in reader.counts(run.id).items()}
+        took = "" if run.ended_at is None else f" in {render.duration_words(run.ended_at - run.submitted_at)}"
+        words = ", ".join(f"{count} {state}" for state, count in counts.items())
+        sentence = f"Run {run.id} ({run.name}) is {event.state}: {words}{took}."
+        facts = _run(run) | {"state": event.state.value, "is_settled": True, "round": event.round, "counts": counts}
+        document = {**head, "sentence": sentence, "run": facts, "job": None}
+        return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
+    if not isinstance(event, (Observed, JobMoved)) or event.verdict is None:
+        return None
+    job = reader.job(event.job)
+    if job is None:
+        return None
+    verdict = event.verdict
+    attempts = [one for one in reader.attempts(job.id) if one.attempt == getattr(event, "attempt", job.attempt)]
+    sentence = render.sentence(verdict, _record(event), attempts[-1].request if attempts else None)
+    facts = _job(job, verdict, run.is_single)
+    document = {**head, "sentence": sentence, "run": _run(run) | {"counts": None}, "job": facts}
+    return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
+
+
+def _record(event: Observed | JobMoved) -> WitnessRecord | None:
+    if not isinstance(event, Observed) or event.source != "witness":
+        return None
+    try:
+        return parse_record(json.loads(event.said))
+    except (ValueError, AttributeError):
+        return None
+
+
+def _job(job: JobRow, verdict: Verdict, is_single: bool) -> dict[str, Any]:
+    """The verdict is the event's: by now the job may have gone on."""
+    status = verdict.exit
+    return {
+        "id": job.id,
+        "run": job.run,
+        "name": job.name,
+        "address": str(job.id) if is_single else f"{job.run}/{job.name}",
+        "state": verdict.state.value,
+        "is_settled": True,
+        "reason": verdict.reason,
+        "exit": None
+        if status is None
+        else {
+            "text": str(status),
+            "code": status.code,
+            "signal": status.signal,
+            "core_dumped": status.core,
+            "return_code": status.shell_code,
+        },
+        "return_code": return_code(verdict),
+        "verified": verdict.verified,
+        "source": verdict.source,
+        "warnings": list(verdict.warnings),
+        "detail": verdict.detail,
+        "attempt": job.attempt,
+        "is_background": job.background,
+        "submitted_at": job.submitted_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+        "elapsed_s": job.elapsed_s,
+        "derived_exit": raw_text(job.derived),
+    }
+
+
+def _run(run: RunRow) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "name": run.name,
+        "state": run.state.value,
+        "is_settled": run.state.is_settled,
+        "round": run.round,
+        "is_single": run.is_single,
+        "user": run.user,
+        "folder": run.folder,
+        "submitted_at": run.submitted_at,
+        "ended_at": run.ended_at,
+        "first_job": run.first_job,
+        "jobs": run.jobs,
+    }
+
+
+def secret_values(home: Home, run: int, names: Sequence[str]) -> list[str]:
+    """The values of the run's secret names, longest first."""
+    if not names:
+        return []
+    try:
+        pairs = [os.fsdecode(pair).partition("=") for pair in home.env(run).read_bytes().split(b"\0")]
+    except OSError:
+        return []
+    return sorted({value for name, _, value in pairs if name in names and value}, key=len, reverse=True)
+
+
+def masked(notice: Notice, values: Sequence[str]) -> Notice:
+    """The notice with the mask in place of each value."""
+    if not values:
+        return notice
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, str):
+            for one in values:
+                value = value.replace(one, MASK)
+            return value
+        if isinstance(value, dict):
+            return {key: hide(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [hide(one) for one in value]
+        return value
+
+    return Notice(
+        notice.on, notice.at, notice.run, notice.job, notice.state, notice.subject, hide(notice.document)
+    )  # fmt: skip
