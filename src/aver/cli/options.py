@@ -20,6 +20,10 @@ def json_option(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")(function)
 
 
+def csv_option(function: Function) -> Function:
+    return click.option("--csv", "as_csv", is_flag=True, help="Answer with rows of CSV; unknown is empty.")(function)
+
+
 def addresses(function: Function) -> Function:
     return click.argument("ids", metavar="ID...", nargs=-1, required=True)(function)
 

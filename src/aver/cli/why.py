@@ -5,30 +5,36 @@ from __future__ import annotations
 import click
 
 from aver.cli.explain import explain
+from aver.cli.logs import RunLogs
 from aver.cli.options import json_option
+from aver.cli.output.report_documents import CauseFacts, CauseList, HintFacts
 from aver.cli.output.text import one_line
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.core.reasons import parse_need_reason
+from aver.core.causes import SHOWN
 from aver.core.states import SETTLED, State
 from aver.errors import UsageError
-from aver.store.rows import JobRow, RunRow
+from aver.report.causes import HINTS_SHOWN, diagnose
+from aver.spec.flow import collector_paused
+from aver.store.rows import RunRow
 
 
-@click.command("why", short_help="Say what happened to a job, the evidence, and what to do next.")
+@click.command("why", short_help="Say what happened to a job or a run, the evidence, and what to do next.")
 @click.argument("address", metavar="[ID]", required=False)
 @json_option
 def command(address: str | None, as_json: bool) -> None:
-    """Say what happened to a job, the evidence, and what to do next.
+    """Say what happened to a job or a run, the evidence, and what to do next.
 
-    First one sentence, then what each source said and when, then the next commands to type.
-    For a run: the same of the job that decided how the run ended. Without ID: of the newest job that
-    did not complete.
+    Of a job: first one sentence, then what each source said and when, then the next commands to type.
+    Of a run: its failures grouped by cause, with well-known lines of the jobs' output quoted as hints,
+    and the next command for each. A hint is no evidence. Without ID: of the newest job that did not
+    complete.
 
     \b
     Examples:
       aver why
       aver why 7
+      aver why 3
       aver why 3/train --json
     """
     session = Session()
@@ -36,11 +42,34 @@ def command(address: str | None, as_json: bool) -> None:
     if address is None:
         address = _newest(session)
     found = session.find(address)
-    job = _deciding(session, found) if isinstance(found, RunRow) else session.find_job(address)
-    document = explain(session, job)
     if isinstance(found, RunRow):
-        session.output.note(f"run {found.id} is {found.state}; job {job.id} ({job.name}) decided it")
-    answer(session.output, document, as_json)
+        with collector_paused():
+            answer(session.output, _causes(session, found), as_json)
+        return
+    answer(session.output, explain(session, session.find_job(address)), as_json)
+
+
+def _causes(session: Session, run: RunRow) -> CauseList:
+    reader = session.found_reader(str(run.id))
+    rows = reader.outcomes(run.id)
+    session.mask([run.id])
+    found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths)
+    causes = tuple(
+        CauseFacts(
+            seen.cause.state.value,
+            seen.cause.sentence,
+            seen.cause.count,
+            tuple(job.job for job in seen.cause.jobs[:SHOWN]),
+            tuple(
+                HintFacts(one.hint.name, one.hint.line, one.hint.advice, one.count, one.job)
+                for one in seen.hints[:HINTS_SHOWN]
+            ),
+            seen.logs_read,
+            seen.cause.next,
+        )
+        for seen in found.causes
+    )
+    return CauseList(run.id, run.name, run.state.value, found.counts, found.unsettled, causes)
 
 
 def _newest(session: Session) -> str:
@@ -51,13 +80,3 @@ def _newest(session: Session) -> str:
         raise UsageError("no job failed; `aver why ID` explains any job, and `aver jobs` lists them")
     session.output.note(f"job {jobs[0].id} ({one_line(jobs[0].name)}) is the newest that did not complete")
     return str(jobs[0].id)
-
-
-def _deciding(session: Session, run: RunRow) -> JobRow:
-    """The first job that is as the run is; else the first that is not settled or did not complete."""
-    reader = session.found_reader(str(run.id))
-    for states in ([run.state], [state for state in State if state is not State.COMPLETED], list(State)):
-        jobs = [job for job in reader.jobs(run.id, states, limit=1000) if parse_need_reason(job.reason) is None]
-        if jobs:
-            return min(jobs, key=lambda job: (job.ended_at is None, job.ended_at or 0.0, job.id))
-    return reader.jobs(run.id, limit=1)[0]

@@ -229,9 +229,21 @@ class Graph:
 
     def below(self, job: int) -> list[int]:
         """All jobs that need this one, directly or through others, in order of their numbers."""
+        return self.below_all((job,))
+
+    def below_all(self, above: Iterable[int]) -> list[int]:
+        """All jobs that need one of these, directly or through others, in order of their numbers."""
         down = self._below_by_spec()
         found: set[int] = set()
-        waiting = [lower for lower, only in down[self.spec_of(job)] if only is None or job in only]
+        by_spec: dict[int, set[int]] = {}
+        for job in above:
+            by_spec.setdefault(self.spec_of(job), set()).add(job)
+        waiting = [
+            lower
+            for spec, ones in by_spec.items()
+            for lower, only in down[spec]
+            if only is None or not only.isdisjoint(ones)
+        ]
         while waiting:
             spec = waiting.pop()
             if spec not in found:

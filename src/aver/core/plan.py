@@ -221,6 +221,10 @@ class Plan:
         """All jobs that need this one, directly or through others."""
         return self._graph.below(job)
 
+    def below_all(self, jobs: Iterable[int]) -> list[int]:
+        """All jobs that need one of these, directly or through others."""
+        return self._graph.below_all(jobs)
+
     # How it is worked out: first everything that no longer holds is taken back, then everything that follows is done
 
     def _retract(self, jobs: Iterable[int]) -> None:

@@ -8,8 +8,9 @@ those decide what must be asked for; its cpu share is that of all its cpu time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from aver.core.measure import Mark, Measured, Resource, Rules, cpu_mark, mem_mark, share, time_mark, worst
+from aver.core.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.core.model import Request
 from aver.core.record import dataclass
 from aver.core.states import UNSETTLED
@@ -32,7 +33,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class JobUse:
-    """A job's newest attempt that ended. `by`: who measured."""
+    """A job's newest attempt that ended. `measured_by`: who measured."""
 
     job: int
     name: str
@@ -43,11 +44,7 @@ class JobUse:
     cpus: Use
     time: Use
     cpu_s: float | None
-    by: str
-
-    @property
-    def marks(self) -> dict[Resource, Mark]:
-        return {Resource.MEM: self.mem.mark, Resource.CPUS: self.cpus.mark, Resource.TIME: self.time.mark}
+    measured_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,17 @@ class GroupUse:
     cpus: Use
     time: Use
     cpu_s: float | None
-    by: tuple[str, ...]
+    measured_by: tuple[str, ...]
+
+
+class Ended(NamedTuple):
+    """A job's newest attempt that ended, its figures, and what they mean for memory, cpus and time."""
+
+    row: Outcome
+    measured: Measured
+    mem: Mark
+    cpus: Mark
+    time: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +76,15 @@ class RunUse:
     """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for."""
 
     groups: tuple[GroupUse, ...]
-    jobs: tuple[JobUse, ...]
+    ended: tuple[Ended, ...]
     never_ran: int
     cpu_s: float | None
     cpu_given_s: float | None
+
+    def jobs(self, most: int | None = None, worst_first: bool = False) -> tuple[JobUse, ...]:
+        """Each job that has figures, by number; with `worst_first` what should be looked at comes before the rest."""
+        chosen = sorted(self.ended, key=_rank) if worst_first else self.ended
+        return tuple([_job_use(one) for one in chosen[:most]])
 
 
 def measured_of(row: Outcome, requests: Requests) -> Measured | None:
@@ -101,20 +113,31 @@ def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules())
         measured = measured_of(row, requests)
         if measured is not None:
             newest[row.job] = (row, measured)
-    groups: dict[GroupKey, list[tuple[Outcome, Measured]]] = {}
-    for pair in newest.values():
-        groups.setdefault((pair[0].first_job, pair[0].spec), []).append(pair)
-    jobs = tuple([_job_use(row, measured, rules) for row, measured in newest.values()])
+    ended = tuple(
+        [
+            Ended(row, one, mem_mark(one, rules), cpu_mark(one, rules), time_mark(one, rules))
+            for row, one in newest.values()
+        ]
+    )
+    groups: dict[GroupKey, list[Ended]] = {}
+    for each in ended:
+        groups.setdefault((each.row.first_job, each.row.spec), []).append(each)
     return RunUse(
-        groups=tuple(_group_use(pairs, rules) for pairs in groups.values()),
-        jobs=jobs,
+        groups=tuple(_group_use(members) for members in groups.values()),
+        ended=ended,
         never_ran=len(known) - len(newest),
-        cpu_s=_total([one.cpu_s for _, one in newest.values()]),
-        cpu_given_s=_total([_given(one) for _, one in newest.values()]),
+        cpu_s=_total([one.measured.cpu_s for one in ended]),
+        cpu_given_s=_total([_given(one.measured) for one in ended]),
     )
 
 
-def _job_use(row: Outcome, one: Measured, rules: Rules) -> JobUse:
+def _rank(one: Ended) -> int:
+    marks = (one.mem, one.cpus, one.time)
+    return 0 if Mark.OVER in marks else 1 if Mark.UNKNOWN in marks else 2 if Mark.UNDER in marks else 3
+
+
+def _job_use(ended: Ended) -> JobUse:
+    row, one = ended.row, ended.measured
     used = one.used_cpus
     return JobUse(
         row.job,
@@ -122,42 +145,36 @@ def _job_use(row: Outcome, one: Measured, rules: Rules) -> JobUse:
         group_name(row.name),
         row.attempt or 0,
         one.state,
-        Use(one.mem_bytes, one.peak_bytes, share(one.peak_bytes, one.mem_bytes), mem_mark(one, rules)),
-        Use(one.cpus, used, share(used, one.cpus), cpu_mark(one, rules)),
-        Use(one.time_s, one.elapsed_s, share(one.elapsed_s, one.time_s), time_mark(one, rules)),
+        Use(one.mem_bytes, one.peak_bytes, share(one.peak_bytes, one.mem_bytes), ended.mem),
+        Use(one.cpus, used, share(used, one.cpus), ended.cpus),
+        Use(one.time_s, one.elapsed_s, share(one.elapsed_s, one.time_s), ended.time),
         one.cpu_s,
         measured_by(row),
     )
 
 
-def _group_use(pairs: Sequence[tuple[Outcome, Measured]], rules: Rules) -> GroupUse:
+def _group_use(members: Sequence[Ended]) -> GroupUse:
     """Under-use is marked only where it is so of every member: they have one request."""
-    all_of = [one for _, one in pairs]
+    all_of = [one.measured for one in members]
     cpu_s, given = _total([one.cpu_s for one in all_of]), _total([_given(one) for one in all_of])
     mean_cpus = None if cpu_s is None else share(cpu_s, _total([one.elapsed_s for one in all_of]))
     mem_asked = _most([one.mem_bytes for one in all_of], unlimited=True)
     time_asked = _most([one.time_s for one in all_of], unlimited=True)
     peak, longest = _most([one.peak_bytes for one in all_of]), _most([one.elapsed_s for one in all_of])
-    unknown = sum(one.peak_bytes is None or one.elapsed_s is None or one.cpu_s is None for one in all_of)
+    cpus_mark = _of_all({one.cpus for one in members})
     return GroupUse(
-        name=group_name(pairs[0][0].name),
-        jobs=len(pairs),
-        unknown=unknown,
-        mem=Use(mem_asked, peak, share(peak, mem_asked), _of_all([mem_mark(one, rules) for one in all_of])),
-        cpus=Use(
-            max(one.cpus for one in all_of),
-            mean_cpus,
-            share(cpu_s, given),
-            _of_all([cpu_mark(one, rules) for one in all_of]),
-        ),
-        time=Use(time_asked, longest, share(longest, time_asked), _of_all([time_mark(one, rules) for one in all_of])),
+        name=group_name(members[0].row.name),
+        jobs=len(members),
+        unknown=sum(one.peak_bytes is None or one.elapsed_s is None or one.cpu_s is None for one in all_of),
+        mem=Use(mem_asked, peak, share(peak, mem_asked), _of_all({one.mem for one in members})),
+        cpus=Use(max(one.cpus for one in all_of), mean_cpus, share(cpu_s, given), cpus_mark),
+        time=Use(time_asked, longest, share(longest, time_asked), _of_all({one.time for one in members})),
         cpu_s=cpu_s,
-        by=tuple(sorted({measured_by(row) for row, _ in pairs})),
+        measured_by=tuple(sorted({measured_by(one.row) for one in members})),
     )
 
 
-def _of_all(marks: Sequence[Mark]) -> Mark:
-    found = set(marks)
+def _of_all(found: set[Mark]) -> Mark:
     if Mark.OVER in found or len(found) == 1:
         return worst(found)
     return Mark.UNKNOWN if Mark.UNKNOWN in found else Mark.FINE

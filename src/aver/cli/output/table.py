@@ -28,8 +28,7 @@ def show_table(output: Output, table: Table) -> None:
     if output.out_is_terminal and fits(table, output.width):
         output.raw(draw(table, output).encode("utf-8", "surrogateescape"))
         return
-    for line in plain(table):
-        output.line(line)
+    output.line("\n".join(plain(table)))
 
 
 def fits(table: Table, width: int) -> bool:

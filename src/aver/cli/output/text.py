@@ -6,7 +6,9 @@ out as they came in. Colours are used on a terminal only, and never with NO_COLO
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import sys
 from typing import BinaryIO
 
@@ -102,9 +104,19 @@ def _named(variable: str, otherwise: int) -> int:
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
+    """Write all of it, past the file's own buffer: a thread that waits for a reader would hold the buffer's lock, and
+    the interpreter, which flushes it at its end, would wait for ever."""
     try:
-        file.write(data)
-        file.flush()
+        raw = file.raw if isinstance(file, io.BufferedWriter) else None
+        if raw is None:
+            file.write(data)
+        left = memoryview(data if raw is not None else b"")
+        while left:
+            assert raw is not None
+            taken = raw.write(left)
+            if taken is None:  # somebody has made it non-blocking
+                select.select([], [raw], [], 1.0)
+            left = left[taken or 0 :]
     except BrokenPipeError:
         raise ReaderLeft from None
     except OSError as error:
@@ -118,6 +130,8 @@ def coloured(state: State) -> str:
 
 def one_line(text: str) -> str:
     """Show control characters as escapes, so that a name can't draw on the terminal or break a line."""
+    if text.isprintable():
+        return text
     return "".join(
         char if char.isprintable() or "\udc80" <= char <= "\udcff" else char.encode("unicode_escape").decode()
         for char in text
