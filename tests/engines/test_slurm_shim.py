@@ -82,9 +82,9 @@ def test_name_that_was_given_stays(job: Job, options: list[str]) -> None:
 @pytest.mark.parametrize(
     "words",
     [[], ["-n4"], ["-n"], ["--version"], ["-V"], ["--help"], ["-h"], ["--usage"], ["--multi-prog", "file"],
-     ["--pty", "sh"], ["--new-option", "x", "prog"], ["--ntask=4", "prog"], ["-n4", "-@", "prog"], ["--jobid=9", "prog"], ["--"],
+     ["--pty", "sh"], ["--new-option", "x", "prog"], ["--ntask=4", "prog"], ["-n4", "-@", "prog"], ["--"],
      ["--bcast=/tmp/x", "prog"], ["--container", "c", "prog"], ["-n1", "a", ":", "-n2", "b"], ["-Mother", "prog"],
-     ["--het-group=1", "prog"], ["-lV", "prog"], ["--multi-prog", "-n2", "a b", ""]],
+     ["--het-group=1", "prog"], ["--jobid=9", "prog"], ["-lV", "prog"], ["--multi-prog", "-n2", "a b", ""]],
 )  # fmt: skip
 def test_rest_is_left_alone(job: Job, words: list[str]) -> None:
     """What is no plain command of each task goes to the real srun word by word."""
@@ -170,9 +170,7 @@ def test_options_are_those_of_our_own_srun() -> None:
     """An option that Aver's own srun has takes a value here if it does there."""
     kinds = {FLAG: shim.FLAGS, VALUE: shim.VALUES}
     known = {word.partition(":")[0] for word in f"{shim.FLAGS} {shim.VALUES} {shim.MAYBE}".split()}
-    letters = dict(
-        reversed(word.split(":")) for word in f"{shim.FLAGS} {shim.VALUES} {shim.MAYBE}".split() if ":" in word
-    )
+    pairs = [word.split(":") for word in f"{shim.FLAGS} {shim.VALUES} {shim.MAYBE}".split() if ":" in word]
     for name, takes in TABLE.takes.items():
         here = {word.partition(":")[0] for word in kinds.get(takes, shim.MAYBE).split()}
         assert name in here or name not in known, name
