@@ -19,7 +19,9 @@ from aver import __version__
 from aver.errors import CantWriteError
 from aver.home import Home
 
-COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scontrol", "scancel", "sinfo")
+COMMANDS = (
+    "sbatch", "srun", "salloc", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "sacctmgr", "sshare", "seff",
+)  # fmt: skip
 LONGEST_INTERPRETER_BYTES = 100  # old kernels read 127 bytes of a `#!` line
 _STAMP = ".made-by"
 
@@ -78,7 +80,7 @@ def _package_folder() -> str:
 
 
 def _stamp() -> str:
-    return f"aver {__version__} 1\n{sys.executable}\n{_package_folder()}\n"
+    return f"aver {__version__} 2\n{sys.executable}\n{_package_folder()}\n"
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -184,8 +184,8 @@ class JobFacts:
 
     @property
     def is_batch(self) -> bool:
-        """Whether there is a script: `srun` alone has none."""
-        return self.named.get("kind") != "srun"
+        """Whether there is a script: `srun` alone and `salloc` have none."""
+        return self.named.get("kind") not in ("srun", "salloc")
 
     @property
     def submitted_at(self) -> float:

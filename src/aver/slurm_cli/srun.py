@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aver.slurm_cli.srun_pty import Terminal
     from aver.slurm_cli.srun_streams import TaskStreams
     from aver.slurm_cli.srun_words import Notices
 
@@ -29,6 +30,10 @@ RECONNECT_TRIES = 50
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--as-task"]:
+        from aver.slurm_cli.srun_child import main as become
+
+        return become(arguments[1:])
     try:
         options = parse(arguments, os.environ)
         if "version" in options.flags:
@@ -41,12 +46,25 @@ def main(arguments: list[str]) -> int:
 
             sys.stdout.write(HELP)
             return 0
-        for name, flag in NOT_SERVED.items():
+        if "mpi" in options.values:
+            from aver.slurm_cli.srun_mpi import check_mpi
+
+            if not check_mpi(options):
+                return 0
+        for name in NOT_SERVED:
             if name in options.flags or name in options.values:
-                raise BadOption(f"error: {flag} is not served on one machine")
+                raise BadOption(f"error: --{name} is not served on one machine")
         if not options.command:
             raise BadOption("fatal: No command given to execute.")
-        if not os.environ.get("AVER_KEY") or "jobid" in options.values:
+        if "multi-prog" in options.flags:
+            from aver.slurm_cli.srun_files import read_programs
+
+            read_programs(options)
+        if options.get("jobid") not in (None, os.environ.get("SLURM_JOB_ID")):
+            from aver.slurm_cli.srun_within import enter
+
+            enter(options.get("jobid") or "")
+        if not os.environ.get("AVER_KEY"):
             from aver.slurm_cli.srun_alone import run_alone
 
             return run_alone(arguments, options)
@@ -79,7 +97,7 @@ class Step:
         self._interrupted_at: float | None = None
         self._has_summed_up = False
         self._said: list[tuple[int, str]] = []
-        self._streams: TaskStreams | None = None
+        self._streams: TaskStreams | Terminal | None = None
         self._wire: lean.Wire | None = None
         self._kill_wait_s = 0.0
         self._notices: Notices | None = None
@@ -125,7 +143,7 @@ class Step:
         folder = os.path.join(os.getcwd(), "" if is_there else options.get("chdir") or "")
         spec: dict[str, Any] = {
             "name": options.get("job-name") or os.path.basename(options.command[0]),
-            "args": options.command,
+            "args": self._args(),
             "folder": folder.rstrip("/") or "/",
             "tasks": self._tasks,
             "umask": _umask(),
@@ -148,11 +166,35 @@ class Step:
             spec["wait_s"] = wait_s
         if options.get("open-mode") in ("a", "append"):
             spec["append"] = True
-        self._place_streams(spec)
+        descriptors = (0, 1, 2)
+        if "pty" in options.flags and self._has_terminal():
+            from aver.slurm_cli.srun_pty import Terminal
+
+            self._streams = Terminal()
+            descriptors = (self._streams.slave,) * 3
+        else:
+            self._place_streams(spec)
         request = {
             "op": "step", "key": self._key, "token": self._token, "spec": spec, "env": _environment(options),
         }  # fmt: skip
-        return request, (0, 1, 2)
+        return request, descriptors
+
+    def _args(self) -> list[str]:
+        """The program, or ourselves as what becomes it."""
+        options = self._options
+        own = [os.path.join(self._home, "bin", "srun"), "--as-task"]
+        if "multi-prog" in options.flags:
+            return [*own, "multi-prog", os.path.abspath(options.command[0])]
+        if "pty" in options.flags and os.isatty(0):
+            return [*own, "pty", *options.command]
+        return options.command
+
+    def _has_terminal(self) -> bool:
+        if os.isatty(0):
+            return True
+        sys.stderr.write("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device\n")
+        sys.stderr.write("srun: error: Not using a pseudo-terminal, disregarding --pty option\n")
+        return False
 
     def _place_streams(self, spec: dict[str, Any]) -> None:
         options = self._options

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from aver.slurm_cli.options import BadOption
+from aver.slurm_cli.srun_options import Options
+
+LONGEST_PROGRAMS_BYTES = 1 << 24
 
 
 def check(spec: Mapping[str, Any]) -> None:
@@ -40,3 +43,18 @@ def _try(path: str, is_input: bool, umask: int) -> None:
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
             return
     os.close(os.open(path, flags | os.O_CLOEXEC, 0o666 & ~umask))
+
+
+def read_programs(options: Options) -> None:
+    """Check the file of --multi-prog for all tasks before there is a step; BadOption has Slurm's sentences."""
+    from aver.slurm_cli.multi_prog import programs
+    from aver.slurm_cli.srun_options import number
+
+    path = options.command[0]
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(LONGEST_PROGRAMS_BYTES)
+    except OSError:
+        raise BadOption(f"error: Could not open multi_prog config file {path}") from None
+    tasks = number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+    programs(text, path, tasks)

@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 
 TABLE = Table(
     flags=(
-        "contiguous disable-status:X exact hold:H interactive label:l multi-prog overcommit:O overlap oversubscribe:s "
-        "preserve-env:E quiet:Q quit-on-interrupt unbuffered:u verbose:v help:h usage version:V as-job"
+        "contiguous disable-status:X exact hold:H interactive label:l multi-prog no-allocate:Z overcommit:O overlap "
+        "oversubscribe:s preserve-env:E quiet:Q quit-on-interrupt reboot spread-job test-only unbuffered:u "
+        "use-min-nodes verbose:v help:h usage version:V as-job"
     ),
     values=(
-        "account:A begin:b chdir:D comment constraint:C core-spec:S cpu-bind cpus-per-gpu cpus-per-task:c deadline "
-        "dependency:d distribution:m error:e exclude:x export gpus:G gpus-per-node gpus-per-task gres het-group hint "
-        "input:i job-name:J jobid licenses:L mem mem-bind mem-per-cpu mpi msg-timeout nodelist:w nodes:N ntasks:n "
-        "ntasks-per-core ntasks-per-node ntasks-per-socket open-mode output:o partition:p priority prolog qos:q "
-        "relative:r reservation signal task-epilog task-prolog thread-spec threads:T threads-per-core time:t time-min "
-        "tmp wait:W wckey"
+        "accel-bind account:A acctg-freq bb bbf bcast-exclude begin:b chdir:D cluster-constraint clusters:M comment "
+        "constraint:C container core-spec:S cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task:c deadline "
+        "delay-boot dependency:d distribution:m epilog error:e exclude:x export extra-node-info:B gid gpu-bind "
+        "gpu-freq gpus:G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags het-group hint input:i job-name:J "
+        "jobid licenses:L mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout "
+        "network nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core ntasks-per-gpu ntasks-per-node "
+        "ntasks-per-socket open-mode output:o partition:p power prefer priority profile prolog qos:q relative:r "
+        "reservation signal slurmd-debug sockets-per-node switches task-epilog task-prolog thread-spec threads:T "
+        "threads-per-core time:t time-min tmp uid wait:W wckey"
     ),
-    maybe="exclusive immediate:I kill-on-bad-exit:K nice no-kill:k pty x11",
+    maybe=(
+        "bcast compress exclusive immediate:I kill-on-bad-exit:K nice no-kill:k propagate pty resv-ports send-libs x11"
+    ),
+    aliases="cluster=clusters share=oversubscribe workdir=chdir",
 )
 
 ENVIRONMENT = {
@@ -34,10 +41,16 @@ ENVIRONMENT = {
     "SLURM_LABELIO": "label", "SLURM_KILL_BAD_EXIT": "kill-on-bad-exit", "SLURM_WAIT": "wait",
     "SLURM_OVERLAP": "overlap", "SLURM_EXACT": "exact", "SLURM_UNBUFFEREDIO": "unbuffered",
     "SLURM_OPEN_MODE": "open-mode", "SRUN_EXPORT_ENV": "export", "SLURM_WORKING_DIR": "chdir",
-    "SLURM_STEP_MEM": "mem", "SLURM_OVERCOMMIT": "overcommit",
+    "SLURM_STEP_MEM": "mem", "SLURM_OVERCOMMIT": "overcommit", "SLURM_MPI_TYPE": "mpi",
+    "SLURM_MULTI_PROG": "multi-prog", "SLURM_TIMELIMIT": "time", "SLURM_ACCOUNT": "account", "SLURM_QOS": "qos",
+    "SLURM_PARTITION": "partition", "SLURM_DEPENDENCY": "dependency", "SLURM_IMMEDIATE": "immediate",
+    "SLURM_EXCLUSIVE": "exclusive", "SLURM_GPUS": "gpus", "SLURM_GRES": "gres", "SLURM_CONSTRAINT": "constraint",
+    "SLURM_TASK_PROLOG": "task-prolog", "SLURM_TASK_EPILOG": "task-epilog", "SLURM_PROLOG": "prolog",
+    "SLURM_EPILOG": "epilog", "SLURM_CONTAINER": "container",
 }  # fmt: skip
 
-NOT_SERVED = {"pty": "--pty", "multi-prog": "--multi-prog"}
+# what would change what runs, or as whom: to leave it out in silence would be wrong
+NOT_SERVED = ("container", "epilog", "gid", "no-allocate", "prolog", "task-epilog", "task-prolog", "test-only", "uid")
 
 
 class BadSpecification(BadOption):

@@ -1,0 +1,107 @@
+"""The file of `srun --multi-prog`: which program each task runs. Pure; the sentences of its mistakes are Slurm's.
+
+A line is `ranks program arguments…`; ranks are `0`, `1-3`, `4,6`, `*` for all that are left. In the words, `%t` is
+the task's number, `%o` its place among the ranks of its line, `%%` a percent sign.
+"""
+
+from __future__ import annotations
+
+from aver.slurm_cli.options import BadOption
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_QUOTES = "'\""
+
+
+def programs(text: str, path: str, tasks: int) -> list[list[str]]:
+    """The words of each task; raise BadOption with the line that is wrong, or the task that has none."""
+    found: dict[int, list[str]] = {}
+    for number, line in _lines(text):
+        ranks, _, rest = line.partition(" ")
+        words = _split(rest)
+        try:
+            if not words:
+                raise ValueError
+            chosen = _ranks(ranks, tasks, found)
+        except ValueError as error:
+            first = f"error: {error}\nsrun: " if str(error) else ""
+            raise BadOption(f"{first}error: Line {number} of configuration file {path} invalid") from None
+        for place, rank in enumerate(chosen):
+            found[rank] = [_fill(word, rank, place) for word in words]
+    for rank in range(tasks):
+        if rank not in found:
+            raise BadOption(f"error: Configuration file {path} invalid, no record for task id {rank}")
+    return [found[rank] for rank in range(tasks)]
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that say something, with their numbers; one that ends in `\\` goes on in the next."""
+    whole, first = "", 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not whole:
+            first = number
+        if line.endswith("\\"):
+            whole += line[:-1] + " "
+            continue
+        joined = (whole + line).strip().replace("\t", " ")
+        whole = ""
+        if joined and not joined.startswith("#"):
+            yield first, joined
+
+
+def _ranks(text: str, tasks: int, taken: dict[int, list[str]]) -> list[int]:
+    chosen: list[int] = []
+    for part in text.split(","):
+        if part == "*":
+            chosen += [rank for rank in range(tasks) if rank not in taken and rank not in chosen]
+            continue
+        first, dash, last = part.partition("-")
+        if not _is_number(first) or (dash and not _is_number(last)):
+            raise ValueError(f"Invalid task range specification ({part})")
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low:
+            raise ValueError(f"Invalid task range, {low}-{high}")
+        if high >= tasks:
+            raise ValueError(f"Invalid task id, {high} >= ntasks")
+        for rank in range(low, high + 1):
+            if rank in taken or rank in chosen:
+                raise ValueError(f"Duplicate record for task {rank}")
+            chosen.append(rank)
+    return chosen
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _split(text: str) -> list[str]:
+    """Words with quotes around and inside of them; a quote that is not closed ends with the line."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    is_escaped = False
+    for letter in text:
+        if is_escaped:
+            word, is_escaped = (word or "") + letter, False
+        elif letter == "\\" and quote != "'":
+            is_escaped = True
+        elif quote:
+            if letter == quote:
+                quote = ""
+            else:
+                word = (word or "") + letter
+        elif letter in _QUOTES:
+            quote, word = letter, word or ""
+        elif letter == " ":
+            words += [] if word is None else [word]
+            word = None
+        else:
+            word = (word or "") + letter
+    return words if word is None else [*words, word]
+
+
+def _fill(word: str, rank: int, place: int) -> str:
+    parts = [part.replace("%t", str(rank)).replace("%o", str(place)) for part in word.split("%%")]
+    return "%".join(parts)

@@ -1,0 +1,165 @@
+"""salloc: an allocation of this machine, held while a shell or a command runs, in which srun makes steps.
+
+The allocation is a job whose program only waits, under a witness as every job; the command runs here, as with Slurm,
+and the job ends as the command ended. When we are killed, so that nobody can give the allocation back, it is cancelled.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+import time
+
+from aver.core.slurm_words import VERSION
+from aver.errors import UsageError
+from aver.slurm_cli.options import BadOption, Parsed, Table, parse
+from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.spec.batch_call import BatchCall, BatchRefused
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+USAGE_STATUS = 255
+OPTIONS = Table(
+    flags="bell contiguous help:h hold:H no-bell no-shell overcommit:O oversubscribe:s quiet:Q reboot spread-job usage "
+    "use-min-nodes verbose:v version:V",
+    values="account:A acctg-freq bb bbf begin:b chdir:D cluster-constraint clusters:M comment constraint:C container "
+    "core-spec:S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task:c deadline delay-boot dependency:d "
+    "distribution:m exclude:x extra-node-info:B gid gpu-bind gpu-freq gpus:G gpus-per-node gpus-per-socket "
+    "gpus-per-task gres gres-flags hint job-name:J licenses:L mail-type mail-user mcs-label mem mem-bind mem-per-cpu "
+    "mem-per-gpu mincpus network nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core ntasks-per-gpu ntasks-per-node "
+    "ntasks-per-socket partition:p power prefer priority profile qos:q reservation signal sockets-per-node switches "
+    "thread-spec threads-per-core time:t time-min tmp uid wait-all-nodes wckey",
+    maybe="exclusive get-user-env immediate:I kill-command:K nice no-kill:k x11",
+    aliases="cluster=clusters share=oversubscribe workdir=chdir",
+)
+VARIABLES = {
+    "SALLOC_ACCOUNT": "account", "SALLOC_CONSTRAINT": "constraint", "SALLOC_CONTAINER": "container",
+    "SALLOC_CPUS_PER_GPU": "cpus-per-gpu", "SALLOC_DEBUG": "verbose", "SALLOC_EXCLUSIVE": "exclusive",
+    "SALLOC_GPUS": "gpus", "SALLOC_GPUS_PER_NODE": "gpus-per-node", "SALLOC_GPUS_PER_TASK": "gpus-per-task",
+    "SALLOC_GRES": "gres", "SALLOC_IMMEDIATE": "immediate", "SALLOC_KILL_CMD": "kill-command",
+    "SALLOC_MEM_PER_CPU": "mem-per-cpu", "SALLOC_MEM_PER_NODE": "mem", "SALLOC_OVERCOMMIT": "overcommit",
+    "SALLOC_PARTITION": "partition", "SALLOC_QOS": "qos", "SALLOC_RESERVATION": "reservation",
+    "SALLOC_SIGNAL": "signal", "SALLOC_TIMELIMIT": "time", "SALLOC_WCKEY": "wckey",
+}  # fmt: skip
+_OWN = ("bell", "no-bell", "no-shell", "immediate", "kill-command", "x11", "version", "help", "usage")
+NOT_SERVED = ("container", "uid", "gid")
+USAGE = """\
+Usage: salloc [-N numnodes|[min nodes]-[max nodes]] [-n num-processors]
+              [-c cpus-per-node] [-r n] [-p partition] [--hold] [-t minutes]
+              [--immediate[=secs]] [--no-kill] [--overcommit] [-D path]
+              [--oversubscribe] [-J jobname]
+              [--verbose] [--gid=group] [--uid=user] [--licenses=names]
+              [--clusters=cluster_names]
+"""
+HELP = """\
+Usage: salloc [OPTIONS(0)...] [command(0) [args(0)...]]
+
+Takes an allocation of this machine, runs a shell or the command in it, and gives it back at its end.
+
+  -n, --ntasks=N              number of tasks for srun
+  -c, --cpus-per-task=N       cpus of each task
+      --mem=SIZE              memory of each step: 512 (MiB), 2G
+  -G, --gpus=N, --gres=gpu:N  gpus
+  -t, --time=TIME             how long it may be kept: 10 (minutes), 1:30:00, 1-12
+  -J, --job-name=NAME         name of the job
+  -D, --chdir=FOLDER          where the command runs
+  -b, --begin=TIME  -d, --dependency=LIST  -H, --hold
+  -I, --immediate[=SECONDS]   give up if it is not there by then
+  -K, --kill-command[=SIGNAL] end the command when the allocation is gone
+      --no-shell              only take it; scancel gives it back, srun --jobid=N uses it
+  -p, -A, -q, -C, -w …        are shown, and mean nothing here
+  -Q, --quiet  -v, --verbose  -V, --version  -h, --help
+
+Example:
+  salloc -n 4 -t 30 srun -l hostname
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    return guarded("salloc", _salloc, argv)
+
+
+def _salloc(argv: Sequence[str]) -> int:
+    try:
+        parsed = parse(OPTIONS, argv, stops_at_operand=True)
+    except BadOption as error:
+        raise Refusal(f'salloc: {error}\nTry "salloc --help" for more information', USAGE_STATUS) from None
+    for name, text in (("version", f"{VERSION}\n"), ("help", HELP), ("usage", USAGE)):
+        if parsed.has(name):
+            sys.stdout.write(text)
+            return 0
+    given = _in_order(parsed, os.environ)
+    for name, _ in given:
+        if name in NOT_SERVED:
+            raise Refusal(f"salloc: error: --{name} is not served by aver")
+    asked = Asked(parsed, given)
+    try:
+        call = _call(given)
+        from aver.slurm_cli.salloc_hold import Allocation
+
+        return Allocation(asked, call, ["salloc", *argv]).run()
+    except BatchRefused as refused:
+        text = str(refused).replace("sbatch: ", "salloc: ")
+        text = text.replace("Batch job submission failed", "Job submit/allocate failed")
+        raise Refusal(text, refused.exit_status) from None
+    except UsageError as error:
+        raise Refusal(f"salloc: error: Job submit/allocate failed: {error}") from None
+
+
+class Asked:
+    """What is salloc's own: the command, and how it is waited for and ended."""
+
+    def __init__(self, parsed: Parsed, given: list[tuple[str, str]]) -> None:
+        said = dict(given)
+        self.has_shell = "no-shell" not in said
+        self.is_quiet = "quiet" in said
+        self.is_default = not parsed.operands
+        self.command = parsed.operands or [_shell()]
+        self.folder = said.get("chdir")
+        self.patience_s = _seconds(said["immediate"]) if "immediate" in said else None
+        self.kill_signal = _signal(said["kill-command"]) if "kill-command" in said else None
+
+    def tell(self, text: str) -> None:
+        if not self.is_quiet:
+            say(f"salloc: {text}")
+
+
+def _in_order(parsed: Parsed, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Variables, then flags: the later one counts."""
+    found = [(name, environ[variable]) for variable, name in VARIABLES.items() if environ.get(variable)]
+    return [*found, *((name, text or "") for name, text in parsed.given)]
+
+
+def _call(given: list[tuple[str, str]]) -> BatchCall:
+    call = BatchCall(time.time())
+    for name, text in given:
+        if name not in _OWN and not (name == "verbose" and text):
+            call.take(name, text)
+    return call
+
+
+def _shell() -> str:
+    if os.environ.get("SHELL"):
+        return os.environ["SHELL"]
+    try:
+        return pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
+    except KeyError:
+        return "/bin/sh"
+
+
+def _seconds(text: str) -> float:
+    if text and not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise Refusal(f'salloc: error: Invalid numeric value "{text}" for --immediate.')
+    return float(text or "1")
+
+
+def _signal(text: str) -> int:
+    from aver.core.signals import parse_signal
+
+    try:
+        return parse_signal(text or "TERM")
+    except ValueError:
+        raise Refusal("salloc: error: Invalid --kill-command specification", USAGE_STATUS) from None
