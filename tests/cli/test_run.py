@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 from pathlib import Path
@@ -220,6 +221,38 @@ def test_a_second_interrupt_stops_the_waiting(aver: Product) -> None:
     assert "job 1 is being cancelled" in answer.err
     (aver.folder / "go").touch()
     assert aver("watch", "1", "--exit-status").status == 5
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_an_interrupt_ends_it_though_nobody_reads_its_output(aver: Product, presses: int) -> None:
+    """`aver run -- yes | less` and Ctrl-C: the pipe is full and stays so; we cancel, and leave all the same."""
+    process = aver.start("run", "--", "sh", "-c", "touch started; exec yes")
+    wait_for_file(aver.folder / "started")
+    assert process.stdout is not None
+    full = select.poll()
+    full.register(process.stdout, select.POLLIN)
+    assert full.poll(30_000), "it shows nothing"
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.stdout.close()
+    assert aver("watch", "1", "--exit-status").status == 5
+
+
+def test_the_rest_of_the_output_is_shown_after_an_interrupt(aver: Product) -> None:
+    """What the job wrote before it ended is passed on as long as somebody reads it, however slowly."""
+    script = "trap 'yes | head -c 400000; exit 3' TERM; touch started; while true; do sleep 0.02; done"
+    process = aver.start("run", "--", "sh", "-c", script)
+    wait_for_file(aver.folder / "started")
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    got = b""
+    while chunk := process.stdout.read1(4096):
+        got += chunk
+    assert (process.wait(30), got.count(b"y\n")) == (130, 200_000)
 
 
 def test_detach_is_submit(aver: Product) -> None:

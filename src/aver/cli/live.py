@@ -6,7 +6,6 @@ that something changed. What it reads is few rows, however many jobs a run has.
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 
@@ -15,6 +14,7 @@ from aver.cli.output import ReaderLeft
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.tree import Branch, Screen, tree_lines
 from aver.cli.session import Session
+from aver.cli.signals import kept_out
 from aver.cli.streaming import SIGNALS
 from aver.core.exit import ExitStatus
 from aver.core.layers import picture
@@ -42,29 +42,27 @@ class LiveTree:
         self._screen = Screen(session.output)
         self._changed = threading.Event()
         self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._has_left: threading.Event | None = None  # set when the thread that draws has ended
 
     def begin(self) -> None:
         self._is_over.clear()
-        self._thread = threading.Thread(target=self._work, name="live-tree", daemon=True)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        try:
-            self._thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        has_left = threading.Event()
+        with kept_out(*SIGNALS):
+            threading.Thread(target=self._work, args=(has_left,), name="live-tree", daemon=True).start()
+            self._has_left = has_left
 
     def __call__(self, changed: tuple[int, ...]) -> None:
-        if self._thread is None:
+        if self._has_left is None:
             self.begin()
         self._changed.set()
 
     def end(self) -> None:
         """Draw how it ended, and leave that on the screen. Twice is harmless."""
-        if self._thread is not None:
+        if self._has_left is not None:
             self._is_over.set()
             self._changed.set()
-            self._thread.join(JOIN_S)
-            self._thread = None
+            self._has_left.wait(JOIN_S)  # no join: Python takes a thread for ended when a signal interrupts that
+            self._has_left = None
 
     def clear(self) -> None:
         """Take it away: somebody else wants to write."""
@@ -74,7 +72,13 @@ class LiveTree:
         except ReaderLeft:
             pass
 
-    def _work(self) -> None:
+    def _work(self, has_left: threading.Event) -> None:
+        try:
+            self._draw()
+        finally:
+            has_left.set()
+
+    def _draw(self) -> None:
         try:
             reader = Reader.open(self._session.home.database)
             if reader is None:

@@ -31,7 +31,7 @@ from aver.core.reasons import JOB_LAUNCH_FAILURE
 from aver.errors import CantWriteError, UsageError
 from aver.store.rows import AttemptRow, JobRow
 
-LEAVING_S = 1.0  # for the output's rest when nobody waits for the verdict any more
+LEAVING_S = 1.0  # for the output's rest when nobody reads it, or nobody waits for the verdict any more
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -126,7 +126,8 @@ class Attached:
             return status if code is None else code
         return status
 
-    def _wait(self) -> None:
+    def _wait(self, stalled_s: float | None = None) -> None:
+        """Wait for the verdict, then for the output's rest, unless nobody reads it for `stalled_s`."""
         client = self._session.connect()
         try:
             wait(self._watched, client, self._seen, foreground_only=True)
@@ -137,7 +138,7 @@ class Attached:
         finally:
             client.close()
         self._shown.end()
-        self._stream.finish()
+        self._stream.finish(stalled_s=stalled_s)
 
     def _seen(self, changed: tuple[int, ...]) -> None:
         if self._as_json:
@@ -177,7 +178,7 @@ class Attached:
             return status
         try:
             self._session.call("cancel", ids=[run], by=user_name(), signal=None, now=False)
-            self._wait()
+            self._wait(stalled_s=LEAVING_S)
         except SignalReceived:
             heard()
             self._note(f"no longer waiting; {self._what()} {run} is being cancelled; aver watch {run}")

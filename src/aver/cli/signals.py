@@ -26,12 +26,12 @@ class SignalReceived(Exception):
 @contextlib.contextmanager
 def listen(*numbers: int) -> Iterator[None]:
     """Raise SignalReceived when one of these comes. One that was ignored before (nohup) stays ignored."""
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, _raise) for number in heard}
+    awaited = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _raise) for number in awaited}
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        heard()
         for number, disposition in before.items():
             signal.signal(number, disposition)
 
@@ -42,26 +42,43 @@ def held_back(*numbers: int) -> Iterator[Callable[[], None]]:
 
     Nothing may be started before that: it would inherit the mask.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # asks only: what blocks may raise when it has blocked
 
     def release() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         yield release
     finally:
         release()
 
 
+@contextlib.contextmanager
+def kept_out(*numbers: int) -> Iterator[None]:
+    """Start a thread in here: it never gets these. They come at the end of the block."""
+    with held_back(*numbers):
+        yield
+
+
 def heard() -> None:
-    """Whoever has caught SignalReceived says so; the next signal raises it anew."""
+    """Whoever has caught SignalReceived says so; the next signal raises it anew, and no repetition of this one does."""
+    global _unheard
+    _unheard = None
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
-    def again(_: int, frame: FrameType | None) -> None:
-        raise SignalReceived(number)
+_unheard: int | None = None
 
-    signal.signal(signal.SIGALRM, again)
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    global _unheard
+    _unheard = number
+    signal.signal(signal.SIGALRM, _raise_again)
     signal.setitimer(signal.ITIMER_REAL, AGAIN_S, AGAIN_S)
     raise SignalReceived(number)
+
+
+def _raise_again(_: int, frame: FrameType | None) -> None:
+    if _unheard is not None:
+        raise SignalReceived(_unheard)

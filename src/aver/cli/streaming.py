@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 from aver.cli.follow import Follower
 from aver.cli.output import ReaderLeft
 from aver.cli.output.masking import Masking
+from aver.cli.signals import kept_out
 from aver.errors import CantWriteError
 
 Write = Callable[[bytes], None]
+LOOK_S = 0.25
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
@@ -27,7 +30,8 @@ class OutputStream:
         self._masking = masking
         self._wake_read, self._wake_write = os.pipe()
         self._is_settled = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._copying: list[threading.Event] = []  # one for each thread, set when it has ended
+        self._passed = 0  # how often something was passed on
         self._is_closed = False
         self._ends: dict[str, int] = {}
         self.failure: str | None = None  # why the output could not be passed on
@@ -38,30 +42,47 @@ class OutputStream:
 
     def begin(self, path: str, offset: int, write: Write) -> None:
         """Follow one file. Signals stay with the main thread."""
-        thread = threading.Thread(target=self._copy, args=(path, offset, write), name="copy-output", daemon=True)
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        try:
+        is_over = threading.Event()
+        thread = threading.Thread(
+            target=self._work, args=(path, offset, write, is_over), name="copy-output", daemon=True
+        )
+        with kept_out(*SIGNALS):
             thread.start()
-            self._threads.append(thread)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            self._copying.append(is_over)
 
     @property
     def has_begun(self) -> bool:
-        return bool(self._threads)
+        return bool(self._copying)
 
-    def finish(self, timeout_s: float | None = None) -> None:
-        """Pass on the rest, then return; after `timeout_s` return whatever is left. Twice is harmless."""
+    def finish(self, timeout_s: float | None = None, stalled_s: float | None = None) -> None:
+        """Pass on the rest, then return; after `timeout_s`, or when nobody has read for `stalled_s`, whatever is left.
+
+        Twice is harmless, and so is a signal in between. Threads are not joined: Python takes a thread for ended
+        when a signal interrupts its join.
+        """
         if self._is_closed:
             return
         self._is_settled.set()
         os.write(self._wake_write, b"x")
-        for thread in self._threads:
-            thread.join(timeout_s)
-        if not any(thread.is_alive() for thread in self._threads):
-            self._is_closed = True
-            os.close(self._wake_read)
-            os.close(self._wake_write)
+        began = moved = time.monotonic()
+        passed = self._passed
+        while waiting := [is_over for is_over in self._copying if not is_over.is_set()]:
+            waiting[0].wait(LOOK_S)  # not for longer: a signal may have come just before
+            now = time.monotonic()
+            if self._passed != passed:
+                passed, moved = self._passed, now
+            is_late = timeout_s is not None and now - began >= timeout_s
+            if is_late or (stalled_s is not None and now - moved >= stalled_s):
+                return
+        self._is_closed = True
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _work(self, path: str, offset: int, write: Write, is_over: threading.Event) -> None:
+        try:
+            self._copy(path, offset, write)
+        finally:
+            is_over.set()
 
     def _copy(self, path: str, offset: int, write: Write) -> None:
         masked = self._masking.stream()
@@ -71,6 +92,7 @@ class OutputStream:
                     is_last = self._is_settled.is_set()
                     while data := follower.read():
                         write(masked.feed(data))
+                        self._passed += 1
                     if is_last:
                         break
                     follower.wait(self._wake_read)

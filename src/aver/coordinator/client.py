@@ -24,6 +24,7 @@ CONNECT_TRIES = 5
 BUSY_PAUSE_S = 0.05
 REPLY_TIMEOUT_S = 120.0
 LOG_TAIL_BYTES = 4096
+LOOK_S = 1.0  # a wait is cut into such pieces: Python hears a signal only between them, or inside one
 COORDINATOR_MARK = "AVER_COORDINATOR"
 
 
@@ -107,10 +108,12 @@ class Client:
     def _line(self, timeout_s: float | None) -> dict[str, Any]:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while b"\n" not in self._received:
-            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+            remaining = LOOK_S if deadline is None else min(LOOK_S, max(0.0, deadline - time.monotonic()))
             ready, _, _ = select.select([self._connection], [], [], remaining)
             if not ready:
-                raise TimeoutError
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise TimeoutError
+                continue  # no answer yet; a signal that came just before the select is heard here
             try:
                 data = self._connection.recv(1 << 18)
             except OSError:

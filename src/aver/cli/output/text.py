@@ -104,23 +104,27 @@ def _named(variable: str, otherwise: int) -> int:
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
-    """Write all of it, past the file's own buffer: a thread that waits for a reader would hold the buffer's lock, and
-    the interpreter, which flushes it at its end, would wait for ever."""
     try:
-        raw = file.raw if isinstance(file, io.BufferedWriter) else None
-        if raw is None:
+        if isinstance(file, io.BufferedWriter):
+            _write_through(file.raw, data)
+        else:
             file.write(data)
-        left = memoryview(data if raw is not None else b"")
-        while left:
-            assert raw is not None
-            taken = raw.write(left)
-            if taken is None:  # somebody has made it non-blocking
-                select.select([], [raw], [], 1.0)
-            left = left[taken or 0 :]
+            file.flush()
     except BrokenPipeError:
         raise ReaderLeft from None
     except OSError as error:
         raise CantWriteError(f"can't write the answer: {error.strerror}") from None
+
+
+def _write_through(raw: io.RawIOBase, data: bytes) -> None:
+    """Write all of it past the buffer. A thread that waits for a reader would hold the buffer's lock, and the
+    interpreter, which flushes the buffer when it leaves, would wait with it for ever."""
+    left = memoryview(data)
+    while left:
+        taken = raw.write(left)
+        if taken is None:  # somebody has made it non-blocking
+            select.select([], [raw], [], 1.0)
+        left = left[taken or 0 :]
 
 
 def coloured(state: State) -> str:
