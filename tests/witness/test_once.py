@@ -1,4 +1,4 @@
-"""The form for other schedulers: one job, one record, and the same end. The tasks of steps are in test_task.py."""
+"""The form for other schedulers: one job, one record, and the same end. The tasks of steps are in test_witness_task.py."""
 
 from __future__ import annotations
 

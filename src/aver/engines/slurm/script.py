@@ -167,11 +167,11 @@ esac
 _TAIL = """\
 AVER_RECORD_KEY=$_aver_key.r${SLURM_RESTART_COUNT:-0}
 if "$_aver_witness" --version >/dev/null 2>&1 && [ -w "$_aver_records" ]; then
-    export AVER_RECORD_KEY
+    export AVER_RECORD_KEY AVER_RECORDS="$_aver_records"
     [ ! -x "$_aver_shim/srun" ] || export PATH="$_aver_shim:$PATH"
     exec "$_aver_witness" once --record "$_aver_records/$AVER_RECORD_KEY" --key "$AVER_RECORD_KEY" "$@"
 fi
-unset AVER_RECORD_KEY
+unset AVER_RECORD_KEY AVER_RECORDS
 _aver_folder=. _aver_in= _aver_out= _aver_err= _aver_mode=
 while [ "$1" != -- ]; do
     case $1 in

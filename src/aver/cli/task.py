@@ -1,0 +1,68 @@
+"""`aver task`: one task under its witness, for launchers that are not srun.
+
+Inside Aver's jobs on Slurm our srun does this by itself. It never stands in a task's way: outside of such a job, and
+where there is no witness, the command runs as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import zlib
+from collections.abc import Mapping, Sequence
+
+import click
+
+from aver import witness
+from aver.cli.group import Invocation
+from aver.cli.session import Session
+from aver.errors import UnreachableError, UsageError
+
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+OF_LAUNCHERS = ("OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")  # srun sets neither
+LAUNCHES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+NOT_FOUND_STATUS = 127
+NOT_EXECUTABLE_STATUS = 126
+
+
+@click.command("task", short_help="Run one task of a job under its witness; for mpirun and the like.")
+@click.pass_obj
+def command(invocation: Invocation) -> int:
+    """Run one task of a job under its witness; for mpirun and the like.
+
+    Inside a job on Slurm, srun does this by itself. Anywhere else the command runs as it is.
+
+    \b
+    Examples:
+      mpirun -n 4 aver task -- ./simulate input.dat
+    """
+    if not invocation.command:
+        raise UsageError("aver task: name a command after --")
+    words = (*witness_words(os.environ, os.getppid()), *invocation.command)
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        status = NOT_FOUND_STATUS if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE_STATUS
+        Session().output.note(f"can't start {words[0]}: {error.strerror}")
+        return status
+    except ValueError:
+        raise UsageError("a command can't contain a NUL byte") from None
+
+
+def witness_words(environ: Mapping[str, str], parent: int) -> Sequence[str]:
+    """What stands before the command; nothing where no record is wanted or none can be left."""
+    key, records = environ.get("AVER_RECORD_KEY"), environ.get("AVER_RECORDS")
+    if not key or not records:
+        return ()
+    try:
+        program = os.fspath(witness.binary())
+    except UnreachableError:
+        return ()
+    if not any(name in environ for name in OF_LAUNCHERS):
+        return (program, "task", "--records", records, "--key", key, "--")
+    rank = next((environ[name] for name in RANKS if environ.get(name, "").isdecimal()), None)
+    if rank is None:
+        return ()
+    launch = next((environ[name] for name in LAUNCHES if name in environ), f"{socket.gethostname()} {parent}")
+    name = f"{key}.m{zlib.crc32(os.fsencode(launch)):08x}.t{rank}"
+    return (program, "once", "--record", os.path.join(records, name), "--key", name, "--")
