@@ -145,10 +145,10 @@ def _failed(first: Failed, many: bool) -> str:
 
 def _peaks(jobs: list[Failed]) -> str:
     peaks = [one.peak_bytes for one in jobs if one.peak_bytes is not None]
-    if not peaks:
-        return "; peaks not known"
-    low, high = bytes_words(min(peaks)), bytes_words(max(peaks))
     noun = "peak" if len(jobs) == 1 else "peaks"
+    if not peaks:
+        return f"; {noun} not known"
+    low, high = bytes_words(min(peaks)), bytes_words(max(peaks))
     return f"; {noun} {low}" if low == high else f"; {noun} {low} to {high}"
 
 

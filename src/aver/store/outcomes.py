@@ -14,8 +14,11 @@ _JOB = ("id", "name", "first_job", "spec", "member", "state", "reason", "exit", 
 _ATTEMPT = ("attempt", "engine", "state", "reason", "exit", "verified", "source", "warnings", "detail", "started_at",
             "ended_at", "elapsed_s", "user_s", "sys_s", "peak_bytes", "node", "request")  # fmt: skip
 
+# A process that ran used memory: a peak of 0 is one that the kernel had not counted yet, and so is not known.
+_SQL = {"peak_bytes": "nullif(a.peak_bytes, 0)"}
+
 OUTCOMES_SQL = (
-    f"SELECT {', '.join(f'j.{name}' for name in _JOB)}, {', '.join(f'a.{name}' for name in _ATTEMPT)} "
+    f"SELECT {', '.join(f'j.{name}' for name in _JOB)}, {', '.join(_SQL.get(name, f'a.{name}') for name in _ATTEMPT)} "
     "FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id WHERE j.run = ? ORDER BY j.id, a.attempt"
 )
 
