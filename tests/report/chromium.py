@@ -151,7 +151,15 @@ def chromium() -> Iterator[Browser]:
     profile = tempfile.mkdtemp(prefix="aver-chromium-")
     to_read, to_send = os.pipe()
     receive, to_write = os.pipe()
-    command = ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", found, f"--user-data-dir={profile}", *FLAGS]
+    command = [
+        "bash",
+        "-c",
+        f'exec "$@" 3<&{to_read} 4>&{to_write}',
+        "bash",
+        found,
+        f"--user-data-dir={profile}",
+        *FLAGS,
+    ]
     process = subprocess.Popen(
         command,
         env={**os.environ, "HOME": profile, "XDG_CONFIG_HOME": profile, "XDG_CACHE_HOME": profile},

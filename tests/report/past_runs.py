@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from aver.core import events as ev
@@ -16,6 +17,7 @@ from aver.store.writer import Writer
 T0 = 1_700_000_000.0
 NASTY = "</script><b>&\"'\x1b[31m"
 SECRET = "hunter2-token"
+Call = Callable[..., tuple[int, str, str]]  # the command line: status, stdout, stderr
 
 
 def origin(folder: Path, secrets: tuple[str, ...] = ()) -> Origin:
@@ -79,7 +81,18 @@ def fill(home: Path, folder: Path, name: str = "train", job_name: str = "lint") 
     last = again[-1]
     assert isinstance(last, ev.Observed)
     again[-1] = ev.Observed(
-        last.at, 1, 5, 1, "witness", last.said, last.state, last.reason, last.verdict, last.usage, State.PENDING, "Retry"
+        last.at,
+        1,
+        5,
+        1,
+        "witness",
+        last.said,
+        last.state,
+        last.reason,
+        last.verdict,
+        last.usage,
+        State.PENDING,
+        "Retry",
     )
     happened: list[ev.Event] = [
         ev.RunSubmitted(T0, 1, 2, Submission(flow, origin(folder, ("TOKEN",)))),

@@ -208,6 +208,6 @@ def test_comments_order_and_all_else_survive(made: tuple[str, list[str]], data: 
 
 
 def _without_requests(text: str) -> list[str]:
-    """The lines with the values that are asked for and what parts them taken out; lines that are empty then are gone."""
+    """The lines without the values that are asked for and without what parts them; empty lines are gone."""
     bare = re.sub(r"\b(mem|time|cpus): (1G|30m|2|777M|77m|7)\b", "", text).replace(", ", "")
     return [line for line in bare.split("\n") if line.strip()]

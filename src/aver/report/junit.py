@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import assert_never
 from xml.sax.saxutils import escape
 
+from aver.core import render
 from aver.core.states import State
 from aver.report.page import Story, verdict_text
 from aver.store.rows import JobRow
@@ -55,14 +56,14 @@ def junit(story: Story) -> Iterator[str]:
     wall = (run.ended_at if run.ended_at is not None else story.now) - run.submitted_at
     totals = (
         f'tests="{len(story.jobs)}" failures="{counts[Result.FAILURE]}" errors="{counts[Result.ERROR]}" '
-        f'skipped="{counts[Result.SKIPPED]}" time="{max(0.0, wall):.3f}"'
+        f'time="{max(0.0, wall):.3f}"'
     )
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(run.submitted_at))
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites name="aver" {totals}>\n'
     yield (
         f'  <testsuite name="{_attribute(run.name)}" id="{run.id}" package="" hostname="{_attribute(story.host)}" '
-        f'timestamp="{stamp}" {totals}>\n'
+        f'timestamp="{stamp}" skipped="{counts[Result.SKIPPED]}" {totals}>\n'
     )
     yield "    <properties>\n"
     for name, value in (("aver.run", str(run.id)), ("aver.state", run.state.value), ("aver.round", str(run.round))):
@@ -80,7 +81,8 @@ def _case(story: Story, job: JobRow) -> Iterator[str]:
     )
     result = result_of(job.state)
     out = _out(story, job)
-    if result is Result.PASSED and not out:
+    earlier = _earlier(story, job, result)
+    if result is Result.PASSED and not out and not earlier:
         yield f"{head}/>\n"
         return
     yield f"{head}>\n"
@@ -94,9 +96,22 @@ def _case(story: Story, job: JobRow) -> Iterator[str]:
             yield f'      <{result} message="{message}" type="{job.state}">{_text(_body(story, job))}</{result}>\n'
         case _:
             assert_never(result)
+    yield from earlier
     if out:
         yield f"      <system-out>{_text(out)}</system-out>\n"
     yield "    </testcase>\n"
+
+
+def _earlier(story: Story, job: JobRow, result: Result) -> list[str]:
+    """The attempts before the newest: a job that passed in the end was flaky, one that did not was run again."""
+    name = "flakyFailure" if result is Result.PASSED else "rerunFailure"
+    found = []
+    for attempt in story.attempts.get(job.id, ()):
+        if attempt.attempt < job.attempt and attempt.verdict is not None:
+            piece = render.piece(attempt.verdict, attempt.elapsed_s)
+            words = _attribute(f"attempt {attempt.attempt}: {piece.state} {piece.exit} {piece.reason}")
+            found.append(f'      <{name} message="{words}" type="{attempt.state}"/>\n')
+    return found
 
 
 def _body(story: Story, job: JobRow) -> str:
