@@ -114,9 +114,11 @@ class Desk:
     def until_settled(self) -> list[JobRow]:
         """Wait until every job is settled."""
         end = time.monotonic() + DEADLINE_S
-        while not all(job.state.is_settled for job in (jobs := self.jobs())):
+        jobs = self.jobs()
+        while not all(job.state.is_settled for job in jobs):
             assert time.monotonic() < end, f"last seen: {jobs}"
             time.sleep(0.05)
+            jobs = self.jobs()
         return jobs
 
     def jobs(self) -> list[JobRow]:
