@@ -77,7 +77,9 @@ def exit_from_raw(text: str) -> str:
     raw = parse_count(text)
     if raw is None:
         return exit_text(text)
-    return f"{raw >> 8}:{raw & 0x7F}" if raw <= 0xFFFF else ""
+    if raw > 0xFFFF:
+        return ""
+    return f"0:{raw & 0x7F}" if raw & 0x7F else f"{raw >> 8}:0"  # beside a signal the upper half says nothing
 
 
 def first_word(word: str) -> str:

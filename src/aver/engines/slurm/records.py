@@ -8,7 +8,7 @@ from aver.engines.slurm.fields import SEPARATOR
 
 _TROUBLE = re.compile(
     r"slurm_load_\w+ error|unable to contact|timed out|zero bytes|authentication|connection (refused|failure|reset)"
-    r"|invalid (job )?format specification|problem talking to the database|unable to connect to database"
+    r"|problem talking to the database|unable to connect to database"
     r"|error talking to the database|message (send|receive) failure|slurmdbd: (error|fatal)",
     re.IGNORECASE,
 )
@@ -33,7 +33,7 @@ def split_records(text: str, width: int, end: str = "") -> tuple[list[list[str]]
             if line.strip():
                 strays.append(line)
             continue
-        is_open = not end or not line.endswith(end)
+        is_open = not end or not records[-1][-1].endswith(end)
     if end and is_open and records:
         strays.append(SEPARATOR.join(records.pop()))
     return [[*fields[:-1], fields[-1].removesuffix(end)] for fields in records], strays

@@ -54,6 +54,7 @@ class Lost:
 Answer = Handed | Refusal | Busy | Unreachable | Lost
 
 _ID = re.compile(r"(?:Submitted batch job )?([0-9]{1,10})(?:;(\S+)| on cluster (\S+))?", re.ASCII)
+_OPTIONS_ARE_WRONG = 255  # with sbatch's own words; ssh has the same status for a lost connection
 _FAILED = "batch job submission failed: "
 _POLICY = "job violates accounting/qos policy"
 _SUBMIT_LIMIT = re.compile(r"(?:Assoc|QOS|Max)\w*Submit\w*", re.IGNORECASE)
@@ -198,7 +199,11 @@ def read_submission(reply: Reply | Trouble) -> Answer:
     for line in lines:
         if line.lower().startswith(_FAILED):
             return _refused(line[len(_FAILED) :], [other for other in lines if other != line])
-    return _before(lines) or Lost("; ".join(lines[-3:]) or f"sbatch: exit status {reply.status}")
+    if before := _before(lines):
+        return before
+    if reply.status == _OPTIONS_ARE_WRONG and _PREFIX.match(reply.err):
+        return Refusal("; ".join(lines))
+    return Lost("; ".join(lines[-3:]) or f"sbatch: exit status {reply.status}")
 
 
 def _ids(text: str) -> set[Handed]:
@@ -220,7 +225,7 @@ def _refused(sentence: str, others: list[str]) -> Answer:
         return _policy(text, remarks)
     if said in _BUSY:
         return Busy(_BUSY[said], text)
-    if said in _UNREACHABLE:
+    if said in _UNREACHABLE and not any("retrying" in line for line in others):  # then an earlier try was sent
         return Unreachable(_UNREACHABLE[said], text)
     if said in _REFUSED:
         return Refusal(text)

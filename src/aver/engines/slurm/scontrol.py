@@ -125,7 +125,7 @@ def read_jobs(reply: Reply | Trouble) -> Queue | NoAnswer:
         return trouble
     assert isinstance(reply, Reply)
     starts = [match.start() for match in _RECORD.finditer(reply.out)]
-    texts = [reply.out[start:end].rstrip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+    texts = [reply.out[start:end].rstrip() for start, end in zip(starts, [*starts[1:], None], strict=False)]
     rows = tuple(row for text in texts if (row := _row(text)))
     if not rows:
         return NoAnswer(trouble_in(reply.out) or f"scontrol's answer can't be read: {last_line(reply.out)[:200]!r}")
@@ -167,7 +167,7 @@ def _values(text: str) -> dict[str, str]:
     keys = list(_KEY.finditer(text))
     values: dict[str, str] = {}
     twice = set()
-    for key, next_ in zip(keys, [*keys[1:], None], strict=True):
+    for key, next_ in zip(keys, [*keys[1:], None], strict=False):
         if key[1] in values:
             twice.add(key[1])
         values[key[1]] = text[key.end() : None if next_ is None else next_.start()].strip()
@@ -177,8 +177,9 @@ def _values(text: str) -> dict[str, str]:
 def _name(text: str) -> str:
     """The name, which may have spaces and `=` in it; empty where its end can't be told."""
     _, found, rest = text.partition(" JobName=")
-    name, ended, _ = rest.partition(" UserId=")
-    return name if found and ended and rest.count(" UserId=") == 1 else ""
+    end = " HetJobIdSet=" if " HetJobId=" in text.partition(" JobName=")[0] else " UserId="
+    name, ended, _ = rest.partition(end)
+    return name if found and ended and rest.count(end) == 1 else ""
 
 
 def _seconds(text: str) -> int | None:
