@@ -1,10 +1,11 @@
-"""The form for other schedulers: one job, one record, and the same end. The tasks of steps are in test_witness_task.py."""
+"""The form for other schedulers: one job, one record, and the same end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,40 @@ def test_signals_are_forwarded(once: Once) -> None:
     process.stdout.close()
     (line,) = read_lines(once.record)
     assert (line["got"], line["raw"]) == ([signal.SIGTERM], 3 << 8)
+
+
+@pytest.mark.parametrize("whom", ["witness", "all"])
+def test_signals_come_once(once: Once, whom: str) -> None:
+    """Each signal reaches the child once: sent to the witness alone, or by a scheduler to every process of the job."""
+    script = (
+        "import os, signal, time\ncount = 0\n"
+        "def add(*_):\n    global count\n    count += 1\n    os.write(1, b'got\\n')\n"
+        "def end(*_):\n    raise SystemExit(count)\n"
+        "signal.signal(signal.SIGUSR1, add)\nsignal.signal(signal.SIGTERM, end)\n"
+        "os.write(1, b'ready\\n')\nwhile True: time.sleep(0.01)\n"
+    )
+    process = subprocess.Popen(
+        once.command(sys.executable, "-I", "-S", "-c", script),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    known: set[str] = set()
+    for _ in range(3):
+        known.clear()
+        known.update(children.read_text().split())
+        process.send_signal(signal.SIGUSR1) if whom == "witness" else os.killpg(process.pid, signal.SIGUSR1)
+        assert process.stdout.readline() == "got\n"
+        if whom == "all":  # it has seen that everybody got it
+            until(lambda: set(children.read_text().split()) - known and len(children.read_text().split()) == 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 3
+    process.stdout.close()
+    (line,) = read_lines(once.record)
+    assert (line["got"], line["left"]) == ([signal.SIGUSR1] * 3 + [signal.SIGTERM], 0)
 
 
 def test_left_over_processes_are_killed(once: Once) -> None:

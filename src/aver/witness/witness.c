@@ -271,10 +271,11 @@ static void make_record(bool for_journal) {
 
 /* ---- the job's processes ---- */
 static pid_t *pids, spared; /* spared: a coordinator that was started inside a job, which came to us */
+static pid_t canary;        /* once: a child of ours that does nothing, and whose signals stay pending */
 static size_t pids_n, pids_size;
 
 static void add_pid(long pid) {
-    if (pid <= 1 || pid == getpid()) return;
+    if (pid <= 1 || pid == getpid() || pid == canary) return;
     if (pids_n == pids_size) pids = need(realloc(pids, (pids_size = pids_size * 2 + 64) * sizeof *pids));
     pids[pids_n++] = (pid_t)pid;
 }
@@ -356,11 +357,40 @@ static void kill_all(void) { /* a group's kill is atomic against its forks; grou
     }
 }
 
-static bool catches(pid_t pid, int sig) {
+static bool has_in(pid_t pid, const char *set, int sig) { /* one of the sets of signals in its status */
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
-    const char *caught = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 ? NULL : value_of(scratch, "SigCgt");
-    return caught && strtoull(caught, NULL, 16) >> (sig - 1) & 1;
+    const char *bits = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 ? NULL : value_of(scratch, set);
+    return bits && strtoull(bits, NULL, 16) >> (sig - 1) & 1;
+}
+
+static void replace_canary(pid_t by) {
+    if (canary > 0 && !kill(canary, SIGKILL)) waitpid(canary, NULL, 0);
+    canary = by;
+}
+
+static void start_canary(void) { /* the next is there before the last is gone: no signal comes in between */
+    const pid_t own = getpid(), next = fork();
+    if (next) {
+        replace_canary(next);
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    syscall(SYS_close_range, 0u, ~0u, 0u);
+    while (getppid() == own) pause();
+    _exit(0);
+}
+
+static bool came_to_all(int sig) { /* a scheduler signals every process of a job, or the first one alone */
+    struct timespec pause = {0, 1000 * 1000};
+    for (int i = 0; i < 50 && canary > 0; i++) {
+        if (has_in(canary, "ShdPnd", sig)) {
+            start_canary(); /* for the next one */
+            return true;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return false;
 }
 
 static bool look_at_program(struct stat *to) {
@@ -381,7 +411,8 @@ static void signal_job(int sig, char scope) { /* a: all; p: the program, see the
     else {
         list_job();
         for (size_t i = 0; i < pids_n; i++)
-            if (scope == 'a' || pids[i] != job.pid || is_another_program() || catches(job.pid, sig)) kill(pids[i], sig);
+            if (scope == 'a' || pids[i] != job.pid || is_another_program() || has_in(job.pid, "SigCgt", sig))
+                kill(pids[i], sig);
     }
 }
 
@@ -615,6 +646,7 @@ static void add_to_env(void) { /* to `environ`, which nobody but the job needs; 
 }
 
 static void sweep(void) { /* the child is gone or never was; from here on only left-over processes are waited for */
+    replace_canary(0);
     job.phase = SWEEP;
     job.retry_at = 0;
     job.sweep_until = job.end + 10 * SECOND;
@@ -703,8 +735,8 @@ static void reap(void) {
     int raw;
     pid_t pid;
     while ((pid = wait4(-1, &raw, WNOHANG, &use)) > 0) {
-        if (pid == spared) {
-            spared = 0;
+        if (pid == spared || pid == canary) {
+            *(pid == spared ? &spared : &canary) = 0;
             continue;
         }
         timeradd(&job.user, &use.ru_utime, &job.user);
@@ -959,7 +991,7 @@ static void take_signals(void) {
         if (job.phase == IDLE || sig == SIGCHLD) continue;
         if (job.gots < GOTS) job.got[job.gots++] = sig;
         bool of_terminal = info[i].ssi_code == SI_KERNEL; /* the whole group got it */
-        if (job.phase == RUN && !of_terminal) kill(job.pid, sig);
+        if (job.phase == RUN && !of_terminal && !came_to_all(sig)) kill(job.pid, sig);
     }
     if (job.phase == RUN || job.phase == SWEEP) reap();
 }
@@ -1077,6 +1109,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
     if (task && name_task(path, sizeof path, folder)) record = path;
     else if (task) fputs("aver-witness: no exit record: SLURM_STEP_ID and SLURM_PROCID do not say which task\n", stderr);
     set_up();
+    start_canary();
     start_job();
     loop();
     make_record(false);
