@@ -23,7 +23,12 @@ COMMANDS = {
     "runs": "List runs.",
     "show": "Show all facts of a job, a step or a run.",
     "log": "Show what a job wrote.",
-    "why": "Say what happened to a job, the evidence, and what to do next.",
+    "why": "Say what happened to a job or a run, the evidence, and what to do next.",
+    "results": "Show how each job and attempt of a run ended, failed ones first.",
+    "usage": "Show what was asked for and used; --correct writes better requests into the flow.",
+    "timeline": "Show each transition of a job with its evidence.",
+    "report": "Write a run as one page for a browser, paper or a phone.",
+    "export": "Write a run as JUnit XML, JSON lines or CSV.",
     "cancel": "Cancel jobs or runs, or send them a signal.",
     "hold": "Hold pending jobs back.",
     "release": "Let held jobs go.",
@@ -31,16 +36,19 @@ COMMANDS = {
     "resume": "Let suspended jobs go on.",
     "accept": "State as a person that a lost job succeeded.",
     "retry": "Run failed, lost and skipped jobs of a run again.",
+    "recover": "Correct memory and time of what failed for them, and run again what can be mended.",
     "reinit": "Run jobs again whose inputs, command or environment changed.",
+    "prune": "Cut the logs of old runs; their verdicts stay.",
     "status": "Show the coordinator and what it has to do.",
     "stop": "Stop the coordinator; jobs go on.",
     "doctor": "Say what this machine can enforce, and what it can't and why.",
     "env": "Print the line that puts Slurm's commands on PATH.",
     "shell": "Start a shell, or a command after --, with Slurm's commands on PATH.",
+    "task": "Run one task of a job under its witness; for mpirun and the like.",
     "conformance": "Compare Slurm's commands with the table of what Slurm prints.",
     "completion": "Print the shell's completion script.",
 }
-TAKES_A_COMMAND = frozenset({"run", "submit", "shell"})
+TAKES_A_COMMAND = frozenset({"run", "submit", "shell", "task"})
 BUG_STATUS = 70
 PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
@@ -96,7 +104,7 @@ def _invoke(argv: list[str]) -> int:
 
 
 def split_command(argv: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Cut at the first `--` of `run`, `submit` and `shell`: what follows is the command, untouched."""
+    """Cut at the first `--` of `run`, `submit`, `shell` and `task`: what follows is the command, untouched."""
     name = next((word for word in argv if not word.startswith("-")), None)
     if name not in TAKES_A_COMMAND or "--" not in argv:
         return argv, None

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aver.core.codec import decode
+from aver.core.codec import decode, decode_union
 from aver.core.events import Event, Fingerprinted, FlowReplaced, GpusGiven, JobsGenerated, PersonAsked, RunSubmitted
 from aver.core.exit import ExitStatus
-from aver.core.model import Origin, Request, StepSpec, Submission
+from aver.core.model import NotifyRule, Origin, Request, StepSpec, Submission
 from aver.core.states import UNSETTLED, State
 from aver.errors import AverError
 from aver.store.encoding import decode_event
@@ -270,6 +270,39 @@ class Reader:
     def _stored_of_kind(self, run: int, kind: str) -> list[StoredEvent]:
         text = "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE run = ? AND kind = ? ORDER BY seq"
         return self._all(self._stored_event, text, (run, kind))
+
+    def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
+        """Events numbered above `after` by which a job may have got a verdict, or a run may have moved."""
+        text = (
+            "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq > ? AND (kind = 'RunMoved' OR "
+            "(kind IN ('Observed', 'JobMoved') AND instr(data, '\"verdict\"'))) ORDER BY seq LIMIT ?"
+        )
+        return self._all(self._stored_event, text, (after, limit))
+
+    def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
+        """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
+        text = (
+            "SELECT json_extract(data, '$.submission.flow.notify'), json_extract(data, '$.submission.origin'), "
+            "json_extract(data, '$.flow.notify'), kind FROM events WHERE run = ? "
+            "AND kind IN ('RunSubmitted', 'FlowReplaced') ORDER BY seq"
+        )
+        rows = self._fetch(text, (run,))
+        if not rows:
+            return None
+        rules = rows[-1][0] if rows[-1][3] == "RunSubmitted" else rows[-1][2]
+        try:
+            known = decode_union(tuple[NotifyRule, ...], json.loads(rules or "[]"))
+            return known, decode(Origin, json.loads(rows[0][1]))
+        except (ValueError, TypeError) as error:
+            raise AverError(f"{show_path(self.path)}: the submission of run {run} can't be read: {error}") from None
+
+    def pruned(self) -> dict[int, float]:
+        """When the logs of runs were last cut, by run."""
+        text = (
+            "SELECT run, max(at) FROM events WHERE kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'PersonAsked' "
+            "AND json_extract(data, '$.what') = 'prune' GROUP BY run"
+        )
+        return dict(self._fetch(text))
 
     def last_seq(self) -> int:
         return int(self._fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])

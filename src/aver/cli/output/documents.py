@@ -6,6 +6,7 @@ is None. A table or a JSON document is made from these and from nothing else.
 
 from __future__ import annotations
 
+from aver.cli.output.report_documents import ReportDocument
 from aver.core.record import dataclass
 
 
@@ -192,6 +193,58 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
+class TransitionFacts:
+    """One line of a job's story. `state` is what it led to; None where it led to no other state."""
+
+    at: float
+    attempt: int | None
+    state: str | None
+    source: str
+    what: str
+    said: str | None  # the source's own words
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    job: JobFacts
+    transitions: tuple[TransitionFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `report` and `export` answer: the file, and what it holds."""
+
+    run: int
+    format: str
+    path: str
+    size_bytes: int
+    jobs: int
+    is_settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedRun:
+    """`size_bytes` is what was freed, or would be. `problems` are files that could not be cut."""
+
+    run: int
+    name: str
+    why: str
+    files: int
+    size_bytes: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What `prune` answers; `left_bytes` is the size of all logs that are left."""
+
+    is_dry_run: bool
+    runs: tuple[PrunedRun, ...]
+    freed_bytes: int
+    left_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class SubmittedFacts:
     run: int
     first_job: int
@@ -276,4 +329,8 @@ Document = (
     | LogText
     | CoordinatorFacts
     | Diagnosis
+    | Timeline
+    | Written
+    | Pruned
+    | ReportDocument
 )

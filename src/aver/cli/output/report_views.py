@@ -102,9 +102,9 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
 
 
 def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
-    has_run = one.started_at is not None
-    is_over = State(one.state).is_settled
-    absent = UNKNOWN if has_run and is_over else NOTHING
+    state = State(one.state)
+    may_have_run = one.attempt is not None and (one.started_at is not None or state in _LOST)
+    absent = UNKNOWN if may_have_run and state.is_settled else NOTHING
     return (
         str(one.job),
         one.name,
@@ -118,6 +118,9 @@ def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
         absent if one.peak_bytes is None else render.bytes_words(one.peak_bytes),
         one.node or NOTHING,
     )
+
+
+_LOST = frozenset({State.UNVERIFIED, State.NODE_FAIL, State.PREEMPTED})  # it may have run, though nobody saw it start
 
 
 def _show_log(output: Output, one: doc.ResultFacts) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from aver.cli.output import documents as doc
+from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
 from aver.cli.output.table import Table, show_table
 from aver.cli.output.text import Output, coloured, one_line
@@ -56,6 +57,16 @@ def show(output: Output, document: doc.Document) -> None:
             output.line(document.detail)
         case doc.Diagnosis():
             _show_checks(output, document)
+        case doc.Timeline():
+            _show_timeline(output, document)
+        case doc.Written():
+            output.line(document.path)
+        case doc.Pruned():
+            _show_pruned(output, document)
+        case rep.ResultList() | rep.CauseList() | rep.UsageList() | rep.Corrected() | rep.Recovered():
+            from aver.cli.output.report_views import show_report  # few commands need it
+
+            show_report(output, document)
         case _:
             assert_never(document)
 
@@ -265,6 +276,32 @@ def _show_why(output: Output, document: doc.Explained) -> None:
         output.line("Next:")
         for command in document.next:
             output.line(f"  {command}")
+
+
+def _show_timeline(output: Output, document: doc.Timeline) -> None:
+    job = document.job
+    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state)}")
+    output.line("")
+    states = max((len(one.state or NOTHING) for one in document.transitions), default=0)
+    sources = max((len(one.source) for one in document.transitions), default=0)
+    for one in document.transitions:
+        attempt = "  " if one.attempt is None else f"#{one.attempt}"
+        state = (one.state or NOTHING).ljust(states)
+        at = f"{moment(one.at)}.{int(one.at * 1000) % 1000:03d}"
+        output.line(f"{at}  {attempt}  {state}  {one.source.ljust(sources)}  {one_line(one.what)}")
+        if one.said and one.said != one.what:
+            output.line(f"    {one_line(one.said)}")
+
+
+def _show_pruned(output: Output, document: doc.Pruned) -> None:
+    verb = "would be cut" if document.is_dry_run else "cut"
+    for run in document.runs:
+        logs = f"{run.files} log{'s' if run.files != 1 else ''}"
+        output.line(f"{run.run} {one_line(run.name)}: {logs} {verb}, {size(run.size_bytes)}: {run.why}")
+        for problem in run.problems:
+            output.note(f"run {run.run}: {one_line(problem)}")
+    freed = "would be freed" if document.is_dry_run else "freed"
+    output.line(f"{size(document.freed_bytes)} {freed}, {size(document.left_bytes)} of logs left")
 
 
 _MARKS: Callable[[str], str] = {"ok": "ok", "limited": "limited", "missing": "MISSING"}.__getitem__
