@@ -60,6 +60,7 @@ def problems(value: object, schema: dict[str, Any], place: str = "$") -> list[st
         (("log", "1"), "log"),
         (("status",), "coordinator"),
         (("doctor",), "doctor"),
+        (("timeline", "2"), "timeline"),
     ],
 )
 def test_real_answers_fit_the_schema(past: Path, call: Aver, args: tuple[str, ...], kind: str) -> None:

@@ -28,7 +28,14 @@ CHUNK = 1 << 18
 @click.option("--junit", "form", flag_value="junit", help="JUnit XML, for CI systems.")
 @click.option("--jsonl", "form", flag_value="jsonl", help="All events of the run, one JSON object a line.")
 @click.option("--csv", "form", flag_value="csv", help="One row for each attempt.")
-@click.option("--output", "-o", "target", metavar="FILE", help="Write to FILE; .xml, .jsonl and .csv say the format.")
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write to FILE; .xml, .jsonl and .csv say the format.",
+)
 @json_option
 def command(run: str, form: str | None, target: str | None, as_json: bool) -> None:
     """Write a run as JUnit XML, JSON lines or CSV.

@@ -16,7 +16,14 @@ from aver.report.html import page
 
 @click.command("report", short_help="Write a run as one page for a browser, paper or a phone.")
 @click.argument("run", metavar="RUN")
-@click.option("--output", "-o", "target", metavar="FILE", help="Where to (report-RUN.html without this); - is stdout.")
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where to (report-RUN.html without this); - is stdout.",
+)
 @json_option
 def command(run: str, target: str | None, as_json: bool) -> None:
     """Write a run as one page for a browser, paper or a phone.
