@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from aver.coordinator.commands import install
 from aver.engines.slurm import commands
 from aver.engines.slurm.commands import Call, Commands, Reply, Trouble
+from aver.home import Home
 
 
 @pytest.fixture
@@ -72,6 +74,17 @@ def test_the_environment_is_clean(bin_folder: Path, monkeypatch: pytest.MonkeyPa
     there = answered(site(bin_folder, conf="/etc/other.conf").call(["squeue"], timeout_s=20, env={"A": "b"})).out
     assert "SLURM_CONF=/etc/other.conf\n" in there
     assert "A=b\n" in there
+
+
+def test_our_own_commands_are_not_slurms(bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside of `aver shell`, sbatch is Aver's own: the cluster's is the next one on PATH."""
+    home = tmp_path / "home"
+    home.mkdir()
+    own = install(Home(home))
+    program(own, "squeue", "echo ours")
+    program(bin_folder, "squeue", "echo slurm's")
+    monkeypatch.setenv("PATH", f"{own}:{bin_folder}:/usr/bin:/bin")
+    assert answered(Commands().call(["squeue"], timeout_s=20)).out == "slurm's\n"
 
 
 def test_names_and_a_prefix(bin_folder: Path) -> None:

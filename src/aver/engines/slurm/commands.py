@@ -28,6 +28,7 @@ _KEPT = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "KRB5CCNAME",
     "SSH_AUTH_SOCK", "SLURM_CONF", "SLURM_JWT",
 )  # fmt: skip
+_OUR_STAMP = ".made-by"  # in the folder that `aver env` puts on PATH
 _FIXED = {"LC_ALL": "C", "TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "SLURM_BITSTR_LEN": "0"}
 
 
@@ -237,9 +238,13 @@ class Commands:
     def environment(self) -> dict[str, str]:
         """What the commands need, and nothing that changes what they print."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        kept.setdefault("PATH", os.defpath)
-        if self.path is not None:
-            kept["PATH"] = self.path
+        kept["PATH"] = _path_without_ours(kept.get("PATH", os.defpath)) if self.path is None else self.path
         if self.conf is not None:
             kept["SLURM_CONF"] = self.conf
         return {**kept, **_FIXED}
+
+
+def _path_without_ours(path: str) -> str:
+    """A PATH without the folders of Aver's own Slurm-style commands, which a shell of `aver shell` has in front."""
+    folders = path.split(os.pathsep)
+    return os.pathsep.join(one for one in folders if not os.path.exists(os.path.join(one or ".", _OUR_STAMP)))
