@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aver.config import Config
 from aver.coordinator.commands import folder_of
+from aver.coordinator.crashpoint import reached
 from aver.coordinator.log import log
 from aver.engines.slurm.batches import Shelf, write_durably
 from aver.engines.slurm.commands import Commands
@@ -81,7 +82,9 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
         witness=os.fspath(witness), records=os.fspath(shared / "records"), shim=os.fspath(shim),
         own_folder=os.fspath(folder_of(home)), timeout_s=own.timeout_s,
     )  # fmt: skip
-    return SlurmEngine(Shelf(slurm / "batches"), commands, hander, Records(shared / "records"), settle, pace, log)
+    return SlurmEngine(
+        Shelf(slurm / "batches"), commands, hander, Records(shared / "records"), settle, pace, log, reached
+    )
 
 
 def _install(place: Path, name: str, data: bytes) -> Path:

@@ -5,8 +5,11 @@ Nothing is shown as done before it is: an attempt that left the queue, or that t
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING
 
+from aver.coordinator.packers import SLURM
 from aver.core import reasons
 from aver.core.events import Observed, RunMoved, Usage
 from aver.core.evidence import (
@@ -20,6 +23,7 @@ from aver.core.evidence import (
     WitnessRecord,
 )
 from aver.core.judge_cluster import UNSETTLED, judge_cluster, plain_word
+from aver.core.model import StepSpec
 from aver.core.states import State, attempt_may_move
 from aver.engines.api import Heard
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
     from aver.coordinator.live import LiveAttempt, LiveRun
 
+MOST_TASKS = 1_000_000
+_TASK = re.compile(r"(?P<attempt>.+)\.s(?P<step>[0-9]{1,9})\.t(?P<task>[0-9]{1,9})")
 QUEUE_STATES = {
     "PENDING": State.PENDING,
     "REQUEUED": State.PENDING,
@@ -58,9 +64,25 @@ class Clustering:
         attempt.evidence.append(one.evidence)
         verdict = judge_cluster(attempt.evidence, run.rules(attempt.index))
         if verdict is not None:
+            self._driver.steps.lose_rest(attempt, now)
             self._driver.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
             return
         self._move(run, attempt, one, now)
+
+    def heard_of_task(self, one: Heard, now: float) -> bool:
+        """Take the record of a task; False if it is not that of a live attempt on a cluster."""
+        name = _TASK.fullmatch(one.key)
+        attempt = self._driver.attempts.get(name["attempt"]) if name is not None else None
+        if name is None or attempt is None or attempt.engine != SLURM or not isinstance(one.evidence, WitnessRecord):
+            return False
+        number, record = int(name["step"]), one.evidence
+        steps = self._driver.steps
+        if steps.find(attempt.key, number) is None:
+            tasks = max(record.step_tasks or 1, int(name["task"]) + 1)
+            program = os.path.basename(record.name) or "srun"
+            steps.watch(attempt, number, StepSpec(program, (record.name or "?",), "", min(tasks, MOST_TASKS)), now)
+        steps.heard_from_node(one, now)
+        return True
 
     def _move(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
         """What is shown meanwhile."""

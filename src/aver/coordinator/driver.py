@@ -385,7 +385,7 @@ class Driver:
         """Take evidence; False if it is of an attempt that is not live, which changes nothing."""
         attempt = self.attempts.get(one.key)
         if attempt is None:
-            return self.steps.heard(one, now)
+            return self.clustering.heard_of_task(one, now) or self.steps.heard(one, now)
         if attempt.parked is not None:
             return True
         if isinstance(one.evidence, WitnessVanished) and not self.identity.is_of_this_boot(attempt.key):

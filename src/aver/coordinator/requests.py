@@ -98,7 +98,9 @@ class Requests:
         total = self.driver.packer.total.cpus
         jobs = tuple(
             replace(spec, request=replace(spec.request, cpus=total))
-            if spec.request.cpus > total and int(dict(spec.facts).get("ntasks", "1")) > 1
+            if (spec.engine or submission.engine) == LOCAL
+            and spec.request.cpus > total
+            and int(dict(spec.facts).get("ntasks", "1")) > 1
             else spec
             for spec in submission.flow.jobs
         )

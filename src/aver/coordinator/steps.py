@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 from aver.coordinator.live import LiveAttempt
 from aver.core import reasons
 from aver.core.events import Event, PersonAsked, StepEnded, StepStarted, TaskEnded, Usage
-from aver.core.evidence import CancelledBefore, Evidence, Rules, Verdict, WitnessRecord, WitnessStart
+from aver.core.evidence import (
+    CancelledBefore,
+    Evidence,
+    Rules,
+    Verdict,
+    WitnessRecord,
+    WitnessStart,
+    WitnessVanished,
+)
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
 from aver.core.judge import COORDINATOR, ENGINE, judge
@@ -150,6 +158,34 @@ class Steps:
         self._numbers[step.attempt.key] = max(step.number + 1, self._numbers.get(step.attempt.key, 0))
         self._add(step)
 
+    def watch(self, attempt: LiveAttempt, number: int, spec: StepSpec, now: float) -> None:
+        """A step that a cluster runs: its tasks' records come from the nodes."""
+        tasks = [LiveTask(rank, f"{attempt.key}.s{number}.t{rank}", is_dispatched=True) for rank in range(spec.tasks)]
+        step = LiveStep(attempt, number, f"{attempt.key}.s{number}", spec, tasks)
+        self._driver.emit(StepStarted(now, attempt.run, attempt.job, attempt.attempt, number, step.token, spec))
+        self.restore(step)
+
+    def heard_from_node(self, one: Heard, now: float) -> None:
+        """The record of a cluster's task. One that was signalled after another failed was ended because of that."""
+        step, task = self._by_key.get(one.key, (None, None))
+        if step is None or task is None or not isinstance(one.evidence, WitnessRecord):
+            return
+        record = one.evidence
+        is_signalled = record.exit is not None and record.exit.signal in record.got
+        task.because = is_signalled and any(
+            other.verdict is not None and other.verdict.state is not State.COMPLETED and not other.because
+            for other in step.tasks
+        )
+        self.heard(one, now)
+
+    def lose_rest(self, attempt: LiveAttempt, now: float) -> None:
+        """Its job is over on the cluster: tasks whose records did not come are lost."""
+        for step in list(self._of.get(attempt.key, {}).values()):
+            for task in step.tasks:
+                if task.verdict is None:
+                    text = "its job is over, and its witness left no record"
+                    self.heard(Heard(task.key, "coordinator", text, WitnessVanished(now)), now)
+
     def note_number(self, key: str, number: int) -> None:
         """Steps up to this one have been."""
         self._numbers[key] = max(number + 1, self._numbers.get(key, 0))
@@ -214,7 +250,12 @@ class Steps:
         if record is not None:
             peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
             usage = Usage(
-                record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, self._driver.identity.host
+                record.started_at,
+                record.elapsed_s,
+                record.user_s,
+                record.sys_s,
+                peak,
+                step.attempt.node or self._driver.identity.host,
             )
         attempt = step.attempt
         self._driver.emit(

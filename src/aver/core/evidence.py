@@ -81,6 +81,8 @@ class WitnessRecord:
     left_over: int = 0  # processes that the job left behind, killed
     launch: LaunchFailure | None = None
     boot: str = ""
+    step_tasks: int | None = None  # of a task on a cluster: how many its step has
+    name: str = ""  # likewise: its program
 
     @property
     def warned(self) -> Act | None:

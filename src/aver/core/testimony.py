@@ -127,6 +127,8 @@ def parse_record(said: Mapping[str, object]) -> WitnessRecord:
         left_over=_count(said, "left", 0, _LARGEST),
         launch=launch,
         boot=_text(said, "boot", 256),
+        step_tasks=_count(said, "tasks", 1, _LARGEST) if "tasks" in said else None,
+        name=_readable(_text(said, "name", LONGEST_LINE_BYTES)) if "name" in said else "",
     )
 
 

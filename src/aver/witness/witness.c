@@ -241,6 +241,8 @@ static const char *how_memory_is_watched(void) {
 
 static double seconds(usec t) { return (double)t / 1e6; }
 
+static const char *step_tasks; /* task: how many its step has, as Slurm says */
+
 static void make_record(bool for_journal) {
     open_line("end");
     say(",\"key\":\"%s\",\"witness\":%d,\"pid\":%d,\"boot\":\"%s\"", job.key, getpid(), job.pid, boot);
@@ -258,7 +260,12 @@ static void make_record(bool for_journal) {
             job.act[i].sig);
     say("],\"got\":[");
     for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", job.got[i]);
-    say("],\"left\":%d,\"launch\":", job.left);
+    say("],\"left\":%d", job.left);
+    if (step_tasks) {
+        say(",\"tasks\":%s,\"name\":", step_tasks);
+        say_text(order.argv[0]);
+    }
+    say(",\"launch\":");
     if (failure.op) {
         say("{\"op\":\"%s\",\"errno\":%d,\"path\":", failure.op, failure.err);
         say_text((const char *)failure.path);
@@ -1080,6 +1087,7 @@ static bool name_task(char *path, size_t size, const char *folder) { /* FOLDER/K
     const char *step = digits_of("SLURM_STEP_ID"), *rank = digits_of("SLURM_PROCID");
     char key[2 * KEY_MAX];
     snprintf(key, sizeof key, "%s.s%s.t%s", job.key, step ? step : "", rank ? rank : "");
+    step_tasks = digits_of("SLURM_STEP_NUM_TASKS");
     return folder && step && rank && set_key(key) && snprintf(path, size, "%s/%s", folder, key) < (int)size;
 }
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from aver.core.evidence import CancelledBefore, Evidence, HeldBack, NotTaken, Refused, Taken
+from aver.core.evidence import CancelledBefore, Evidence, HeldBack, NotTaken, Refused, Taken, WitnessRecord
 from aver.engines.api import (
     Control,
     Heard,
@@ -85,7 +85,7 @@ class SlurmEngine:
 
     def __init__(
         self, shelf: Shelf, commands: Commands, hander: Hander, records: Records, settle: Settle, pace: Pace,
-        log: Callable[[str], None],
+        log: Callable[[str], None], reached: Callable[[str], None] = lambda name: None,
     ) -> None:  # fmt: skip
         self._shelf = shelf
         self._commands = commands
@@ -95,6 +95,7 @@ class SlurmEngine:
         self._pace = pace
         self._questions = Questions(commands, pace.timeout_s)
         self._log = log
+        self._reached = reached  # names of moments, at which tests end us
         self._tracks: dict[str, Track] = {}
         self._batches: dict[str, Batch] = {}  # by name
         self._waiting: list[Waiting] = []
@@ -288,7 +289,9 @@ class SlurmEngine:
         keys = tuple(order.key for order in orders)
         batch = Batch(batch_name(orders[0].name, keys), keys, time.time(), is_array=len(keys) > 1)
         self.calls[SBATCH] += 1
+        self._reached("slurm-before-sbatch")
         answer = self._hander.hand_over(batch, orders, self._shelf)
+        self._reached("slurm-after-sbatch")
         self._take_answer(batch, orders, answer, pause_s)
 
     def _take_answer(self, batch: Batch, orders: list[Order], answer: Answer, pause_s: float) -> None:
@@ -297,6 +300,7 @@ class SlurmEngine:
             case Handed(id=number, cluster=cluster):
                 batch.id, batch.cluster = number, cluster
                 self._shelf.put(batch)
+                self._reached("slurm-id-kept")
                 self._add(batch)
                 for key in batch.keys:
                     self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, now)])
@@ -358,6 +362,7 @@ class SlurmEngine:
             track.batch.left.discard(key)
             self._records.remove(key)
             if not track.batch.left:
+                self._reached("slurm-before-forget")
                 self._batches.pop(track.batch.name, None)
                 self._shelf.remove(track.batch)
 
@@ -368,7 +373,9 @@ class SlurmEngine:
         if not self._tracks:
             return
         self._hear_records()
+        self._reached("slurm-records-heard")
         answered = self._ask_queue()
+        self._reached("slurm-queue-heard")
         if answered:
             self._ask_accounting()
         took = time.monotonic() - began
@@ -384,9 +391,14 @@ class SlurmEngine:
         return max(self._pause_s, min(took * CALM, self._pace.most_s))
 
     def _hear_records(self) -> None:
-        for key, text, record in self._records.new(self._tracks.keys()):
+        found = sorted(self._records.new(self._tracks.keys()), key=_by_end)
+        for key, task, text, record in found:
             track = self._tracks[key]
-            self._tell(track, WITNESS, text, track.hear_record(record))
+            if task:
+                track.tasks.add(task)
+                self._put([Heard(key + task, WITNESS, text, record)])
+            else:
+                self._tell(track, WITNESS, text, track.hear_record(record))
 
     def _ask_queue(self) -> bool:
         """One question for all; False if it was not answered."""
@@ -492,6 +504,12 @@ class SlurmEngine:
         if text != self._trouble:
             self._trouble = text
             self._log(f"slurm can't be asked: {text}" if text else "slurm answers again")
+
+
+def _by_end(found: tuple[str, str, str, WitnessRecord]) -> tuple[bool, float]:
+    """Tasks as they ended, then scripts."""
+    _, task, _, record = found
+    return task == "", record.started_at + record.elapsed_s
 
 
 def _taken(batch: Batch, key: str, at: float) -> Taken:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from aver.core.evidence import WitnessRecord
 from aver.core.testimony import parse_line
 
 LARGEST_RECORD_BYTES = 1 << 20
+_NAME = re.compile(r"(?P<key>.+)\.r(?P<restart>[0-9]+)(?P<task>\.s[0-9]+\.t[0-9]+)?")
 
 
 class Records:
@@ -24,31 +26,19 @@ class Records:
         self.folder = folder
         self._seen: dict[str, tuple[int, int]] = {}  # name: size and time when it was read last
 
-    def new(self, keys: Collection[str], restarts: int = 0) -> Iterator[tuple[str, str, WitnessRecord]]:
-        """Records of these attempts that were not given before: key, verbatim text, record."""
+    def new(self, keys: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
+        """Records that were not given before: attempt, task (`.s0.t3`; empty: the script), text and record."""
         try:
             entries = list(os.scandir(self.folder))
         except OSError:
             return
         for entry in entries:
-            key, dot, restart = entry.name.rpartition(".r")
-            if not dot or not restart.isdecimal() or key not in keys:
+            name = _NAME.fullmatch(entry.name)
+            if name is None or name["key"] not in keys:
                 continue
             found = self._read(entry)
             if found is not None and found[1].key == entry.name:
-                yield key, *found
-
-    def of_tasks(self, key: str) -> dict[tuple[int, int], tuple[str, WitnessRecord]]:
-        """The records of an attempt's tasks, by step and rank."""
-        found: dict[tuple[int, int], tuple[str, WitnessRecord]] = {}
-        for path in self.folder.glob(f"{key}.r*.s*.t*"):
-            step, _, task = path.name.rpartition(".s")[2].partition(".t")
-            if not (step.isdecimal() and task.isdecimal()):
-                continue
-            read = self._parse(path)
-            if read is not None:
-                found[int(step), int(task)] = read
-        return found
+                yield name["key"], name["task"] or "", *found
 
     def remove(self, key: str) -> None:
         with contextlib.suppress(OSError):

@@ -59,6 +59,7 @@ class Track:
     account: AccountingSaid | None = None
     rows: tuple[AccountRow, ...] = ()  # all rows of it that accounting showed last
     told: set[str] = field(default_factory=set)
+    tasks: set[str] = field(default_factory=set)  # of its steps, those whose records are there
 
     @property
     def is_over(self) -> bool:
