@@ -137,6 +137,6 @@ def test_a_run_that_is_interrupted(desk: Desk) -> None:
     assert said.status == 1, said.text
     assert "Terminating processes on user request" in said.text
     assert "Finished jobid" not in said.text
-    (job,) = desk.jobs()
+    (job,) = desk.until_settled()
     assert (f"{job.id}\n", job.state) == (desk.read("started"), State.CANCELLED)
     assert not (desk.folder / "slow.txt").exists()

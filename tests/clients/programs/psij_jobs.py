@@ -47,5 +47,5 @@ def main() -> dict[str, Any]:
 
 if __name__ == "__main__":
     document = main()
-    print("\n" + json.dumps(document))
+    print("\n" + json.dumps(document), flush=True)
     os._exit(0)  # PSI/J's threads stay
