@@ -13,6 +13,7 @@ from aver.coordinator.commands import install
 from aver.engines.slurm import commands
 from aver.engines.slurm.commands import Call, Commands, Reply, Trouble
 from aver.home import Home
+from live_home import is_alive, wait_for
 
 
 @pytest.fixture
@@ -82,9 +83,9 @@ def test_our_own_commands_are_not_slurms(bin_folder: Path, tmp_path: Path, monke
     home.mkdir()
     own = install(Home(home))
     program(own, "squeue", "echo ours")
-    program(bin_folder, "squeue", "echo slurm's")
+    program(bin_folder, "squeue", "echo theirs")
     monkeypatch.setenv("PATH", f"{own}:{bin_folder}:/usr/bin:/bin")
-    assert answered(Commands().call(["squeue"], timeout_s=20)).out == "slurm's\n"
+    assert answered(Commands().call(["squeue"], timeout_s=20)).out == "theirs\n"
 
 
 def test_names_and_a_prefix(bin_folder: Path) -> None:
@@ -141,14 +142,14 @@ def test_impossible_words_are_no_traceback(bin_folder: Path) -> None:
 def test_a_time_limit_ends_the_whole_group(bin_folder: Path, tmp_path: Path) -> None:
     """At the time limit the command and its children are killed, and what was printed is kept."""
     program(bin_folder, "squeue", f"sleep 600 & echo $! > {tmp_path}/pid; echo 7; echo $$ > {tmp_path}/own; wait")
-    reply = site(bin_folder).call(["squeue"], timeout_s=1.0)
+    reply = site(bin_folder).call(["squeue"], timeout_s=3.0)
     assert isinstance(reply, Trouble)
     assert reply.began
     assert reply.out == "7\n"
-    assert "no answer within 1 s" in reply.text
+    assert "no answer within 3 s" in reply.text
     assert not os.path.exists(f"/proc/{(tmp_path / 'own').read_text().strip()}")
-    child = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
-    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] in "ZX"
+    child = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not is_alive(child), "the child's end")
 
 
 def test_a_command_that_closes_its_output_is_still_waited_for(bin_folder: Path) -> None:
