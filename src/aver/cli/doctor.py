@@ -30,18 +30,27 @@ VERSION_TIMEOUT_S = 5
 
 
 @click.command("doctor", short_help="Say what this machine can enforce, and what it can't and why.")
+@click.option("--engine", type=click.Choice(("local", "slurm")), default="local", help="slurm: what the site has.")
 @json_option
-def command(as_json: bool) -> int:
+def command(engine: str, as_json: bool) -> int:
     """Say what this machine can enforce, and what it can't and why.
 
-    Exits 1 if something without which no job can run is missing.
+    With --engine slurm: what the cluster has (version, accounting, limits, shared folder). Exits 1 if
+    something without which no job can run is missing.
 
     \b
     Examples:
       aver doctor
+      aver doctor --engine slurm
       aver doctor --json
     """
     session = Session()
+    if engine == "slurm":
+        from aver.cli.cluster_checks import cluster_checks  # most never need it
+
+        site = (*cluster_checks(session.home, load_config()), _witness(), _coordinator(session), _settings())
+        answer(session.output, Diagnosis(__version__, str(session.home.path), site), as_json)
+        return 1 if any(check.status == MISSING for check in site) else 0
     found = capabilities()
     checks = (
         *_resources(found),

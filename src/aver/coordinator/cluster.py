@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aver.config import Config
@@ -46,13 +46,13 @@ def note_site(home: Home, env: Sequence[str]) -> None:
         raise CantWriteError(f"can't write in {home.path / 'slurm'}: {error.strerror}") from None
 
 
-def commands_of(home: Home, config: Config) -> Commands:
-    """Slurm's commands, as the site and the settings name them."""
+def commands_of(home: Home, config: Config, environment: Mapping[str, str] | None = None) -> Commands:
+    """Slurm's commands, as the settings name them, where this environment or else the last submitter finds them."""
     try:
-        site = json.loads((home.path / "slurm" / "site.json").read_bytes())
+        site = json.loads((home.path / "slurm" / "site.json").read_bytes()) if environment is None else environment
     except (OSError, ValueError):
         site = {}
-    if not isinstance(site, dict):
+    if not isinstance(site, Mapping):
         site = {}
     path, conf = site.get("PATH"), site.get("SLURM_CONF")
     return Commands(

@@ -562,12 +562,12 @@ class Driver:
     def _again(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, now: float) -> str | None:
         """Put the job down for another attempt if its flow says so; return the pending reason."""
         spec = run.spec(attempt.index)
-        if spec.retry is None and spec.checkpoint is None:
+        if spec.retry is None and spec.checkpoint is None and attempt.engine == LOCAL:
             return None
         history = run.history.setdefault(attempt.index, [])
         budget = run.submission.flow.retry_budget
         left = None if budget is None else max(0, budget - run.retries_used)
-        again = decide(spec, history, verdict, left, attempt.request)
+        again = decide(spec, history, verdict, left, attempt.request, attempt.engine != LOCAL)
         history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
         if again is None:
             return None
@@ -717,6 +717,10 @@ class Driver:
         self._sequence += 1
         self._due[kind, job] = when
         heapq.heappush(self._timers, (when, self._sequence, kind, job))
+
+    def forget_begin(self, job: int) -> None:
+        """The time that a job waited for counts no more."""
+        self._due.pop(("begin", job), None)
 
     def move(
         self, run: LiveRun, index: int, state: State, reason: str, now: float, verdict: Verdict | None = None

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from aver.coordinator.altering import REQUEUES, apply_again
+from aver.coordinator.altered import alter_again
+from aver.coordinator.altering import REQUEUES, apply_again, changes_of
 from aver.coordinator.driver import Driver
 from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveAttempt, LiveRun
@@ -18,7 +19,7 @@ from aver.core import reasons
 from aver.core.events import PersonAsked, TaskEnded
 from aver.core.evidence import Evidence, MachineRestarted, NobodySaid, WitnessVanished
 from aver.core.plan import RunCancel
-from aver.core.retry import AttemptSummary, decide
+from aver.core.retry import LOST, AttemptSummary, decide
 from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
 from aver.core.testimony import parse_record
@@ -55,7 +56,8 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     for job in jobs:
         if job.state is State.PENDING:
             driver.note_reason(job.id, job.reason)
-    driver.depending.learn(submission.flow.jobs, reader)
+    alter_again(run, [(one.job, changes_of(one)) for one in asked.values() if one.what == "update"])
+    driver.depending.learn((*submission.flow.jobs, *run.altered.values()), reader)
     driver.take_up(run, instructions, _due_again(run, jobs, newest), now)
     _cancel_again(driver, run, asked, planned)
     apply_again(driver, run, asked, _first_that_counts(asked), planned)
@@ -103,12 +105,12 @@ def _fill_attempts(
             continue
         run.attempts[index] = max(row.attempt, run.attempts.get(index, 0))
         spec = run.spec(index)
-        has_rule = spec.retry is not None or spec.checkpoint is not None
+        has_rule = spec.retry is not None or spec.checkpoint is not None or row.engine != LOCAL
         if not has_rule or planned.get((row.job, row.attempt), 0) < since.get(row.job, 0):
             continue
         history = run.history.get(index)
         if history and index not in counted:
-            run.retries_used += history[-1].verdict.state is not State.CHECKPOINTED
+            run.retries_used += _is_retry(history[-1].verdict.state, row.engine)
             counted.add(index)
         if row.verdict is not None and (row.job, row.attempt) not in requeued:
             run.history.setdefault(index, []).append(AttemptSummary(row.attempt, row.request, row.verdict))
@@ -164,6 +166,11 @@ def _records(reader: Reader, job: int, attempt: int, step: int, task: int) -> li
     return []
 
 
+def _is_retry(state: State, engine: str) -> bool:
+    """Whether the attempt after one that ended so took a retry of the run's budget."""
+    return state is not State.CHECKPOINTED and not (engine != LOCAL and state in LOST)
+
+
 def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]) -> dict[int, float]:
     """Jobs that wait for another attempt by their own rule, whatever they wait for by now, and from when on."""
     due: dict[int, float] = {}
@@ -174,8 +181,8 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
             continue
         if history[-1].attempt != row.attempt:
             continue  # requeued: that is no retry by its rule
-        run.retries_used += row.verdict.state is not State.CHECKPOINTED
-        again = decide(run.spec(index), history[:-1], row.verdict, None, row.request)
+        run.retries_used += _is_retry(row.verdict.state, row.engine)
+        again = decide(run.spec(index), history[:-1], row.verdict, None, row.request, row.engine != LOCAL)
         ended_at = row.ended_at if row.ended_at is not None else row.planned_at
         if again is not None:
             run.requests[index] = again.request

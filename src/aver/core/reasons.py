@@ -43,6 +43,7 @@ JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes i
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
 RETRY = "Retry"
+REQUEUE = "Requeue"
 
 _RAISED_SIGNAL = "RaisedSignal:"
 
@@ -56,6 +57,7 @@ PENDING_WORDS: dict[str, str] = {
     JOB_ARRAY_TASK_LIMIT: "as many of its run as allowed are running already",
     LICENSES: "it waits for a licence",
     RETRY: "its last attempt failed, and it will be tried again",
+    REQUEUE: "the cluster lost or evicted it, and it will be tried again",
     CHECKPOINT: "it was checkpointed, and will be continued",
     DEPENDENCY_NEVER_SATISFIED: "a job that it needs can no longer end as required",
 }

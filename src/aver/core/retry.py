@@ -2,9 +2,9 @@
 
 Pure: attempts and a verdict in, a decision out. A retry repeats what failed, by the job's own
 rule and within the run's budget. A continuation goes on after a checkpoint; it has its own
-count (`rounds`) and takes nothing from the retries. Nothing is tried again without a rule: not
-after a lost node, not after preemption. A cancelled job is tried again only if the rule
-lists CANCELLED by name.
+count (`rounds`) and takes nothing from the retries. On one machine nothing is tried again without
+a rule; on a cluster an attempt that the cluster lost or evicted is, and that counts nowhere. A cancelled job
+is tried again only if the rule lists CANCELLED by name.
 
 What a person starts with `aver retry` begins a new count: give only the attempts since then.
 """
@@ -22,6 +22,9 @@ from aver.core.states import State
 
 MIB = 1024 * 1024
 LONGEST_DELAY_S = 24 * 3600.0
+LOST = frozenset({State.NODE_FAIL, State.BOOT_FAIL, State.PREEMPTED})  # no fault of the program
+MOST_LOSSES = 20
+LOSS_DELAY_S = 5.0
 
 
 class Why(StrEnum):
@@ -29,6 +32,7 @@ class Why(StrEnum):
 
     RETRY = "Retry"
     CHECKPOINT = "Checkpoint"
+    LOST = "Requeue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ def decide(
     verdict: Verdict,
     budget_left: int | None,
     request: Request | None = None,
+    on_cluster: bool = False,
 ) -> Again | None:
     """Return the attempt that is due after an attempt with this verdict, or None: the job is settled.
 
@@ -68,10 +73,16 @@ def decide(
         continued = sum(1 for attempt in attempts if _was_continued(spec, attempt))
         if continued < spec.checkpoint.rounds:
             return Again(request, 0.0, Why.CHECKPOINT)
+    if on_cluster and verdict.state in LOST:
+        losses = sum(1 for attempt in attempts if attempt.verdict.state in LOST)
+        return Again(request, LOSS_DELAY_S, Why.LOST) if losses < MOST_LOSSES else None
     rule = spec.retry
     if rule is None or verdict.state is State.COMPLETED or not _applies(rule, verdict):
         return None
-    retried = sum(1 for attempt in attempts if not _was_continued(spec, attempt))
+    uncounted = LOST if on_cluster else ()
+    retried = sum(
+        1 for attempt in attempts if not _was_continued(spec, attempt) and attempt.verdict.state not in uncounted
+    )
     if retried >= rule.max or (budget_left is not None and budget_left <= 0):
         return None
     return Again(_grown(rule, request, verdict.state), _delay(rule, retried), Why.RETRY)
