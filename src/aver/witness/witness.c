@@ -611,7 +611,7 @@ static void child_execs(void) {
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
         execve(path, order.argv, environ);
-        if (errno == EACCES) refused = EACCES;
+        if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not for a folder that is closed to us */
         else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) child_fails("exec", path);
     }
     errno = refused;
