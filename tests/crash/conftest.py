@@ -13,7 +13,7 @@ from live_home import LiveHome
 @pytest.fixture
 def live(aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
     config = tmp_path / "config.toml"
-    config.write_text("cpus = 9\nkill_wait = 2\nidle_exit = 1\n")
+    config.write_text("cpus = 10\nkill_wait = 2\nidle_exit = 1\n")
     monkeypatch.setenv("AVER_CONFIG", str(config))
     monkeypatch.delenv("AVER_CRASH_AT", raising=False)
     folder = tmp_path / "jobs"

@@ -11,6 +11,7 @@ import struct
 from aver.core.model import Scope
 from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
 
 FRAME_LIMIT_BYTES = 8 << 20
 _SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
@@ -31,6 +32,8 @@ def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> b
     if order.streams:
         fields.append("F")
     fields += [f"l{resource} {soft} {hard}" for resource, soft, hard in order.limits]
+    if can_mark():
+        fields.append(f"l{RLIMIT_LOCKS} {mark_of(order.key)} -1")
     request = order.request
     if request.time_s is not None:
         fields.append(f"t{request.time_s * 1000}")

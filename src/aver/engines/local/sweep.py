@@ -1,7 +1,7 @@
 """End what a job left behind when its witness was killed.
 
-A process belongs to the job if it is in the attempt's cgroup, has the attempt's key in its
-environment, is in the session that the witness made for it, or descends from one that does.
+A process belongs to the job if it is in the attempt's cgroup, carries the attempt's mark, has the attempt's key in
+its environment, is in the session that the witness made for it, or descends from one that does.
 Repeated until two looks in a row find nothing, so that a process that forks meanwhile does not get away.
 """
 
@@ -13,6 +13,7 @@ import signal
 import time
 
 from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.mark import carries, mark_of
 
 DEADLINE_S = 10.0
 PAUSE_S = 0.01
@@ -55,6 +56,7 @@ def is_same_process(pid: int, started_at: float) -> bool:
 
 def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> set[int]:
     needle = b"AVER_KEY=" + key.encode() + b"\0"
+    mark = mark_of(key)
     me = os.getpid()
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -69,7 +71,8 @@ def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: boo
         parents[pid] = parent
         if pid == me or pid in spared:
             continue
-        if (session is not None and own_session == session) or (adopted and parent == me) or needle in _environ(pid):
+        is_near = (session is not None and own_session == session) or (adopted and parent == me)
+        if is_near or carries(pid, mark) or needle in _environ(pid):
             found.add(pid)
     if cgroup is not None:
         found |= _members(os.path.join(cgroup.folder, key))
