@@ -215,3 +215,65 @@ def test_a_job_that_ends_itself_hears_that_it_was_done(slurm: Slurm, command: st
     assert slurm.read("said") == "0\n"
     ended = State.CANCELLED if command == "scancel" else State.COMPLETED
     assert slurm.until(job, lambda row: row.state.is_settled).state is ended
+
+
+def test_a_begin_time_can_be_moved(slurm: Slurm) -> None:
+    """Later and then to now: the job waits for its new time, shows it, and runs when it is now."""
+    job = slurm.submit("-o", "/dev/null", "--begin", "now+1hour", "--wrap", "true")
+    slurm.until_reason(job, "BeginTime")
+    assert slurm("scontrol", "update", f"JobId={job}", "StartTime=2035-01-02T03:04:05").status == 0
+    assert "StartTime=2035-01-02T03:04:05" in slurm("scontrol", "show", "job", str(job)).out
+    slurm.kill_coordinator()
+    assert "2035-01-02T03:04:05" in slurm("squeue", "-h", "-j", str(job), "-o", "%S").out
+    assert slurm.job(job).state is State.PENDING
+    assert slurm("scontrol", "update", f"JobId={job}", "StartTime=now").status == 0
+    assert slurm.until_settled(job).state is State.COMPLETED
+
+
+def test_a_dependency_can_be_changed_and_taken_away(slurm: Slurm) -> None:
+    """Another one counts instead, also after a crash; an empty one lets the job go; one that never was is refused."""
+    first = slurm.submit("-o", "/dev/null", "-H", "--wrap", "true")
+    second = slurm.submit("-o", "/dev/null", "-H", "--wrap", "true")
+    job = slurm.submit("-o", "/dev/null", "-d", f"afterok:{first}", "--wrap", "true")
+    slurm.until_reason(job, "Dependency")
+    assert slurm("scontrol", "update", f"JobId={job}", f"Dependency=afterany:{second}").status == 0
+    shown = slurm("scontrol", "show", "job", str(job)).out
+    assert f"Dependency=afterany:{second}(unfulfilled)" in shown
+    slurm.kill_coordinator()
+    assert slurm("scontrol", "release", str(first)).status == 0
+    slurm.until_settled(first)
+    assert slurm.job(job).state is State.PENDING
+    wrong = slurm("scontrol", "update", f"JobId={job}", "Dependency=afterok:9999")
+    assert (wrong.status, wrong.err) == (1, "scontrol: error: Job dependency problem\n")
+    assert slurm("scontrol", "update", f"JobId={job}", "Dependency=").status == 0
+    assert slurm.until_settled(job).state is State.COMPLETED
+
+
+def test_an_arrays_limit_can_be_changed(slurm: Slurm) -> None:
+    """Lifted, all of it runs at once; shown as it is now."""
+    run = slurm.submit("-o", "/dev/null", "-a", "1-2%1", "--wrap", "until test -e go; do sleep 0.05; done")
+    jobs = [job.id for job in slurm.jobs(run)]
+    slurm.until_state(jobs[0], State.RUNNING)
+    assert "ArrayTaskThrottle=1" in slurm("scontrol", "show", "job", str(run)).out
+    assert slurm("scontrol", "update", f"JobId={run}", "ArrayTaskThrottle=0").status == 0
+    slurm.until_state(jobs[1], State.RUNNING)
+    assert "ArrayTaskThrottle" not in slurm("scontrol", "show", "job", str(run)).out
+    (slurm.folder / "go").touch()
+
+
+def test_the_size_of_a_job_that_waits_can_be_changed(slurm: Slurm) -> None:
+    """Memory and cpus, shown and enforced; not of one that runs, and not beyond the machine."""
+    job = slurm.submit("-o", "out", "-H", "--mem=64", "--wrap", "echo $SLURM_MEM_PER_NODE")
+    assert slurm("scontrol", "update", f"JobId={job}", "MinMemoryNode=128").status == 0
+    assert "MinMemoryNode=128M" in slurm("scontrol", "show", "job", str(job)).out
+    too_many = slurm("scontrol", "update", f"JobId={job}", "NumCPUs=9999")
+    assert (too_many.status, "Requested node configuration is not available" in too_many.err) == (1, True)
+    assert slurm("scontrol", "release", str(job)).status == 0
+    slurm.until_settled(job)
+    assert slurm.read("out") == "128\n"
+    assert slurm("sacct", "-nPX", "-j", str(job), "-o", "reqmem").out == "128M\n"
+    running = slurm.submit("-o", "/dev/null", "--wrap", "sleep 60")
+    slurm.until_state(running, State.RUNNING)
+    late = slurm("scontrol", "update", f"JobId={running}", "StartTime=now+1hour")
+    assert (late.status, late.err) == (1, f"Job is no longer pending execution for job {running}\n")
+    slurm("scancel", str(running))

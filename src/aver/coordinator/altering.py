@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from aver.coordinator import asking
+from aver.coordinator.altered import NOT_PENDING, THROTTLE, WHILE_IT_WAITS, alter, ask_again
 from aver.coordinator.driver import REQUEUE_DELAY_S, Driver
 from aver.coordinator.live import LiveRun
 from aver.core import reasons
@@ -63,10 +64,16 @@ def update(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any],
     job = run.job_number(index)
     if run.plan.state(index) is not None:
         return COMPLETED
+    attempt = driver.by_job.get(job)
+    waits = attempt is None or not (attempt.is_dispatched or attempt.wants_start)
+    if not waits and not WHILE_IT_WAITS.isdisjoint(changes):
+        return NOT_PENDING
     asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
     driver.emit(asked)
     apply(driver, run, index, changes)
-    attempt = driver.by_job.get(job)
+    alter(run, index, changes)
+    if waits and not (WHILE_IT_WAITS | {THROTTLE}).isdisjoint(changes):
+        ask_again(driver, run, index, now)
     if attempt is not None and attempt.is_dispatched and TIME_LIMIT in changes:
         control = Control(attempt.key, "limit", time_s=changes[TIME_LIMIT])
         driver.after_commit.append((asked, control))

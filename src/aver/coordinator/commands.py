@@ -20,7 +20,8 @@ from aver.errors import CantWriteError
 from aver.home import Home
 
 COMMANDS = (
-    "sbatch", "srun", "salloc", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "sacctmgr", "sshare", "seff",
+    "sbatch", "srun", "salloc", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "sacctmgr", "sshare",
+    "seff",
 )  # fmt: skip
 LONGEST_INTERPRETER_BYTES = 100  # old kernels read 127 bytes of a `#!` line
 _STAMP = ".made-by"

@@ -144,6 +144,10 @@ class Depending:
             self._driver.show_reason(run, job, word, now)
         return False
 
+    def leave(self, job: int) -> None:
+        """It no longer waits for what it waited for."""
+        self._leave(job)
+
     def due(self, job: int, now: float) -> None:
         """The time that it had to wait after a start has passed."""
         self._ask_again(job, now)

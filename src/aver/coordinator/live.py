@@ -73,6 +73,7 @@ class LiveRun:
         self.requests: dict[int, Request] = {}  # by index: what a retry asks for instead
         self.held: set[int] = set()
         self.priorities: dict[int, int] = {}  # by index: what a person asked for instead
+        self.altered: dict[int, JobSpec] = {}  # by index: as a person changed it while it waited
         self.retries_used = 0
         self.fallback_completes = False
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
@@ -130,6 +131,8 @@ class LiveRun:
             yield from range(segment.first_job, segment.first_job + segment.index.count)
 
     def spec(self, index: int) -> JobSpec:
+        if self.altered and index in self.altered:
+            return self.altered[index]
         segment = self._segment(index)
         return segment.index.spec(index - segment.first_index)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aver.coordinator import altering, asking, batching, vault
+from aver.coordinator.altered import CPUS, DEPENDENCY, MEMORY, is_readable
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
@@ -23,12 +24,13 @@ from aver.core.codec import decode, encode
 from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
 from aver.core.expand import FlowIndex
 from aver.core.judge import judge
-from aver.core.model import FlowSpec, Scope, Submission
+from aver.core.model import Argv, FlowSpec, JobSpec, Scope, Submission
 from aver.core.pack import room_of
 from aver.core.states import State
 from aver.core.units import size_text
 from aver.errors import AverError, UsageError
 from aver.home import Home
+from aver.spec.afters import parse_dependency
 from aver.store.reader import Reader
 
 RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
@@ -203,9 +205,32 @@ class Requests:
         time_s, priority = changes.get(altering.TIME_LIMIT), changes.get(altering.PRIORITY, 0)
         if not (time_s is None or (isinstance(time_s, int) and time_s > 0)) or not isinstance(priority, int):
             raise UsageError("the request's changes can't be read")
+        if not is_readable(changes):
+            raise UsageError(PROBLEM if DEPENDENCY in changes else "the request's changes can't be read")
+        self._learn_dependency(str(changes.get(DEPENDENCY, "")))
+        self._check_size(changes)
         return self._each_job(
             request, now, lambda run, index: altering.update(self.driver, run, index, changes, by, now)
         )
+
+    def _learn_dependency(self, text: str) -> None:
+        """Refuse a dependency on a job that there never was."""
+        after = parse_dependency(text)
+        if after is None:
+            return
+        reader = self.open_reader()
+        try:
+            if self.driver.depending.learn((JobSpec("", Argv(()), after=after),), reader):
+                raise UsageError(PROBLEM)
+        finally:
+            if reader is not None:
+                reader.close()
+
+    def _check_size(self, changes: dict[str, Any]) -> None:
+        total = self.driver.packer.total
+        cpus, mem_bytes = changes.get(CPUS), changes.get(MEMORY)
+        if (cpus is not None and not 1 <= cpus <= total.cpus) or (mem_bytes or 0) > total.mem_bytes:
+            raise UsageError("Requested node configuration is not available")
 
     def accept(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
+    from typing import Any
+
     from aver.slurm_cli.facts import JobFacts
 
 _GOOD = ("COMPLETED",)
+
+
+def document_of(text: str) -> dict[str, Any] | None:
+    """A dependency that was asked for later, as the store has those of submissions."""
+    from aver.core.codec import encode
+    from aver.spec.afters import parse_dependency
+
+    try:
+        after = parse_dependency(text)
+    except ValueError:
+        return None
+    found: dict[str, Any] | None = None if after is None else encode(after)
+    return found
 
 
 def remaining(job: JobFacts) -> str:

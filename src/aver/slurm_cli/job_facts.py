@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aver.store.glance import JobGlance, StepGlance
 
 _DOMAIN = "."
+_CHANGED_FACTS = ("partition", "account", "qos", "nice", "reservation", "wckey", "licenses", "features")
 
 
 def node_name() -> str:
@@ -37,7 +38,7 @@ class JobFacts:
         self.row = row
         self.origin = origin
         specs = flow.get("jobs", [])
-        self.spec: dict[str, Any] = specs[row.spec] if row.spec < len(specs) else {}
+        self.spec: dict[str, Any] = dict(specs[row.spec]) if row.spec < len(specs) else {}
         self.named: dict[str, str] = dict(self.spec.get("facts", ()))
         asked = lean.loads(row.request.encode()) if row.request else self.spec.get("request", {})
         self.request: dict[str, Any] = asked
@@ -66,9 +67,20 @@ class JobFacts:
         except lean.Lost:
             return
         self.changed |= changes
-        self.named |= {name: str(changes[name]) for name in ("partition", "account", "qos", "nice") if name in changes}
-        if "time_s" in changes and (self.row.planned_at is None or at >= self.row.planned_at):
-            self.request = {**self.request, "time_s": changes["time_s"]}
+        self.named |= {name: str(changes[name]) for name in _CHANGED_FACTS if name in changes}
+        if self.row.planned_at is None or at >= self.row.planned_at:
+            sizes: dict[str, Any] = {
+                name: changes[name] or None for name in ("time_s", "mem_bytes", "cpus") if name in changes
+            }
+            self.request = {**self.request, **sizes}
+        if "begin_at" in changes:
+            self.spec["begin_at"] = changes["begin_at"]
+        if "dependency" in changes:
+            from aver.slurm_cli.dependency import document_of
+
+            self.spec["after"] = document_of(str(changes["dependency"]))
+        if "throttle" in changes and self.spec.get("matrix"):
+            self.spec["matrix"] = {**self.spec["matrix"], "max_parallel": changes["throttle"] or None}
 
     @property
     def number(self) -> int:

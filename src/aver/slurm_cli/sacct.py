@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from aver.core.slurm_words import CLUSTER, VERSION
+from aver.core.slurm_words import VERSION
 from aver.slurm_cli import sacct_fields, words
 from aver.slurm_cli.columns import Column, Layout
 from aver.slurm_cli.facts import Book, JobFacts, gathered
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OPTIONS = Table(
-    flags="allclusters:L allocations:X allusers:a batch-script:B brief:b completion:c duplicates:D env-vars federation "
-    "help:h helpformat:e local long:l noconvert noheader:n parsable:p parsable2:P truncate:T usage:U "
+    flags="allclusters:L allocations:X allusers:a array batch-script:B brief:b completion:c duplicates:D env-vars "
+    "federation help:h helpformat:e local long:l noconvert noheader:n parsable:p parsable2:P truncate:T usage:U "
     "use-local-uid verbose:v version:V",
     values="accounts:A associations:x clusters:M constraints:C delimiter endtime:E file:f flags:F format:o gid:g "
     "jobs:j name ncpus:I nnodes:i nodelist:N partition:r qos:q reason:R starttime:S state:s timelimit-max:K "
@@ -38,7 +38,10 @@ HELP = (
     "    -b, --brief  -l, --long  -e, --helpformat  --delimiter  --units  --name  -N, --nodelist  -r, --partition\n"
     "    -A, --accounts  -T, --truncate  -B, --batch-script\n"
 )
-_NOT_SERVED = ("completion", "env-vars", "file")
+NOT_SERVED = ("associations", "completion", "env-vars", "file", "flags")
+WITHOUT_MEANING = (
+    "allclusters", "allusers", "clusters", "federation", "local", "use-local-uid", "verbose", "whole-hetjob",
+)  # fmt: skip
 _RULE = "-" * 80
 _REQUEUES = ("requeue", "requeuehold")
 
@@ -60,7 +63,7 @@ def _sacct(argv: Sequence[str]) -> int:
     if parsed.has("helpformat"):
         show(sacct_fields.help_text())
         return 0
-    for name in _NOT_SERVED:
+    for name in NOT_SERVED:
         if parsed.has(name):
             raise Refusal(f"sacct: error: --{name} is not served by aver")
     if parsed.operands:
@@ -154,9 +157,11 @@ class _Asked:
         self.uids = None if parsed.has("allusers") else _uids(listed("uid"))
         self.gids = _gids(listed("gid"))
         self.duplicates = parsed.has("duplicates")
-        self.texts = {name: listed(name) for name in ("accounts", "partition", "qos", "name", "constraints", "reason")}
+        names = ("accounts", "partition", "qos", "name", "constraints", "reason", "wckeys")
+        self.texts = {name: listed(name) for name in names}
         self.nodes = listed("nodelist")
-        self.clusters = listed("clusters")
+        self.is_spread = parsed.has("array")
+        self.limits = (_limit(parsed, "timelimit-min"), _limit(parsed, "timelimit-max"))
         self.cpus = _range(parsed.get("ncpus"), "ncpus")
         self.node_count = _range(parsed.get("nnodes"), "nnodes")
 
@@ -172,7 +177,7 @@ class _Asked:
             jobs = _with_attempts(book, jobs)
         jobs = [job for job in jobs if self._keeps(job) and self._was(job, window)]
         jobs.sort(key=_order)
-        return gathered(jobs) if not any(index for _, index, _ in self.ids) else jobs
+        return jobs if self.is_spread or any(index for _, index, _ in self.ids) else gathered(jobs)
 
     def wants(self, job: JobFacts, label: str) -> bool:
         """Whether a row is asked for: all of a job's, or of the steps that were named."""
@@ -187,15 +192,23 @@ class _Asked:
             return False
         if self.nodes is not None and not ({job.node, "localhost" if job.node else ""} & set(self.nodes) - {""}):
             return False
-        if self.clusters is not None and not {CLUSTER, "all"} & set(self.clusters):
+        if not self._has_limit(job):
             return False
         if not self.cpus[0] <= job.cpus <= self.cpus[1] or not self.node_count[0] <= 1 <= self.node_count[1]:
             return False
         values = {
             "accounts": job.account, "partition": job.partition, "qos": job.qos, "name": job.name,
-            "constraints": job.named.get("features", ""), "reason": job.reason,
+            "constraints": job.named.get("features", ""), "reason": job.reason, "wckeys": job.named.get("wckey", ""),
         }  # fmt: skip
         return all(asked is None or values[name] in asked for name, asked in self.texts.items())
+
+    def _has_limit(self, job: JobFacts) -> bool:
+        """-k alone is that very time limit; with -K it is a range."""
+        least, most = self.limits
+        if least is None:
+            return True
+        limit = float("inf") if job.limit_s is None else float(job.limit_s)
+        return limit == least if most is None else least <= limit <= most
 
     def _was(self, job: JobFacts, window: _Window) -> bool:
         """Whether it was in one of the states during the window."""
@@ -328,6 +341,20 @@ def _range(text: str | None, name: str) -> tuple[int, int]:
     if not _is_number(least) or (dash and not _is_number(most)):
         raise Refusal(f"sacct: error: Invalid {name} range: {text}")
     return (int(least), int(most) if dash else int(least))
+
+
+def _limit(parsed: Parsed, name: str) -> float | None:
+    """Seconds, in the forms of a time limit."""
+    text = parsed.get(name)
+    if text is None:
+        return None
+    from aver.core.units import parse_time
+
+    try:
+        seconds = parse_time(text)
+    except ValueError:
+        raise Refusal(f"sacct: fatal: Invalid time limit specified: {text}") from None
+    return float("inf") if seconds is None else float(seconds)
 
 
 def _fields(parsed: Parsed) -> list[Column]:

@@ -25,6 +25,7 @@ OPTIONS = Table(
     flags="associations:s help:h immediate:i noheader:n oneliner:o parsable:p parsable2:P quiet:Q readonly:r usage "
     "verbose:v version:V",
 )
+WITHOUT_MEANING = ("immediate", "oneliner", "quiet", "readonly", "verbose")
 HELP = """\
 sacctmgr [<OPTION>] [<COMMAND>]
     -n, --noheader  -p, --parsable  -P, --parsable2  -s, --associations  -i, -o, -Q, -r, -v  -V, --version

@@ -46,6 +46,16 @@ VARIABLES = {
 }  # fmt: skip
 _OWN = ("bell", "no-bell", "no-shell", "immediate", "kill-command", "x11", "version", "help", "usage")
 NOT_SERVED = ("container", "uid", "gid")
+WITHOUT_MEANING = tuple(
+    (
+        "acctg-freq bb bbf bell cluster-constraint clusters contiguous core-spec cores-per-socket cpu-freq "
+        "cpus-per-gpu delay-boot distribution extra-node-info get-user-env gpu-bind gpu-freq gpus-per-socket "
+        "gres-flags hint mail-type mail-user mcs-label mem-bind mem-per-gpu mincpus network no-bell no-kill nodefile "
+        "ntasks-per-core ntasks-per-gpu ntasks-per-socket overcommit oversubscribe power prefer profile reboot "
+        "sockets-per-node spread-job switches thread-spec threads-per-core time-min tmp use-min-nodes verbose "
+        "wait-all-nodes x11"
+    ).split()
+)
 USAGE = """\
 Usage: salloc [-N numnodes|[min nodes]-[max nodes]] [-n num-processors]
               [-c cpus-per-node] [-r n] [-p partition] [--hold] [-t minutes]

@@ -27,6 +27,13 @@ TABLE = Table(
     values="account:A name:n jobname partition:p qos:q reservation:R signal:s state:t user:u nodelist:w wckey "
     "clusters:M sibling",
 )
+WITHOUT_MEANING = ("clusters", "cron", "ctld", "hurry", "sibling")
+_ENVIRONMENT = {
+    "account": "SCANCEL_ACCOUNT", "batch": "SCANCEL_BATCH", "full": "SCANCEL_FULL",
+    "interactive": "SCANCEL_INTERACTIVE", "name": "SCANCEL_NAME", "partition": "SCANCEL_PARTITION",
+    "qos": "SCANCEL_QOS", "state": "SCANCEL_STATE", "user": "SCANCEL_USER", "verbose": "SCANCEL_VERBOSE",
+    "wckey": "SCANCEL_WCKEY",
+}  # fmt: skip
 INVALID, NOT_NOW, DONE, CONNECTION = 2017, 2020, 2021, 1007  # Slurm's error numbers; an exit status keeps 8 bits
 _WORDS = {
     INVALID: "Invalid job id specified",
@@ -70,6 +77,9 @@ def _scancel(words: Sequence[str]) -> int:
     if parsed.has("version"):
         tell(VERSION)
         return 0
+    for name, variable in _ENVIRONMENT.items():
+        if os.environ.get(variable) and not parsed.has(name):
+            parsed.given.append((name, os.environ[variable] if TABLE.takes[name] else None))
     lean.outlive_own_job()
     call = _Call(parsed)
     named = [job for word in parsed.operands for job in _named(word)]
@@ -105,7 +115,9 @@ class _Call:
 
     @property
     def has_filter(self) -> bool:
-        options = ("account", "name", "jobname", "partition", "qos", "state", "user", "nodelist", "me")
+        options = (
+            "account", "name", "jobname", "partition", "qos", "reservation", "state", "user", "nodelist", "me", "wckey",
+        )  # fmt: skip
         return any(self._parsed.has(name) for name in options)
 
     def act_on(self, named: list[NamedJob]) -> int:
@@ -142,6 +154,8 @@ class _Call:
             (get("account"), job.account),
             (get("qos"), job.qos),
             (get("nodelist"), job.node),
+            (get("reservation"), job.named.get("reservation", "")),
+            (get("wckey"), job.named.get("wckey", "")),
         )
         return all(want is None or want == have for want, have in wanted) and (
             not self._states or job.state in self._states

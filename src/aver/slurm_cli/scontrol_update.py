@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # word, the fewest letters that name it, the change
 _WORDS = (
     ("TimeLimit", 5, "time"),
+    ("ArrayTaskThrottle", 10, "throttle"),
     ("JobName", 4, "name"),
     ("Name", 2, "name"),
     ("Priority", 4, "priority"),
@@ -22,11 +23,22 @@ _WORDS = (
     ("Account", 1, "account"),
     ("QOS", 3, "qos"),
     ("Nice", 2, "nice"),
+    ("Dependency", 1, "dependency"),
+    ("StartTime", 2, "begin"),
+    ("EligibleTime", 2, "begin"),
+    ("MinMemoryNode", 10, "memory"),
+    ("NumCPUs", 6, "cpus"),
+    ("ReservationName", 3, "reservation"),
+    ("WCKey", 1, "wckey"),
+    ("Licenses", 1, "licenses"),
+    ("Features", 1, "features"),
 )
+WORDS = tuple(name for name, _, _ in _WORDS)
 _NO_ENTITY = """\
 No valid entity in update command
 Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or "SlurmctldDebug\""""
 HIGHEST_PRIORITY = 2**31 - 1
+MIB = 1 << 20
 
 
 class Update:
@@ -69,6 +81,12 @@ def _take(update: Update, tag: str, value: str, word: str) -> None:
             _take_time(update, value)
         case "priority":
             _take_priority(update, value)
+        case "begin":
+            _take_moment(update, value)
+        case "throttle" | "cpus" | "memory":
+            _take_number(update, kind, value)
+        case "dependency":
+            _take_dependency(update, value)
         case _:
             update.changes[kind] = value
 
@@ -88,6 +106,36 @@ def _take_time(update: Update, value: str) -> None:
             update.changes["time_s"] = parse_time(value)
     except ValueError:
         raise Refusal("scontrol: error: Invalid TimeLimit value") from None
+
+
+def _take_moment(update: Update, value: str) -> None:
+    """A time as sbatch takes it; an empty one, or `now`, is none."""
+    import time
+
+    from aver.spec.moments import parse_moment
+
+    try:
+        moment = None if not value or value.lower() == "now" else parse_moment(value, time.time())
+    except ValueError:
+        raise Refusal(f"Invalid time specification (pos=0): {value}\nRequest aborted") from None
+    update.changes["begin_at"] = moment
+
+
+def _take_number(update: Update, kind: str, value: str) -> None:
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        word = {"throttle": "ArrayTaskThrottle", "cpus": "NumCPUs", "memory": "MinMemoryNode"}[kind]
+        raise Refusal(f'Invalid {word} value: "{value}"')
+    update.changes["mem_bytes" if kind == "memory" else kind] = int(value) * (MIB if kind == "memory" else 1)
+
+
+def _take_dependency(update: Update, value: str) -> None:
+    from aver.spec.afters import parse_dependency
+
+    try:
+        parse_dependency(value)
+    except ValueError:
+        raise Refusal("scontrol: error: Job dependency problem") from None
+    update.changes["dependency"] = value
 
 
 def _take_priority(update: Update, value: str) -> None:

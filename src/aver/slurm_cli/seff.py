@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aver.slurm_cli.facts import JobFacts
 
 OPTIONS = Table(flags="help:h version:v debug:d", values="file:f")
+NOT_SERVED = ("debug", "file")
 USAGE = """\
 Usage: seff [Options] <Jobid>
        Options:
@@ -46,7 +47,7 @@ def _seff(argv: Sequence[str]) -> int:
     if parsed.has("help"):
         show(USAGE)
         return 0
-    for name in ("debug", "file"):
+    for name in NOT_SERVED:
         if parsed.has(name):
             raise Refusal(f"seff: error: -{name[0]} is not served by aver")
     if len(parsed.operands) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from aver.core.slurm_words import CLUSTER, VERSION
+from aver.core.slurm_words import VERSION
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.formats import Format, parse_letters, parse_names
 from aver.slurm_cli.hostlists import expand
@@ -27,6 +27,9 @@ OPTIONS = Table(
     maybe="json yaml",
     aliases="cluster=clusters partitions=partition state=states",
 )
+WITHOUT_MEANING = (
+    "all", "clusters", "exact", "federation", "future", "hide", "local", "noconvert", "responding", "sort", "verbose",
+)  # fmt: skip
 USAGE = """Usage: sinfo [-abcdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]
              [-S fields] [-o format] [-O Format]
 """
@@ -190,11 +193,8 @@ def _print(parsed: Parsed, states: set[str] | None) -> None:
 
 def _lines(parsed: Parsed, states: set[str] | None) -> list[Line]:
     node = Node.of(Book.open())
-    partitions = parsed.get("partition")
-    clusters = parsed.get("clusters")
+    partitions = parsed.get("partition") or os.environ.get("SINFO_PARTITION")
     if partitions is not None and node.partition not in [one.strip().rstrip("*") for one in partitions.split(",")]:
-        return []
-    if clusters is not None and not {CLUSTER, "all"} & set(clusters.split(",")):
         return []
     has_node = states is None or node.state in states
     if parsed.has("dead") or parsed.has("list-reasons"):

@@ -32,6 +32,9 @@ OPTIONS = Table(
     aliases="accounts=account cluster=clusters job=jobs license=licenses names=name partitions=partition users=user "
     "nodes=nodelist",
 )
+WITHOUT_MEANING = (
+    "all", "clusters", "federation", "hide", "local", "noconvert", "priority", "sibling", "verbose",
+)  # fmt: skip
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"

@@ -234,7 +234,7 @@ class Step:
             raise BadOption(f"error: {reply.get('error', 'refused')}")
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
         self._kill_wait_s = reply.get("kill_wait_s", 0.0)
-        if reply["waiting"] and not from_before:
+        if reply["waiting"] and not from_before and "quiet" not in self._options.flags:
             sys.stderr.write(
                 f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)\n"
             )

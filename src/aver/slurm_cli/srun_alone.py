@@ -6,6 +6,7 @@ Both end together: when we are killed, the job is cancelled; when it ends, we ex
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -23,10 +24,17 @@ from aver.slurm_cli.install import install
 from aver.slurm_cli.options import BadOption
 from aver.slurm_cli.srun_options import BadSpecification, Options, number
 from aver.spec.afters import parse_dependency
+from aver.spec.batch import Values
+from aver.spec.batch_call import BatchCall, BatchRefused
 from aver.spec.moments import parse_moment
 from aver.store.reader import Reader
 
 PENDING_NOTICE_S = 1.0
+LOOK_S = 0.2
+_OF_THE_JOB = (
+    "partition", "account", "qos", "constraint", "reservation", "nodelist", "exclude", "licenses", "wckey", "nice",
+    "exclusive", "gpus", "gpus-per-node", "gpus-per-task", "gres", "deadline", "priority",
+)  # fmt: skip
 
 
 def run_alone(arguments: list[str], options: Options) -> int:
@@ -38,7 +46,7 @@ def run_alone(arguments: list[str], options: Options) -> int:
         environment = [
             f"{name}={value}" for name, value in os.environ.items() if name not in ("AVER_KEY", "SLURM_NTASKS")
         ]
-        return _Alone(home).run(submission, environment)
+        return _Alone(home, options).run(submission, environment)
     except AverError as error:
         sys.stderr.write(f"srun: error: {error}\n")
         return 1
@@ -49,21 +57,38 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
     per_task = number(options.get("cpus-per-task"), "cpus-per-task") or 1
     name = options.get("job-name") or os.path.basename(options.command[0])
     srun = os.path.join(install(home), "srun")
-    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0])]
-    facts += [(word, value) for word in ("partition", "account", "qos") if (value := options.get(word))]
+    values = _values(options)
+    shown = [(fact, text) for fact, text in values.facts() if fact != "kind"]
+    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0]), *shown]
+    gpus = values.gpus or values.gpus_per_task * tasks
     job = JobSpec(
         name=name,
         command=Argv((srun, "--as-job", *arguments)),
-        request=Request(tasks * per_task, 0, _memory(options, tasks * per_task), _time(options)),
+        request=Request(tasks * per_task, gpus, _memory(options, tasks * per_task), _time(options)),
         folder=options.get("chdir"),
         has_streams=True,
         hold="hold" in options.flags,
         comment=options.get("comment"),
         begin_at=_begin(options),
+        deadline_at=values.deadline,
+        priority=values.priority,
         after=_after(options),
         facts=tuple(facts),
     )
     return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *arguments), ()))
+
+
+def _values(options: Options) -> Values:
+    """What the job has of sbatch's options beside those of its step; refused in the same words."""
+    call = BatchCall(time.time())
+    try:
+        for name in _OF_THE_JOB:
+            if name in options.values or name in options.flags:
+                call.take(name, options.get(name) or "")
+    except BatchRefused as refused:
+        text = str(refused).removeprefix("sbatch: ").replace("sbatch: ", "srun: ")
+        raise (BadSpecification if refused.exit_status != 1 else BadOption)(text) from None
+    return call.values
 
 
 def _time(options: Options) -> int | None:
@@ -99,9 +124,18 @@ def _memory(options: Options, cpus: int) -> int | None:
         raise BadSpecification("error: Invalid --mem specification") from None
 
 
+def _patience(options: Options) -> float | None:
+    """How long it may wait for its turn; None: for ever."""
+    if "immediate" not in options.flags:
+        return None
+    return float(number(options.get("immediate") or "1", "immediate") or 1)
+
+
 class _Alone:
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, options: Options) -> None:
         self._home = home
+        self._is_quiet = "quiet" in options.flags
+        self._patience_s = _patience(options)
         self._job = 0
         self._wire: lean.Wire | None = None
 
@@ -140,10 +174,17 @@ class _Alone:
         told = False
         settled = self._job in self._reply()["settled"]
         while not settled:
-            if not told and time.monotonic() - began > PENDING_NOTICE_S and self._state() is State.PENDING:
-                sys.stderr.write(f"srun: job {self._job} queued and waiting for resources\n")
+            waited = time.monotonic() - began
+            is_patient = told and (self._patience_s is None or waited < self._patience_s)
+            if not is_patient and waited > PENDING_NOTICE_S and self._state() is State.PENDING:
+                if not told and not self._is_quiet:
+                    sys.stderr.write(f"srun: job {self._job} queued and waiting for resources\n")
                 told = True
-            settled = self._job in self._wire.receive().get("settled", ())
+                if self._patience_s is not None and waited >= self._patience_s:
+                    self._wire.send({"op": "cancel", "ids": [self._job], "by": user_name()})
+                    raise BadOption("error: Unable to allocate resources: Requested nodes are busy")
+            if self._wire.has_message() or select.select([self._wire.fileno()], [], [], LOOK_S)[0]:
+                settled = self._job in self._wire.receive().get("settled", ())
         return self._status()
 
     def _state(self) -> State | None:

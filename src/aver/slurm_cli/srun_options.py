@@ -52,6 +52,18 @@ ENVIRONMENT = {
 # what would change what runs, or as whom: to leave it out in silence would be wrong
 NOT_SERVED = ("container", "epilog", "gid", "no-allocate", "prolog", "task-epilog", "task-prolog", "test-only", "uid")
 
+WITHOUT_MEANING = tuple(
+    (
+        "accel-bind acctg-freq bb bbf bcast bcast-exclude cluster-constraint clusters compress contiguous core-spec "
+        "cores-per-socket cpu-bind cpu-freq cpus-per-gpu delay-boot disable-status distribution extra-node-info "
+        "gpu-bind gpu-freq gpus-per-socket gres-flags het-group hint interactive mail-type mail-user mcs-label "
+        "mem-bind mem-per-gpu mincpus msg-timeout network no-kill nodefile ntasks-per-core ntasks-per-gpu "
+        "ntasks-per-socket power prefer preserve-env profile propagate quit-on-interrupt reboot relative resv-ports "
+        "send-libs slurmd-debug sockets-per-node spread-job switches thread-spec threads threads-per-core time-min "
+        "tmp unbuffered use-min-nodes verbose x11"
+    ).split()
+)
+
 
 class BadSpecification(BadOption):
     """A value that Slurm's srun can't read: it then ends with 255."""

@@ -21,6 +21,7 @@ OPTIONS = Table(
     values="accounts:A clusters:M format:o users:u",
     aliases="cluster=clusters",
 )
+WITHOUT_MEANING = ("accounts", "all", "clusters", "partition", "users", "Users", "verbose")
 USAGE = "Usage:  sshare [OPTION]\n  -A -a -e -l -M -m -n -o -p -P -u -U -v -V\n  Example: sshare -U -n -o Account%30\n"
 _DEFAULT = "account,user,rawshares,normshares,rawusage,effectvusage,fairshare"
 _LONG = "account,user,rawshares,normshares,rawusage,normusage,effectvusage,fairshare,levelfs,grptresmins,tresrunmins"

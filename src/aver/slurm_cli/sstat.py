@@ -29,6 +29,7 @@ OPTIONS = Table(
     values="delimiter format:o jobs:j",
     aliases="fields=format",
 )
+WITHOUT_MEANING = ("verbose",)
 USAGE = "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n"
 HELP = """\
 sstat [<OPTION>] -j <job(.stepid)>
