@@ -31,6 +31,7 @@ from aver.core.pack import Room
 from aver.engines.api import Engine, Totals
 from aver.engines.local.capabilities import capabilities, leave_job_cgroup
 from aver.engines.local.engine import LocalEngine
+from aver.engines.local.mark import wipe
 from aver.errors import AverError
 from aver.home import Home, read_boot_id
 from aver.store.writer import Writer
@@ -112,6 +113,7 @@ def _leave_the_caller(home: Home, ready_fd: int) -> None:
     os.chdir("/")
     os.umask(0o077)
     leave_job_cgroup()
+    wipe()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
