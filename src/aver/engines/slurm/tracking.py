@@ -170,14 +170,14 @@ def _same(before: QueueSaid, now: QueueSaid) -> bool:
 
 def _settled(rows: Sequence[AccountRow], at: float, has_whole_codes: bool) -> AccountingSaid | None:
     """The last row of the job with its script's, if it has ended; of a requeued job there are several."""
-    jobs = [row for row in rows if row.step == ""]
+    jobs = [place for place, row in enumerate(rows) if row.step == ""]
     if not jobs:
         return None
-    job = jobs[-1]
+    rows = rows[jobs[-1] :]  # the rows of steps follow that of their own start of the job
+    job = rows[0]
     if job.ended_at is None or plain_word(job.word) in UNSETTLED:
         return None
-    script = [row for row in rows if row.step == BATCH_STEP and row.submitted_at in (None, job.submitted_at)]
-    last = script[-1] if script else None
+    last = next((row for row in rows if row.step == BATCH_STEP), None)
     peaks = [row.maxrss_bytes for row in rows if row.maxrss_bytes is not None]
     return AccountingSaid(
         at=at,
