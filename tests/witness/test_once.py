@@ -92,6 +92,23 @@ def test_time_limit(once: Once) -> None:
     assert (done.returncode, acts(line)) == (-signal.SIGTERM, [("time", signal.SIGTERM)])
 
 
+def test_time_that_a_scheduler_stopped_the_job_is_not_counted(once: Once) -> None:
+    """Suspended from outside with all its processes, a job has its whole time afterwards."""
+    script = "import os, time\nos.write(1, b'ready\\n')\nfor _ in range(50): time.sleep(0.01)\n"
+    command = once.command(sys.executable, "-I", "-S", "-c", script, options=("--time", "3000"))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGSTOP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(4)
+    os.killpg(process.pid, signal.SIGCONT)
+    assert process.wait(20) == 0
+    process.stdout.close()
+    (line,) = read_lines(once.record)
+    assert (line["acts"], line["suspended"] > 2) == ([], True)
+
+
 def test_warning(once: Once) -> None:
     """The warning reaches a script that catches it."""
     script = "trap 'exit 8' USR1; while :; do sleep 0.05; done"

@@ -1015,6 +1015,7 @@ static void loop(void) { /* returns when there is nothing left to do */
         struct pollfd fds[2] = {{signals, POLLIN, 0}, {conn >= 0 ? conn : LISTENER, POLLIN, 0}};
         int n = poll(fds, slot ? 2 : 1, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
         if (leaving && n <= 0) return;
+        if (!slot && wake < NEVER && now() - wake > SECOND) job.suspended += now() - wake; /* stopped with our job */
         if (fds[0].revents) take_signals();
         if (fds[1].revents && conn >= 0) receive();
         else if (fds[1].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
