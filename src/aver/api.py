@@ -29,6 +29,8 @@ from aver.core.model import FlowSpec, JobSpec, Submission
 from aver.core.states import State
 from aver.errors import UnreachableError, UsageError
 from aver.home import Home
+from aver.report.results import Result, lines_of, result_of
+from aver.report.usage import RunUse, run_use
 from aver.spec.flow import parse_flow
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
@@ -284,6 +286,16 @@ class Run(_Stored):
         if reinit.changes.causes and not dry_run:
             self._call("reinit", **reinit.arguments())
         return reinit.changes.causes
+
+    def results(self) -> list[Result]:
+        """How each attempt of each job ended and what it used, failed jobs first; None is not known."""
+        with self._reader() as reader:
+            return [result_of(line) for line in lines_of(reader.outcomes(self.number))]
+
+    def usage(self) -> RunUse:
+        """What was asked for and used, by group and by job, of the newest attempt of each job that has ended."""
+        with self._reader() as reader:
+            return run_use(reader.outcomes(self.number), reader.request)
 
     def _row(self) -> RunRow:
         with self._reader() as reader:

@@ -92,11 +92,10 @@ def test_why_begins_with_the_sentence_and_ends_with_what_to_type(past: Path, cal
     assert lines.index("Next:") < lines.index("  aver log 2")
 
 
-def test_why_of_a_run_explains_the_job_that_decided_it(past: Path, call: Aver) -> None:
-    """Not the skipped one, which only followed."""
-    answer = call("why", "3", "--json")
-    assert answer.document["job"]["id"] == 5
-    assert "job 5" in answer.err
+def test_why_of_a_run_names_the_job_that_failed_before_the_one_that_followed(past: Path, call: Aver) -> None:
+    """The skipped one comes last; each group has its jobs."""
+    causes = call("why", "3", "--json").document["causes"]
+    assert [cause["jobs"] for cause in causes] == [[5], [6]]
 
 
 def test_why_of_a_skipped_job_names_the_need(past: Path, call: Aver) -> None:

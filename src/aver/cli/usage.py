@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from aver.cli.correcting import change_facts, correct_run, correction_options, rules_of
-from aver.cli.options import csv_option, json_option, listing_options
+from aver.cli.options import csv_option, json_option, listing_options, row_limit
 from aver.cli.output.report_documents import Corrected, LeftFacts, UsageList
 from aver.cli.output.report_views import (
     GROUP_USE_HEADS,
@@ -26,8 +26,6 @@ from aver.errors import UsageError
 from aver.report.correct import write_file
 from aver.report.usage import run_use
 from aver.spec.flow import collector_paused
-
-SHOWN = 20  # jobs without --all
 
 
 @click.command("usage", short_help="Show what was asked for and used; --correct writes better requests into the flow.")
@@ -81,7 +79,7 @@ def command(
                 raise UsageError("--correct answers with a diff or with --json, not with --csv")
             _correct(session, run, rules, dry_run, as_json)
         else:
-            most = None if show_all or (limit is None and (as_csv or as_json)) else limit or SHOWN
+            most = None if limit is None and (as_csv or as_json) else row_limit(limit, show_all)
             _show(session, run, rules, by, most, as_csv, as_json)
 
 

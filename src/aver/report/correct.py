@@ -69,7 +69,9 @@ class Correction:
     @property
     def diff(self) -> str:
         old, new = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (self.before, self.after))
-        lines = difflib.unified_diff(old, new, self.path, f"{self.path} (corrected)")
+        near = os.path.relpath(self.path)
+        name = self.path if near.startswith("..") else near
+        lines = difflib.unified_diff(old, new, name, f"{name} (corrected)")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

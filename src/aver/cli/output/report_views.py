@@ -135,10 +135,11 @@ def sums_text(document: doc.ResultList) -> str:
     """`run 3 FAILED: 4 jobs, 5 attempts: 3 COMPLETED, 1 FAILED; 12 s of time, 9.1 s of cpu, highest peak 1.2 GiB`."""
     sums = document.sums
     counts = ", ".join(f"{sums.counts[state]} {state}" for state in State if sums.counts.get(state)) or "none"
+    absent = UNKNOWN if sums.attempts else NOTHING
     parts = [
         f"{UNKNOWN if sums.elapsed_s is None else render.duration_words(sums.elapsed_s)} of time",
         f"{UNKNOWN if sums.cpu_s is None else render.duration_words(sums.cpu_s)} of cpu",
-        f"highest peak {UNKNOWN if sums.peak_bytes is None else render.bytes_words(sums.peak_bytes)}",
+        f"highest peak {absent if sums.peak_bytes is None else render.bytes_words(sums.peak_bytes)}",
     ]
     amounts = f"{_count(sums.jobs, 'job')}, {_count(sums.attempts, 'attempt')}"
     return f"run {document.run} {document.state}: {amounts}: {counts}; {', '.join(parts)}"
