@@ -81,12 +81,16 @@ class Heard:
 
     @property
     def word(self) -> str | None:
-        """How the scheduler says that it ended; None while it does not say."""
-        if self.account is not None:
-            return plain_word(self.account.word)
-        if self.queue is not None and plain_word(self.queue.word) not in UNSETTLED:
-            return plain_word(self.queue.word)
-        return None
+        """How the scheduler says that it ended, by a word that is known if there is one; None while it does not say."""
+        said = [plain_word(one.word) for one in (self.account, self.queue) if one is not None]
+        said = [word for word in said if word not in UNSETTLED]
+        return next((word for word in said if word in ENDS), said[0] if said else None)
+
+    @property
+    def unknown_word(self) -> str:
+        """Verbatim, of accounting or else of the queue."""
+        said = [one.word for one in (self.account, self.queue) if one is not None]
+        return next(word for word in said if plain_word(word) not in UNSETTLED)
 
     @property
     def was_seen(self) -> bool:
@@ -105,7 +109,7 @@ def sort_out(evidence: list[Evidence]) -> Heard:
                 heard.is_gone = False
             case LeftQueue():
                 heard.is_gone = True
-            case AccountingSaid():
+            case AccountingSaid(ended_at=float() | int()):  # a row without an end says nothing
                 heard.account = said
             case RecordIsLate():
                 heard.is_late = True
@@ -144,8 +148,12 @@ def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     if heard.accepted is not None:
         return _accepted(heard.accepted)
     if word is not None:
-        detail = f"the scheduler said {heard.account.word if heard.account else word!r}, which nobody here knows"
-        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), f"{detail}; exit code unknown")
+        detail = f"{_unknown(heard)}; exit code unknown"
+        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), detail)
+    return _nobody(rules)
+
+
+def _nobody(rules: Rules) -> Verdict:
     if rules.fallback_completes:
         detail = "counted as completed by settle.fallback: nobody said how it ended; exit code unknown"
         return Verdict(State.COMPLETED, None, reasons.NONE, False, COORDINATOR, (detail,), detail)
@@ -153,26 +161,28 @@ def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
 
 
 def _with_record(heard: Heard, record: WitnessRecord, word: str | None, rules: Rules) -> Verdict | None:
-    if not (heard.is_gone or word is not None or heard.nobody is not None):
-        return None
+    if not (heard.is_gone or word in ENDS or heard.account is not None or heard.nobody is not None):
+        return None  # a word of the queue that nobody knows may mean that it is still there
     alone = judge_record(record, rules)
     if heard.records_differ:
         warning = "its witness wrote two records that differ; the first one counts"
         alone = replace(alone, warnings=(*alone.warnings, warning))
     if word is None or word not in ENDS:
-        if is_clean(record):
+        if is_clean(record) and word is None:
             return alone
-        if heard.nobody is None:
+        if not is_clean(record) and heard.nobody is None:
             return None
-        text = f"accounting was {heard.nobody.accounting}: its witness alone says how it ended"
-        if word is not None:
-            text = f"the scheduler said {word!r}, which nobody here knows: its witness alone says how it ended"
+        text = f"{_unknown(heard)}: its witness alone says how it ended" if word is not None else ""
+        if heard.nobody is not None and not text:
+            text = f"accounting was {heard.nobody.accounting}: its witness alone says how it ended"
         return replace(alone, warnings=(*alone.warnings, text))
     verdict = alone
-    if word in CAUSES and not _is_decided(record, alone):
+    if word in CAUSES and not _is_decided(record, alone, word):
         state, reason = CAUSES[word]
         forgiven = state is State.OUT_OF_MEMORY and rules.oom_warns and record.exit is not None
         if forgiven and record.exit is not None and record.exit.is_success:
+            if record.oom_kills:
+                return alone  # its witness saw that kill too, and warns of it
             text = "the scheduler killed a process of it for memory, and the script still exited 0 (oom: warn)"
             verdict = replace(alone, warnings=(*alone.warnings, text))
         else:
@@ -193,27 +203,34 @@ def is_clean(record: WitnessRecord) -> bool:
     )
 
 
-def _is_decided(record: WitnessRecord, alone: Verdict) -> bool:
-    """Whether the witness itself ended it, or saw the kernel kill it: then it knows the cause."""
-    ended = any(act.kind in (ActKind.TIME, ActKind.CANCEL, ActKind.MEMORY) for act in record.acts)
-    return ended or alone.state is State.OUT_OF_MEMORY or record.launch is not None
+def _is_decided(record: WitnessRecord, alone: Verdict, word: str) -> bool:
+    """Whether the witness itself ended it, or saw the kernel kill it: then it knows the cause. Memory comes first."""
+    if alone.state is State.OUT_OF_MEMORY or record.launch is not None:
+        return True
+    ended = any(act.kind in (ActKind.TIME, ActKind.CANCEL) for act in record.acts)
+    return ended and word != "OUT_OF_MEMORY"
 
 
 def _difference(heard: Heard, record: WitnessRecord, word: str) -> str:
     """What the scheduler says otherwise, where it can't be explained by what it is known to lose."""
-    if record.exit is None:
+    if record.exit is None or word in CAUSES:
         return ""
-    if word == "COMPLETED" and not record.exit.is_success:
-        return f"the scheduler says COMPLETED; its witness saw it end with {record.exit}"
-    if heard.account is None or word in CAUSES:
-        return ""
-    said = heard.account.batch_exit or heard.account.exit
+    if (word == "COMPLETED") is not record.exit.is_success:
+        return f"the scheduler says {word}; its witness saw it end with {record.exit}"
+    said, has_whole_codes, who = heard.queue.exit if heard.queue is not None else "", True, "the queue"
+    if heard.account is not None:
+        said, has_whole_codes = heard.account.batch_exit or heard.account.exit, heard.account.has_whole_codes
+        who = ACCOUNTING
     theirs = _parse(said)
     if theirs is None or (theirs.code, theirs.signal) == (record.exit.code, record.exit.signal):
         return ""
-    if not heard.account.has_whole_codes and record.exit.code >= 128 and theirs.code == record.exit.code - 128:
+    if not has_whole_codes and record.exit.code >= 128 and theirs.code == record.exit.code - 128:
         return ""
-    return f"accounting says {said}; its witness saw {record.exit}, which counts"
+    return f"{who} says {said}; its witness saw {record.exit}, which counts"
+
+
+def _unknown(heard: Heard) -> str:
+    return f"the scheduler said {heard.unknown_word!r}, which nobody here knows"
 
 
 def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | None:
@@ -224,7 +241,7 @@ def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | N
         if word == "COMPLETED" and heard.nobody is None:
             return None  # a queue that says COMPLETED is not believed alone
         if word == "COMPLETED":
-            return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), NOBODY_SAID)
+            return _accepted(heard.accepted) if heard.accepted is not None else _nobody(rules)
         if not heard.is_late and heard.nobody is None:
             return None
     source = ACCOUNTING if account is not None else QUEUE
@@ -240,6 +257,8 @@ def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | N
     if word == "COMPLETED" and exit_status is not None and exit_status.is_success:
         return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, source, (), detail)
     if word == "COMPLETED" and exit_status is None and not either:
+        if heard.accepted is not None:
+            return _accepted(heard.accepted)
         text = f"accounting says COMPLETED, and its exit code {said!r} can't be read; exit code unknown"
         return Verdict(State.UNVERIFIED, None, reasons.NONE, False, source, (), text)
     if either:
