@@ -611,7 +611,7 @@ static void child_execs(void) {
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
         execve(path, order.argv, environ);
-        if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not for a folder that is closed to us */
+        if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not by a closed folder */
         else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) child_fails("exec", path);
     }
     errno = refused;
@@ -1116,7 +1116,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
     }
     order.argv = argv + i + 1;
     if (task && name_task(path, sizeof path, folder)) record = path;
-    else if (task) fputs("aver-witness: no exit record: SLURM_STEP_ID and SLURM_PROCID do not say which task\n", stderr);
+    else if (task) fputs("aver-witness: no exit record: no SLURM_STEP_ID and SLURM_PROCID to name it\n", stderr);
     set_up();
     start_canary();
     start_job();
