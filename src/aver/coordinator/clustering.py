@@ -19,6 +19,7 @@ from aver.core.evidence import (
     LeftQueue,
     NotTaken,
     QueueSaid,
+    StartedAgain,
     Taken,
     WitnessRecord,
 )
@@ -69,6 +70,10 @@ class Clustering:
             return
         self._move(run, attempt, one, now)
 
+    def goes_on(self, attempt: LiveAttempt) -> bool:
+        """Whether the cluster has started its job again by itself."""
+        return attempt.engine == SLURM and any(isinstance(one, StartedAgain) for one in attempt.evidence)
+
     def heard_of_task(self, one: Heard, now: float) -> bool:
         """Take the record of a task; False if it is not that of a live attempt on a cluster."""
         name = _TASK.fullmatch(one.key)
@@ -118,7 +123,7 @@ def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:
             return (State.SUBMITTED, reasons.NONE) if before is State.PENDING else None
         case HeldBack(reason=reason):
             return (State.PENDING, reason) if before is State.PENDING else None
-        case LeftQueue():
+        case LeftQueue() | StartedAgain():
             return State.SETTLING, reasons.NONE
         case QueueSaid(word=word, reason=reason):
             state = QUEUE_STATES.get(plain_word(word))

@@ -86,6 +86,7 @@ class Outbox:
     starts: list[LiveAttempt] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     finished_runs: list[int] = field(default_factory=list)
+    adoptions: list[tuple[str, str]] = field(default_factory=list)
 
 
 class GeneratedBatch(Exception):
@@ -337,6 +338,13 @@ class Driver:
         self._folder_until.pop(attempt.job, None)
         return False
 
+    def _go_on(self, before: LiveAttempt, now: float) -> None:
+        """The cluster has started it again: that is the next attempt, and nothing is handed over."""
+        attempt = self._plan_attempt(before.job, now)
+        attempt.goes_on_from = before.key
+        attempt.cancel_asked = before.cancel_asked
+        self.occupy(attempt)
+
     def engine_of(self, key: str) -> str:
         attempt = self.attempts.get(key)
         return LOCAL if attempt is None else attempt.engine
@@ -362,6 +370,8 @@ class Driver:
                 attempt = self.attempts.get(event.key)
                 if attempt is not None:
                     attempt.is_durable = True
+                    if attempt.goes_on_from:
+                        self.out.adoptions.append((attempt.goes_on_from, attempt.key))
                     if attempt.wants_start and not attempt.is_dispatched:
                         self._start(attempt, now)
             elif isinstance(event, GpusGiven):
@@ -484,7 +494,10 @@ class Driver:
         generated: FlowSpec | None = None
         job_state, job_reason = verdict.state, verdict.reason
         again = None
-        if verdict.state is not State.COMPLETED and not attempt.cancel_asked:
+        goes_on = self.clustering.goes_on(attempt)
+        if goes_on:
+            again = reasons.REQUEUE
+        elif verdict.state is not State.COMPLETED and not attempt.cancel_asked:
             again = self._requeued(run, attempt, now) or self._again(run, attempt, verdict, now)
         elif not attempt.cancel_asked:
             again = self._requeued(run, attempt, now)
@@ -508,6 +521,8 @@ class Driver:
         self._shown_reasons.pop(attempt.job, None)
         if again is not None:
             self.note_reason(attempt.job, again)
+            if goes_on:
+                self._go_on(attempt, now)
             return
         if generated is not None:
             trouble = self._generate(run, attempt, generated, now)

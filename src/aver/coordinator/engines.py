@@ -55,6 +55,10 @@ class Engines:
         heard = self.local.heard()
         return heard + self._cluster.heard() if self._cluster is not None else heard
 
+    def adopt(self, adoptions: Sequence[tuple[str, str]]) -> None:
+        for before, key in adoptions:
+            self.of(SLURM).adopt(before, key)
+
     def settle(self, keys: Sequence[str]) -> None:
         self.local.settle(keys)
         if self._cluster is not None:

@@ -36,6 +36,7 @@ class LiveAttempt:
     is_suspended: bool = False
     cancel_asked: bool = False
     engine: str = "local"
+    goes_on_from: str = ""  # the attempt before it, of which the cluster made it by itself
     shown_reason: str = ""  # the last one that its engine gave
     node: str = ""
     requeue: str = ""  # a person asked for another attempt: `requeue`, or `requeuehold` to be held then

@@ -356,7 +356,10 @@ class Loop:
         self._cant_write = self._retry_commit_at = None
         reached("committed")
         now = time.time()
-        self._engines.settle(self._driver.committed(batch.events, now))
+        ended = self._driver.committed(batch.events, now)
+        adoptions, self._driver.out.adoptions = self._driver.out.adoptions, []
+        self._engines.adopt(adoptions)
+        self._engines.settle(ended)
         self._act(now)  # first start what waits, then talk
         reached("acted")
         for peer, reply in batch.replies:

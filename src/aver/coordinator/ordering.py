@@ -71,7 +71,8 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
 
 def _group(run: LiveRun, attempt: LiveAttempt) -> str:
     """Members of one matrix with the same request go to a cluster together."""
-    if run.spec(attempt.index).matrix is None:
+    spec = run.spec(attempt.index)
+    if spec.matrix is None or spec.slurm_requeues:
         return ""
     return f"{run.number} {run.spec_number(attempt.index)} {attempt.request}"
 

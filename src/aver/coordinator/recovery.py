@@ -51,7 +51,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     run.held = {index for index, job in enumerate(jobs) if job.state is State.PENDING and job.reason in HELD}
     driver.adopt(run)
     newest = {attempt.job: attempt for attempt in attempts}
-    _add_live_attempts(driver, reader, run, jobs, newest)
+    _add_live_attempts(driver, reader, run, jobs, newest, {(row.job, row.attempt): row.key for row in attempts})
     instructions = run.plan.restore([job.state for job in jobs], _run_cancel(asked.values()))
     for job in jobs:
         if job.state is State.PENDING:
@@ -118,8 +118,9 @@ def _fill_attempts(
 
 
 def _add_live_attempts(
-    driver: Driver, reader: Reader, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow]
-) -> None:
+    driver: Driver, reader: Reader, run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRow],
+    keys: dict[tuple[int, int], str],
+) -> None:  # fmt: skip
     """Attempts without a verdict: they were planned or ran."""
     for index, job in enumerate(jobs):
         row = newest.get(job.id)
@@ -129,6 +130,9 @@ def _add_live_attempts(
             run.number, job.id, index, row.attempt, row.key, row.request, row.state, is_durable=True,
             started_at=row.started_at, engine=row.engine, is_suspended=row.state is State.SUSPENDED,
         )  # fmt: skip
+        before = keys.get((job.id, row.attempt - 1))
+        if row.engine == SLURM and run.spec(index).slurm_requeues and before is not None:
+            attempt.goes_on_from = before
         run.requests[index] = row.request
         if row.request.gpus:
             given = reader.gpus_given(job.id, row.attempt)
@@ -201,13 +205,16 @@ def ask_engine(driver: Driver, engines: Engines, now: float) -> None:
             if name == LOCAL:
                 _put_local(driver, attempt, reply, now)
             else:
-                _put_on_cluster(driver, attempt, reply, now)
+                _put_on_cluster(driver, engines, attempt, reply, now)
 
 
-def _put_on_cluster(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+def _put_on_cluster(driver: Driver, engines: Engines, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
     """The engine's shelf has all that was ever handed over; what is not on it never was."""
     if not isinstance(reply, NotListed):
         driver.occupy(attempt)
+    elif attempt.goes_on_from and isinstance(engines.observe([attempt.goes_on_from], SLURM)[0], Seen):
+        driver.occupy(attempt)
+        engines.adopt([(attempt.goes_on_from, attempt.key)])
     elif attempt.state is State.PENDING:
         driver.wait_again(attempt)
         if attempt.cancel_asked:

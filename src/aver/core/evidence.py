@@ -144,6 +144,14 @@ class QueueSaid:
 
 
 @dataclass(frozen=True, slots=True)
+class StartedAgain:
+    """The scheduler has started it again by itself: this attempt is over."""
+
+    at: float
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeftQueue:
     """The controller was asked and does not list it any more, though it once did."""
 
@@ -235,6 +243,7 @@ Evidence = (
     | HeldBack
     | NotTaken
     | QueueSaid
+    | StartedAgain
     | LeftQueue
     | AccountingSaid
     | RecordIsLate

@@ -35,6 +35,7 @@ from aver.core.evidence import (
     RecordIsLate,
     Refused,
     Rules,
+    StartedAgain,
     Taken,
     Verdict,
     WitnessRecord,
@@ -83,6 +84,7 @@ def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 | HeldBack()
                 | NotTaken()
                 | QueueSaid()
+                | StartedAgain()
                 | LeftQueue()
                 | AccountingSaid()
                 | RecordIsLate()

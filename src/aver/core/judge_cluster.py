@@ -25,6 +25,7 @@ from aver.core.evidence import (
     RecordIsLate,
     Refused,
     Rules,
+    StartedAgain,
     Taken,
     Verdict,
     WitnessRecord,
@@ -107,7 +108,7 @@ def sort_out(evidence: list[Evidence]) -> Heard:
             case QueueSaid():
                 heard.queue = said
                 heard.is_gone = False
-            case LeftQueue():
+            case LeftQueue() | StartedAgain():
                 heard.is_gone = True
             case AccountingSaid(ended_at=float() | int()):  # a row without an end says nothing
                 heard.account = said

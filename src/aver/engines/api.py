@@ -150,6 +150,9 @@ class Engine(Protocol):
     def control(self, controls: Sequence[Control]) -> None:
         """Pass these on; those whose attempt is gone already are left out silently."""
 
+    def adopt(self, before: str, key: str) -> None:
+        """The engine started `before` again by itself: from now on that is the attempt `key`."""
+
     def heard(self) -> list[Heard]:
         """Return what was heard since the last call, in order; never blocks."""
 

@@ -147,6 +147,9 @@ class LocalEngine:
             if slot is not None and slot.connection is not None:
                 slot.send(control_frame(control), self._poller)
 
+    def adopt(self, before: str, key: str) -> None:
+        """Never: this engine starts nothing by itself."""
+
     def heard(self) -> list[Heard]:
         self._listen(0)
         heard, self._heard = self._heard, []

@@ -28,10 +28,15 @@ class Batch:
     cluster: str = ""
     caller: str = ""  # of the sbatch that may still be at it: pid and start time
     is_array: bool = False
+    starts: tuple[str, ...] = ()  # attempts that Slurm made of it by starting it again, in order
     left: set[str] = field(default_factory=set)  # members whose verdict is not durable yet
 
     def index_of(self, key: str) -> int | None:
         return self.keys.index(key) if self.is_array else None
+
+    def script_key(self, key: str) -> str:
+        """The key in the script: what Slurm starts again keeps that of its first start."""
+        return self.keys[0] if key in self.starts else key
 
     def id_of(self, index: int | None) -> str:
         return f"{self.id}" if index is None else f"{self.id}_{index}"
@@ -63,7 +68,7 @@ class Shelf:
         """Durable when this returns. OSError if it can't be written: then nothing may be handed over."""
         words = {
             "name": batch.name, "keys": batch.keys, "made_at": batch.made_at, "id": batch.id,
-            "cluster": batch.cluster, "caller": batch.caller, "is_array": batch.is_array,
+            "cluster": batch.cluster, "caller": batch.caller, "is_array": batch.is_array, "starts": batch.starts,
         }  # fmt: skip
         write_durably(self._path(batch), json.dumps(words).encode())
 
@@ -104,5 +109,5 @@ def _decode(words: dict[str, Any]) -> Batch:
     return Batch(
         name=str(words["name"]), keys=keys, made_at=float(words["made_at"]),
         id=None if number is None else int(number), cluster=str(words["cluster"]), caller=str(words["caller"]),
-        is_array=bool(words["is_array"]), left=set(keys),
+        is_array=bool(words["is_array"]), starts=tuple(str(key) for key in words.get("starts", ())),
     )  # fmt: skip

@@ -75,6 +75,7 @@ class Work:
     orders: list[Order] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
+    adoptions: list[tuple[str, str]] = field(default_factory=list)
 
 
 class SlurmEngine:
@@ -124,7 +125,7 @@ class SlurmEngine:
     def attach(self) -> None:
         for batch in self._shelf.load():
             self._add(batch)
-            for key in batch.keys:
+            for key in sorted(batch.left):
                 if batch.id is not None:
                     self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, time.time())])
         if self._tracks:
@@ -162,6 +163,14 @@ class SlurmEngine:
         with self._lock:
             self._work.settled += mine
             self._lock.notify()
+
+    def adopt(self, before: str, key: str) -> None:
+        """The scheduler starts an attempt again by itself: what was `before` goes on as the attempt `key`."""
+        self._known.add(key)
+        with self._lock:
+            self._work.adoptions.append((before, key))
+            self._lock.notify()
+        self._start()
 
     def heard(self) -> list[Heard]:
         with self._lock:
@@ -202,15 +211,25 @@ class SlurmEngine:
                 if self._is_closing:
                     return
                 work, self._work = self._work, Work()
+            self._adopt(work.adoptions)
             self._forget(work.settled)
-            self._control(work.controls)
             self._submit(work.orders)
+            self._control(work.controls)
             self._submit_again()
             if self._is_due():
-                self._poll()
+                self._poll_safely()
+
+    def _poll_safely(self) -> None:
+        """A bug in reading an answer must not end the asking: it is told, and the question is asked again."""
+        try:
+            self._poll()
+        except Exception as error:
+            self._note_trouble(f"a bug in Aver: {error!r}")
+            self._last_queue_answer = self._last_accounting_answer = None
+            self._next_poll = time.monotonic() + self._pace.most_s
 
     def _has_work(self) -> bool:
-        return bool(self._work.orders or self._work.controls or self._work.settled)
+        return bool(self._work.orders or self._work.controls or self._work.settled or self._work.adoptions)
 
     def _idle_s(self) -> float | None:
         due = [waiting.due for waiting in self._waiting]
@@ -223,11 +242,13 @@ class SlurmEngine:
         return (bool(self._tracks) and now >= self._next_poll) or any(one.due <= now for one in self._waiting)
 
     def _add(self, batch: Batch) -> None:
-        batch.left = set(batch.keys)
+        batch.left = {*batch.keys, *batch.starts}
         self._batches[batch.name] = batch
-        self._known.update(batch.keys)
+        self._known.update(batch.left)
         for key in batch.keys:
             self._tracks[key] = Track(key, batch, batch.index_of(key))
+        for number, key in enumerate(batch.starts, start=1):
+            self._tracks[key] = Track(key, batch, None, restarts=number)
 
     def _tell(self, track: Track, source: str, said: str, evidence: Iterable[Evidence]) -> None:
         found = [Heard(track.key, source, said, one) for one in evidence]
@@ -299,7 +320,7 @@ class SlurmEngine:
         match answer:
             case Handed(id=number, cluster=cluster):
                 batch.id, batch.cluster = number, cluster
-                self._shelf.put(batch)
+                self._keep(batch)
                 self._reached("slurm-id-kept")
                 self._add(batch)
                 for key in batch.keys:
@@ -318,6 +339,13 @@ class SlurmEngine:
                 self._add(batch)
                 self._put([Heard(key, SBATCH, text, HeldBack(now, "Unsure", text)) for key in batch.keys])
                 self._next_poll = time.monotonic()
+
+    def _keep(self, batch: Batch) -> None:
+        """Without its id on disk it is found by its name after a restart."""
+        try:
+            self._shelf.put(batch)
+        except OSError as error:
+            self._log(f"can't keep the id of {batch.name}: {error.strerror}")
 
     def _cancel_taken(self, batch: Batch) -> None:
         wanted = [key for key in batch.keys if key in self._cancel_when_taken]
@@ -353,6 +381,19 @@ class SlurmEngine:
             if any(order.key == key for order in waiting.orders):
                 waiting.due = time.monotonic()
 
+    def _adopt(self, adoptions: Sequence[tuple[str, str]]) -> None:
+        for before, key in adoptions:
+            track = self._tracks.get(before)
+            if track is None or key in self._tracks:
+                continue
+            batch = track.batch
+            batch.starts = (*batch.starts, key)
+            batch.left.add(key)
+            self._keep(batch)
+            again = self._tracks[key] = Track(key, batch, track.index, restarts=len(batch.starts))
+            self._tell(again, SBATCH, "started again by Slurm", [Taken(time.time(), batch.id_of(track.index))])
+            self._next_poll = time.monotonic()
+
     def _forget(self, keys: Sequence[str]) -> None:
         for key in keys:
             self._cancel_when_taken.discard(key)
@@ -360,7 +401,8 @@ class SlurmEngine:
             if track is None:
                 continue
             track.batch.left.discard(key)
-            self._records.remove(key)
+            if not track.batch.starts or not track.batch.left:
+                self._records.remove(track.batch.script_key(key))
             if not track.batch.left:
                 self._reached("slurm-before-forget")
                 self._batches.pop(track.batch.name, None)
@@ -391,9 +433,11 @@ class SlurmEngine:
         return max(self._pause_s, min(took * CALM, self._pace.most_s))
 
     def _hear_records(self) -> None:
-        found = sorted(self._records.new(self._tracks.keys()), key=_by_end)
-        for key, task, text, record in found:
-            track = self._tracks[key]
+        by_record = {track.record_name: track for track in self._tracks.values()}
+        found = sorted(self._records.new(by_record.keys()), key=_by_end)
+        for name, task, text, record in found:
+            track = by_record[name]
+            key = track.key
             if task:
                 track.tasks.add(task)
                 self._put([Heard(key + task, WITNESS, text, record)])
@@ -440,7 +484,7 @@ class SlurmEngine:
 
     def _found(self, batch: Batch, number: int) -> None:
         batch.id = number
-        self._shelf.put(batch)
+        self._keep(batch)
         now = time.time()
         for key in batch.keys:
             track = self._tracks.get(key)

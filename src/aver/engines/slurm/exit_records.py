@@ -16,7 +16,7 @@ from aver.core.evidence import WitnessRecord
 from aver.core.testimony import parse_line
 
 LARGEST_RECORD_BYTES = 1 << 20
-_NAME = re.compile(r"(?P<key>.+)\.r(?P<restart>[0-9]+)(?P<task>\.s[0-9]+\.t[0-9]+)?")
+_NAME = re.compile(r"(?P<attempt>.+\.r[0-9]+)(?P<task>\.s[0-9]+\.t[0-9]+)?")
 
 
 class Records:
@@ -26,19 +26,19 @@ class Records:
         self.folder = folder
         self._seen: dict[str, tuple[int, int]] = {}  # name: size and time when it was read last
 
-    def new(self, keys: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
-        """Records that were not given before: attempt, task (`.s0.t3`; empty: the script), text and record."""
+    def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
+        """Those of these attempts (KEY.rN) that were not given before: name, task (`.s0.t3`; empty: the script), …"""
         try:
             entries = list(os.scandir(self.folder))
         except OSError:
             return
         for entry in entries:
             name = _NAME.fullmatch(entry.name)
-            if name is None or name["key"] not in keys:
+            if name is None or name["attempt"] not in names:
                 continue
             found = self._read(entry)
             if found is not None and found[1].key == entry.name:
-                yield name["key"], name["task"] or "", *found
+                yield name["attempt"], name["task"] or "", *found
 
     def remove(self, key: str) -> None:
         with contextlib.suppress(OSError):

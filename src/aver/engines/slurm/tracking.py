@@ -17,6 +17,7 @@ from aver.core.evidence import (
     NobodySaid,
     QueueSaid,
     RecordIsLate,
+    StartedAgain,
     WitnessRecord,
 )
 from aver.core.judge_cluster import ENDS, UNSETTLED, is_clean, plain_word
@@ -62,6 +63,10 @@ class Track:
     tasks: set[str] = field(default_factory=set)  # of its steps, those whose records are there
 
     @property
+    def record_name(self) -> str:
+        return f"{self.batch.script_key(self.key)}.r{self.restarts}"
+
+    @property
     def is_over(self) -> bool:
         """It has left the queue, or the queue calls it ended."""
         return self.is_gone or (self.said is not None and plain_word(self.said.word) not in UNSETTLED)
@@ -94,6 +99,8 @@ class Track:
         return []
 
     def _hear_row(self, row: QueueRow, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
+        if row.restarts is not None and row.restarts != self.restarts:
+            return self._hear_other_start(row.restarts, at)
         self.was_listed = True
         reason = "" if row.reason in ("None", "") else row.reason
         said = QueueSaid(at, row.word, reason, row.exit, row.derived, row.started_at, row.nodes)
@@ -103,6 +110,14 @@ class Track:
         self.said = said
         self.is_gone = False
         return [said]
+
+    def _hear_other_start(self, restarts: int, at: float) -> list[Evidence]:
+        """Slurm has started it again: this attempt is over, and accounting says how; or it is still to come."""
+        if restarts < self.restarts or "again" in self.told:
+            return []
+        self.told.add("again")
+        self.was_listed = self.is_gone = True
+        return [StartedAgain(at, restarts)]
 
     def _late(self, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
         """The controller called it failed, and the record that would complete its exit does not come."""
@@ -124,7 +139,7 @@ class Track:
         self, rows: Sequence[AccountRow], asked_for_s: float, at: float, settle: Settle, has_whole_codes: bool
     ) -> list[Evidence]:
         """What accounting's answer, which may be without rows of it, adds."""
-        mine = tuple(row for row in rows if self.is_mine(row))
+        mine = self._of_my_start(tuple(row for row in rows if self.is_mine(row)))
         said = _settled(mine, at, has_whole_codes)
         if said is None:
             self.rows, self.same_s = mine, 0.0
@@ -136,6 +151,14 @@ class Track:
         self.account = said
         self.told.add("account")
         return [said]
+
+    def _of_my_start(self, rows: tuple[AccountRow, ...]) -> tuple[AccountRow, ...]:
+        """Of a job that Slurm started again there is a row for each start, with its steps behind it."""
+        places = [place for place, row in enumerate(rows) if row.step == ""]
+        if len(places) <= self.restarts:
+            return ()
+        end = places[self.restarts + 1] if len(places) > self.restarts + 1 else len(rows)
+        return rows[places[self.restarts] : end]
 
     def hear_disabled(self, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
         """There is no accounting at this site."""
@@ -175,13 +198,16 @@ def _settled(rows: Sequence[AccountRow], at: float, has_whole_codes: bool) -> Ac
         return None
     rows = rows[jobs[-1] :]  # the rows of steps follow that of their own start of the job
     job = rows[0]
-    if job.ended_at is None or plain_word(job.word) in UNSETTLED:
+    word = (
+        "PREEMPTED" if plain_word(job.word) == "REQUEUED" else job.word
+    )  # of a start that is over: evicted by request
+    if job.ended_at is None or plain_word(word) in UNSETTLED:
         return None
     last = next((row for row in rows if row.step == BATCH_STEP), None)
     peaks = [row.maxrss_bytes for row in rows if row.maxrss_bytes is not None]
     return AccountingSaid(
         at=at,
-        word=job.word,
+        word=word,
         exit=job.exit,
         batch_word=last.word if last is not None else "",
         batch_exit=last.exit if last is not None else "",
