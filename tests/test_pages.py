@@ -12,7 +12,8 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
 
 
 def links_of(page: Path) -> set[Path]:
-    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)  # what is quoted links nowhere
+    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
     return {(page.parent / link).resolve() for link in found if "://" not in link}
 
 

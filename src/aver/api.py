@@ -289,11 +289,13 @@ class Run(_Stored):
 
     def results(self) -> list[Result]:
         """How each attempt of each job ended and what it used, failed jobs first; None is not known."""
+        self._row()
         with self._reader() as reader:
             return [result_of(line) for line in lines_of(reader.outcomes(self.number))]
 
     def usage(self) -> RunUse:
         """What was asked for and used, by group and by job, of the newest attempt of each job that has ended."""
+        self._row()
         with self._reader() as reader:
             return run_use(reader.outcomes(self.number), reader.request)
 

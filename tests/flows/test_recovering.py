@@ -13,6 +13,7 @@ import pytest
 from flow_lab import DEADLINE_S, Lab, states
 
 import aver
+from aver.errors import UsageError
 
 TOUCH = "python3 -c \"x = b'x' * ({size} << 20)\""
 FLOW = f"""\
@@ -62,6 +63,23 @@ def test_what_ran_out_of_memory_completes_on_the_next_recover(lab: Lab, failed: 
     assert nothing.status == 1
     assert "nothing to recover" in nothing.err
     assert failed.round == 2
+
+
+def test_python_has_the_same_figures(lab: Lab, failed: aver.Run) -> None:
+    """`run.results()` and `run.usage()`; a run that there is not is said."""
+    first = failed.results()[0]
+    assert (first.name, first.attempt, first.state, first.return_code) == ("train[size=140]", 1, "OUT_OF_MEMORY", 137)
+    train = next(one for one in failed.usage().groups if one.name == "train")
+    assert (train.jobs, train.mem.asked, train.mem.mark) == (2, 100 << 20, "over")
+    assert len(failed.usage().jobs()) == 5
+    with pytest.raises(UsageError, match="no run 77"):
+        aver.Run(77).results()
+
+
+def test_why_of_a_job_names_the_next_command(lab: Lab, failed: aver.Run) -> None:
+    """In a flow that is recover, not another run by hand."""
+    answer = lab("why", str(failed["train[size=140]"].number))
+    assert f"Next:\n  aver recover {failed.number} --dry-run\n  aver log " in answer.out
 
 
 def test_a_dry_run_changes_nothing(lab: Lab, failed: aver.Run) -> None:

@@ -34,6 +34,9 @@ def explain(session: Session, job: JobRow) -> Explained:
     else:
         sentence = render.sentence(verdict, record, request, _cancelled_by(happened))
         steps = render.next_steps(verdict, job.id, record, request)
+        if verdict.state in (State.OUT_OF_MEMORY, State.TIMEOUT) and not session.run_row(job.run).is_single:
+            others = (step for step in steps if not step.startswith("aver run "))
+            steps = (f"aver recover {job.run} --dry-run", *others)
     told = [one for event in happened for one in tell(event, job.id)]
     timeline = tuple(Happening(one.at, one.source, one.what, one.attempt, one.said) for one in told)
     return Explained(jobs_facts(session, [job])[0], sentence, timeline, steps)

@@ -18,6 +18,7 @@ from aver.report.results import cpu_of
 from aver.store.outcomes import Outcome
 
 Requests = Callable[[str], Request]
+_MEASURED_BY = {"witness": "witness", "accounting": "sacct", "queue": "sacct"}  # by who attests the verdict
 GroupKey = tuple[int, int]  # first_job and spec: which definition made the job
 
 
@@ -101,8 +102,8 @@ def group_name(name: str) -> str:
 
 
 def measured_by(row: Outcome) -> str:
-    """Who measured, in the words of the commands: the witness, or sacct where there was none."""
-    return "sacct" if row.source == "accounting" else row.source or "?"
+    """Who measured: the witness wherever there is a record of it, else sacct; nobody, where nobody saw the end."""
+    return _MEASURED_BY.get(row.source or "", "nobody")
 
 
 def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules()) -> RunUse:
