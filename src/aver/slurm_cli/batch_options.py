@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 USAGE_STATUS = 255
 ABOUT = ("help", "usage", "version")
+NOT_SERVED = ("container", "gid", "uid")  # to leave it out would change what runs, or as whom
 
 VARIABLES = {
     "SBATCH_ACCOUNT": "account", "SBATCH_ACCTG_FREQ": "acctg-freq", "SBATCH_ARRAY_INX": "array",
@@ -86,6 +87,9 @@ def in_order(parsed: Parsed, script: BatchScript, environ: Mapping[str, str], op
         if variable in environ:
             found.append((name, environ[variable] if options.takes[name] else None))
     found += parsed.given
+    for name, _ in found:
+        if name in NOT_SERVED:
+            raise Refusal(f"sbatch: error: --{name} is not served by aver")
     return [[name, text or ""] for name, text in found if name not in ABOUT]
 
 

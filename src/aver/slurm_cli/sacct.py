@@ -40,7 +40,7 @@ HELP = (
 )
 NOT_SERVED = ("associations", "completion", "env-vars", "file", "flags")
 WITHOUT_MEANING = (
-    "allclusters", "allusers", "clusters", "federation", "local", "use-local-uid", "verbose", "whole-hetjob",
+    "allclusters", "clusters", "federation", "local", "use-local-uid", "verbose", "whole-hetjob",
 )  # fmt: skip
 _RULE = "-" * 80
 _REQUEUES = ("requeue", "requeuehold")

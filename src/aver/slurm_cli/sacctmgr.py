@@ -40,11 +40,11 @@ ENTITIES = {
     "qos": 1, "reservation": 4, "resource": 4, "runawayjobs": 2, "stats": 1, "transaction": 1, "tres": 2, "user": 1,
     "wckey": 1,
 }  # fmt: skip
-_WRITES = (
+WRITES = (
     "add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure", "remove", "shutdown", "set",
 )  # fmt: skip
 _MODES = ("associations", "oneliner", "parsable", "parsable2", "quiet", "readonly", "verbose")
-_NOT_SERVED = ("stats", "configuration")
+NOT_SERVED = ("stats", "configuration")
 _NO_ENTITY = """\
 No valid entity in list command
 Input line must include "Account", "Association", "Cluster", "Configuration",
@@ -92,7 +92,7 @@ def _sacctmgr(argv: Sequence[str]) -> int:
         _list(parsed, words[1:])
     elif verb in ("exit", "quit"):
         return 0
-    elif any(len(verb) >= 2 and one.startswith(verb) for one in _WRITES):
+    elif any(len(verb) >= 2 and one.startswith(verb) for one in WRITES):
         raise Refusal(f"sacctmgr: error: {verb} is not served by aver: on one machine there are no accounts to change")
     else:
         raise Refusal(f"invalid keyword: {words[0]}")
@@ -103,7 +103,7 @@ def _list(parsed: Parsed, words: list[str]) -> None:
     name = _entity(words[0]) if words else None
     if name is None:
         raise Refusal(_NO_ENTITY)
-    if name in _NOT_SERVED:
+    if name in NOT_SERVED:
         raise Refusal(f"sacctmgr: error: show {name} is not served by aver")
     asked = _Asked(name, words[1:])
     has_assocs = parsed.has("associations") or "withassoc" in asked.flags or "withassocs" in asked.flags

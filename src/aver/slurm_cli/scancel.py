@@ -28,7 +28,7 @@ TABLE = Table(
     "clusters:M sibling",
 )
 WITHOUT_MEANING = ("clusters", "cron", "ctld", "hurry", "sibling")
-_ENVIRONMENT = {
+VARIABLES = {
     "account": "SCANCEL_ACCOUNT", "batch": "SCANCEL_BATCH", "full": "SCANCEL_FULL",
     "interactive": "SCANCEL_INTERACTIVE", "name": "SCANCEL_NAME", "partition": "SCANCEL_PARTITION",
     "qos": "SCANCEL_QOS", "state": "SCANCEL_STATE", "user": "SCANCEL_USER", "verbose": "SCANCEL_VERBOSE",
@@ -77,7 +77,7 @@ def _scancel(words: Sequence[str]) -> int:
     if parsed.has("version"):
         tell(VERSION)
         return 0
-    for name, variable in _ENVIRONMENT.items():
+    for name, variable in VARIABLES.items():
         if os.environ.get(variable) and not parsed.has(name):
             parsed.given.append((name, os.environ[variable] if TABLE.takes[name] else None))
     lean.outlive_own_job()

@@ -40,6 +40,16 @@ _VERBS = (
     ("update", 1), ("show", 2), ("write", 2), ("ping", 3), ("version", 4), ("help", 2), ("exit", 1), ("quit", 4),
     ("cancel", 1), ("listpids", 1), ("wait_job", 2), ("notify", 2), ("holdu", 5),
 )  # fmt: skip
+VERBS = (
+    "hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold", "update", "show", "write batch_script",
+    "ping", "version", "help", "exit", "quit",
+)  # fmt: skip
+NOT_SERVED = (
+    "abort", "cancel_reboot", "cluster", "completing", "create", "delete", "errnumstr", "fsdampeningfactor", "getent",
+    "gethost", "listpids", "notify", "pidinfo", "power", "reboot", "reboot_nodes", "reconfigure", "schedloglevel",
+    "setdebug", "setdebugflags", "shutdown", "takeover", "token", "top", "wait_job",
+)  # fmt: skip
+WITHOUT_MEANING = ("all", "clusters", "federation", "future", "hide", "local", "sibling", "uid", "verbose")
 _SHOWN = frozenset({"show", "write", "ping", "listpids"})
 _HELP = """\
 scontrol [<OPTION>] [<COMMAND>]
@@ -107,6 +117,8 @@ def _converse(options: list[str]) -> int:
 
 
 def _run(options: list[str], words: Sequence[str]) -> int:
+    if words[0].lower() in NOT_SERVED:
+        raise Refusal(f"scontrol: error: {words[0].lower()} is not served by aver")
     verb = _verb(words[0])
     if verb is None:
         raise Refusal(f"invalid keyword: {words[0]}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INVALID_JOB = "slurm_load_jobs error: Invalid job id specified"
 # the entities, each with the least number of letters that name it
-_ENTITIES = (
+ENTITIES = (
     ("aliases", 1), ("assoc_mgr", 2), ("bbstat", 2), ("burstbuffer", 2), ("config", 1),
     ("daemons", 1), ("dwstat", 2), ("federation", 3), ("frontend", 3), ("hostnames", 5), ("hostlist", 5),
     ("hostlistsorted", 9), ("jobs", 1), ("jobid", 1), ("licenses", 2), ("nodes", 1), ("partitions", 1),
@@ -32,7 +32,7 @@ _OPTIONS = Table(
     values="clusters:M uid:u",
     maybe="json yaml",
 )
-_NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend", "slurmd")
+NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend", "slurmd")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -102,8 +102,8 @@ def show_verb(words: Sequence[str], *, is_oneline: bool = False, has_details: bo
     if len(rest) > 1:
         raise Refusal("too many arguments for keyword:show")
     asked = rest[0] if rest else ""
-    name = next((full for full, least in _ENTITIES if _means(entity.lower(), full, least)), None)
-    if name in _NOT_SERVED:
+    name = next((full for full, least in ENTITIES if _means(entity.lower(), full, least)), None)
+    if name in NOT_SERVED:
         raise Refusal(f"scontrol: error: show {name} is not served by aver")
     match name:
         case "jobs" | "jobid":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 OPTIONS = Table(
     flags="all:a array:r array-unique federation help hide local long:l me noconvert noheader:h priority:P "
     "sibling start usage verbose:v version:V",
-    values="account:A clusters:M format:o Format:O iterate:i licenses:L name:n nodelist:w nodes partition:p qos:q "
+    values="account:A clusters:M format:o Format:O iterate:i licenses:L name:n nodelist:w partition:p qos:q "
     "reservation:R sort:S states:t user:u",
     maybe="jobs:j json steps:s yaml",
     aliases="accounts=account cluster=clusters job=jobs license=licenses names=name partitions=partition users=user "
@@ -43,10 +43,11 @@ USAGE = """Usage: squeue [-A account] [-i seconds] [--job jobid] [-n name] [-o f
               [-p partitions] [--qos qos] [--sort fields] [--start] [--step step_id]
               [-t states] [-u user_name] [--me] [--usage] [-L licenses] [-w nodes] [-ahjlrsv]
 """
-_ENVIRONMENT = {
+_BY_OPTION = {
     "account": "SQUEUE_ACCOUNT", "licenses": "SQUEUE_LICENSES", "name": "SQUEUE_NAMES", "partition": "SQUEUE_PARTITION",
     "qos": "SQUEUE_QOS", "sort": "SQUEUE_SORT", "states": "SQUEUE_STATES", "user": "SQUEUE_USERS",
 }  # fmt: skip
+VARIABLES = (*_BY_OPTION.values(), "SQUEUE_ARRAY", "SQUEUE_FORMAT", "SQUEUE_FORMAT2")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -207,8 +208,8 @@ class _Filter:
     def __init__(self, parsed: Parsed) -> None:
         def asked(name: str) -> list[str] | None:
             value = parsed.get(name)
-            if value is None and name in _ENVIRONMENT:
-                value = os.environ.get(_ENVIRONMENT[name])
+            if value is None and name in _BY_OPTION:
+                value = os.environ.get(_BY_OPTION[name])
             return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
         self.sort = ",".join(asked("sort") or [])

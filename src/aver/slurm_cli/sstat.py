@@ -70,7 +70,7 @@ def _used(read: Callable[[Row], object]) -> Callable[[Row], object]:
     return lambda row: read(row) if row.uses else ""
 
 
-def _nothing(row: Row) -> object:
+def nothing(row: Row) -> object:
     return ""
 
 
@@ -104,7 +104,7 @@ FIELDS: tuple[Field, ...] = tuple(
             ("Nodelist", 20, TEXT, lambda row: row.job.node),
             ("NTasks", 8, WHOLE, lambda row: row.tasks),
             ("Pids", 20, TEXT, lambda row: ",".join(str(pid) for use in row.uses for pid in sorted(use.pids))),
-            *((name, width, TEXT, _nothing) for name, width in _EMPTY),
+            *((name, width, TEXT, nothing) for name, width in _EMPTY),
         ],
         key=lambda field: field[0].lower(),
     )

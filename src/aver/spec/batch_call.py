@@ -39,7 +39,7 @@ _STRICT = {
 _REVERSED = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _DATE = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})", re.ASCII)
 _LONGEST_LEAD_S = 65535
-_SILENT = frozenset(
+SILENT = frozenset(
     "quiet verbose wait parsable test-only array dependency wrap kill-on-invalid-dep ignore-pbs nodes export".split()
 )
 
@@ -100,7 +100,7 @@ class BatchCall:
 
     def without_meaning(self) -> list[str]:
         """The options that were given and mean nothing on this machine."""
-        return [f"--{name}" for name in self.values.said if name not in USES and name not in _SILENT]
+        return [f"--{name}" for name in self.values.said if name not in USES and name not in SILENT]
 
 
 def refusal_of(name: str, text: str) -> BatchRefused:
