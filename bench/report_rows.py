@@ -43,7 +43,9 @@ def _row(folder: Path, count: int, words: tuple[str, ...]) -> Row:
     began = time.perf_counter()
     subprocess.run(argv, env={**os.environ, "AVER_HOME": str(folder / "home")}, capture_output=True, check=True)
     took = time.perf_counter() - began
-    return Row(f"aver {' '.join(words)} of {count:,} jobs", "s", took, {}, "≤ 2 s", took <= 2)
+    is_bound = "--csv" not in words  # a file of all rows is written, not looked at
+    name = f"aver {' '.join(words)} of {count:,} jobs"
+    return Row(name, "s", took, {}, "≤ 2 s" if is_bound else "", took <= 2 if is_bound else None)
 
 
 def fill(folder: Path, count: int) -> None:

@@ -74,15 +74,24 @@ def job_use_cells(ended: Ended) -> tuple[object, ...]:
     used = one.used_cpus
     return (
         row.job, row.name, group_name(row.name), row.attempt, one.state,
-        one.mem_bytes, one.peak_bytes, share(one.peak_bytes, one.mem_bytes), ended.mem,
-        one.cpus, used, share(used, one.cpus), ended.cpus,
-        one.time_s, one.elapsed_s, share(one.elapsed_s, one.time_s), ended.time, one.cpu_s, measured_by(row),
+        one.mem_bytes, one.peak_bytes, _short(share(one.peak_bytes, one.mem_bytes)), ended.mem,
+        one.cpus, _short(used), _short(share(used, one.cpus)), ended.cpus,
+        one.time_s, one.elapsed_s, _short(share(one.elapsed_s, one.time_s)), ended.time, one.cpu_s, measured_by(row),
     )  # fmt: skip
 
 
 def group_use_cells(one: GroupUse) -> tuple[object, ...]:
-    uses = [cell for use in (one.mem, one.cpus, one.time) for cell in (use.asked, use.used, use.share, use.mark)]
+    uses = [
+        cell
+        for use in (one.mem, one.cpus, one.time)
+        for cell in (use.asked, _short(use.used), _short(use.share), use.mark)
+    ]
     return (one.name, one.jobs, one.unknown, *uses, one.cpu_s, " ".join(one.measured_by))
+
+
+def _short(value: float | None) -> float | None:
+    """Four decimals: more of them would only look exact, and take longer to write than all else."""
+    return None if value is None else round(value, 4)
 
 
 def _show_results(output: Output, document: doc.ResultList) -> None:
