@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,9 @@ class Hander:
         except OSError as error:
             return Unreachable("CantWrite", f"can't write what is handed to sbatch: {error.strerror}")
         try:
-            words = (*commands.words("sbatch"), *sbatch_words(batch, orders[0]), os.fspath(path))
+            sbatch, *more = commands.words("sbatch")
+            sbatch = shutil.which(sbatch, path=commands.environment()["PATH"]) or sbatch  # the job's PATH is its own
+            words = (sbatch, *more, *sbatch_words(batch, orders[0]), os.fspath(path))
         except ValueError as error:
             return Refusal(f"sbatch: its words in the settings can't be read: {error}")
         call = Call(words, env, self.timeout_s, umask=orders[0].umask)

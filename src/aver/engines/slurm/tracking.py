@@ -139,7 +139,7 @@ class Track:
         self, rows: Sequence[AccountRow], asked_for_s: float, at: float, settle: Settle, has_whole_codes: bool
     ) -> list[Evidence]:
         """What accounting's answer, which may be without rows of it, adds."""
-        mine = self._of_my_start(tuple(row for row in rows if self.is_mine(row)))
+        mine = self._of_my_start(self._of_my_job(rows))
         said = _settled(mine, at, has_whole_codes)
         if said is None:
             self.rows, self.same_s = mine, 0.0
@@ -177,13 +177,24 @@ class Track:
         self.told.add("nobody")
         return [NobodySaid(at, self.silent_s, word)]
 
-    def is_mine(self, row: AccountRow) -> bool:
-        """Ids are used again: the row must have our name, or no name of its own yet, and be no older than we are."""
-        if (row.job, row.index) != (self.batch.id, self.index):
+    def _of_my_job(self, rows: Sequence[AccountRow]) -> tuple[AccountRow, ...]:
+        """The rows of our job, and of steps that follow one of these: steps have no name that tells whose they are."""
+        mine = []
+        is_mine = False
+        for row in rows:
+            if row.step == "":
+                is_mine = self._is_mine(row)
+            if is_mine and (row.job, row.index) == (self.batch.id, self.index):
+                mine.append(row)
+        return tuple(mine)
+
+    def _is_mine(self, row: AccountRow) -> bool:
+        """Ids are used again: the row must have our name, and be no older than we are."""
+        if (row.job, row.index) != (self.batch.id, self.index) or row.is_placeholder:
             return False
         if row.submitted_at is not None and row.submitted_at < self.batch.made_at - SKEW_S:
             return False
-        return row.step != "" or row.name == self.batch.name
+        return row.name == self.batch.name
 
 
 def _same(before: QueueSaid, now: QueueSaid) -> bool:
