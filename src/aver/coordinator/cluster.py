@@ -76,7 +76,11 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
     own = config.slurm
     commands = commands_of(home, config)
     settle = Settle(**dict(own.settle), fallback=own.fallback)
-    pace = Pace(least_s=own.poll_s, most_s=max(own.poll_s, own.poll_max_s), timeout_s=own.timeout_s)
+    most_s = max(own.poll_s, own.poll_max_s)
+    pace = Pace(
+        least_s=own.poll_s, most_s=most_s, trouble_most_s=2 * most_s, retry_least_s=5 * own.poll_s,
+        retry_most_s=4 * most_s, timeout_s=own.timeout_s,
+    )  # fmt: skip
     hander = Hander(
         lambda: commands_of(home, config),
         witness=os.fspath(witness), records=os.fspath(shared / "records"), shim=os.fspath(shim),

@@ -20,6 +20,14 @@ POINTS = (
     "attached",  # after a restart: witnesses are found, runs are not
     "recovered",
 )
+SLURM_POINTS = (  # of the cluster's engine, which has a thread of its own
+    "slurm-before-sbatch",
+    "slurm-after-sbatch",  # the job may be Slurm's, its id is not on disk
+    "slurm-id-kept",  # on disk, and nobody has heard of it
+    "slurm-records-heard",
+    "slurm-queue-heard",
+    "slurm-before-forget",  # the verdict is durable, what was handed over is still on disk
+)
 
 _wanted, _, _count = os.environ.get("AVER_CRASH_AT", "").partition(":")
 _left = int(_count) if _count.isdigit() else 1
