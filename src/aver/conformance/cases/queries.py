@@ -91,6 +91,25 @@ QUERIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("scancel", "-t", "SLEEPING"),
         "exit 1: Invalid job state specified: SLEEPING / Valid job states are PENDING, RUNNING, and SUSPENDED",
     ),
+    ("sstat-nothing", ("sstat",), "exit 1: sstat: error: You didn't give me any jobs to stat."),
+    ("sstat-word", ("sstat", "-j", "abc"), "exit 1: sstat: fatal: Bad job/step specified: abc"),
+    ("sstat-option", ("sstat", "--no-such-option"), "exit 1: sstat: unrecognized option '--no-such-option'"),
+    (
+        "sacctmgr-option",
+        ("sacctmgr", "--no-such-option"),
+        "exit 1: sacctmgr: unrecognized option '--no-such-option' / Try \"sacctmgr --help\" for more information",
+    ),
+    (
+        "salloc-option",
+        ("salloc", "--no-such-option"),
+        "exit 255: salloc: unrecognized option '--no-such-option' / Try \"salloc --help\" for more information",
+    ),
+    ("salloc-time", ("salloc", "-t", "whenever", "true"), "exit 255: salloc: error: Invalid --time specification"),
+    (
+        "multi-prog-file",
+        ("srun", "--multi-prog", "/no/such/file"),
+        "exit 1: srun: error: Could not open multi_prog config file /no/such/file",
+    ),
 )
 """A name, the command, and the answer."""
 
