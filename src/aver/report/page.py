@@ -61,7 +61,7 @@ def verdict_text(job: JobRow) -> str:
     """`OUT_OF_MEMORY 0:9 OutOfMemory`; of an unsettled job its state and reason."""
     verdict = job.verdict
     if verdict is None:
-        return f"{job.state} {render.reason_text(job.reason)}"
+        return job.state.value if job.reason in ("", "None") else f"{job.state} {job.reason}"
     piece = render.piece(verdict, job.elapsed_s)
     return " ".join(word for word in (piece.state, piece.exit if job.exit is not None else "", piece.reason) if word)
 

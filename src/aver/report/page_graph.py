@@ -19,6 +19,7 @@ from aver.store.rows import JobRow
 MOST_NODES = 80
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN, _PER_ROW = 176, 46, 20, 34, 8, 5
 _LETTERS = 22
+_THINNEST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,9 @@ def groups_of(story: Story) -> Groups:
 
 
 def _label(label: str, jobs: Sequence[JobRow]) -> str:
-    return jobs[0].name if len(jobs) == 1 else label
+    if len(jobs) == 1:
+        return jobs[0].name
+    return f"{label.rpartition(' (')[0]} ×{len(jobs)}" if label.endswith(" jobs)") else label
 
 
 def graph_svg(found: Groups) -> str:
@@ -127,14 +130,22 @@ def _node(number: int, group: Group, place: tuple[int, int]) -> str:
         f'<text class="small" x="{x + 10}" y="{y + 33}">{escape(said)}</text>',
     ]
     left = float(x + 7)
-    total = sum(states.values()) or 1
-    for state, count in states.items():
-        part = (_WIDTH - 14) * count / total
+    for state, part in _shares(states, _WIDTH - 14):
         parts.append(
             f'<rect class="part s-{state}" x="{left:.1f}" y="{y + _HEIGHT - 7}" width="{part:.1f}" height="4"/>'
         )
         left += part
     return "".join([*parts, "</g>"])
+
+
+def _shares(states: Mapping[State, int], width: float) -> list[tuple[State, float]]:
+    """Each state's part of the width; what is there is seen, however little it is."""
+    total = sum(states.values())
+    parts = {state: max(width * count / total, _THINNEST) for state, count in states.items()}
+    if parts:
+        widest = max(parts, key=lambda state: parts[state])
+        parts[widest] -= sum(parts.values()) - width
+    return list(parts.items())
 
 
 def _counts(states: Mapping[State, int]) -> str:
