@@ -14,7 +14,7 @@ from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved
 from aver.core.evidence import CancelledBefore, Verdict
 from aver.core.model import FlowSpec, Scope
 from aver.core.states import State
-from aver.engines.api import Control
+from aver.engines.api import Control, Heard
 
 
 def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
@@ -147,6 +147,17 @@ def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: st
             verdict,
         )
     )
+    _reopen_run(driver, run, now)
+    driver.obey(run, run.plan.settle(index, verdict.state), now)
+    driver.check_run(run, now)
+
+
+def correct_late(
+    driver: Driver, run: LiveRun, index: int, attempt: int, verdict: Verdict, one: Heard, now: float
+) -> None:
+    """Evidence that came late settled an UNVERIFIED job; its skipped dependents come back."""
+    job = run.job_number(index)
+    driver.emit(Observed(now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict))
     _reopen_run(driver, run, now)
     driver.obey(run, run.plan.settle(index, verdict.state), now)
     driver.check_run(run, now)

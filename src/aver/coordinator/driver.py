@@ -115,6 +115,7 @@ class Driver:
         self.after_commit: list[tuple[Event, Control]] = []
         self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
+        self._open: set[tuple[int, int]] = set()  # UNVERIFIED on a cluster: late evidence is waited for
         self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
         self.steps = Steps(self)
         self.depending = Depending(self)
@@ -345,6 +346,10 @@ class Driver:
         attempt.cancel_asked = before.cancel_asked
         self.occupy(attempt)
 
+    def note_key(self, job: int, attempt: int, key: str) -> None:
+        """The key of an attempt that has ended, for its engine."""
+        self._earlier_keys[job, attempt] = key
+
     def engine_of(self, key: str) -> str:
         attempt = self.attempts.get(key)
         return LOCAL if attempt is None else attempt.engine
@@ -379,6 +384,9 @@ class Driver:
                 if holder is not None and holder.attempt == event.attempt and self.waits_to_start(holder.key):
                     self._start(holder, now)
             elif isinstance(event, Observed) and event.verdict is not None:
+                if (event.job, event.attempt) in self._open:
+                    self._open.discard((event.job, event.attempt))
+                    continue  # its engine goes on asking
                 key = self._earlier_keys.pop((event.job, event.attempt), None)
                 ended.append(key or self.identity.key(event.job, event.attempt))
             elif isinstance(event, TaskEnded):
@@ -489,6 +497,8 @@ class Driver:
     ) -> None:
         """The attempt has its verdict; the job has it too, unless another attempt is due."""
         self._let_go(attempt)
+        if attempt.engine == SLURM and verdict.state is State.UNVERIFIED:
+            self._open.add((attempt.job, attempt.attempt))
         index = attempt.index
         usage = self._usage(attempt, evidence)
         generated: FlowSpec | None = None
@@ -587,7 +597,7 @@ class Driver:
         if again is None:
             return None
         if again.why is Why.RETRY:
-            run.retries_used += 1
+            run.count_retry(attempt.index)
         run.requests[attempt.index] = again.request
         self.at(now + again.delay_s, "again", attempt.job)
         return str(again.why)

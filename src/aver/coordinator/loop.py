@@ -22,6 +22,7 @@ from aver.coordinator.driver import Driver, GeneratedBatch
 from aver.coordinator.engines import Engines
 from aver.coordinator.files import Which, job_files, remove_files_from, remove_run_files
 from aver.coordinator.fingerprints import Fingerprinter
+from aver.coordinator.late import take_late
 from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
 from aver.coordinator.ordering import lacks_output_folder, order_of, task_order
@@ -34,7 +35,7 @@ from aver.core.events import AttemptPlanned, Event, GpusGiven, RunSubmitted, Ste
 from aver.core.evidence import Refused
 from aver.core.model import FlowSpec
 from aver.core.template import fill
-from aver.engines.api import Order, Rejected
+from aver.engines.api import Heard, Order, Rejected
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
 from aver.spec.generated import parse_generated
@@ -233,7 +234,7 @@ class Loop:
     def _turn_driver(self) -> None:
         now = time.time()
         heard = self._engines.heard()
-        stale = [one.key for one in heard if not self._driver.heard(one, now)]
+        stale = [one.key for one in heard if not self._driver.heard(one, now) and not self._is_late(one, now)]
         if stale:
             self._engines.settle(stale)
         if heard:
@@ -252,6 +253,10 @@ class Loop:
             again = self._engine.tidy()
             self._tidy_due = None if again is None else time.monotonic() + again
         self._begin_commit()
+
+    def _is_late(self, one: Heard, now: float) -> bool:
+        """Whether it is of an attempt that is over and still open to evidence."""
+        return take_late(self._driver, self._open_reader, self._requests.revive, one, now)
 
     def _act(self, now: float) -> None:
         """Give the orders and signals that are due."""

@@ -354,6 +354,9 @@ class Requests:
             run = reader.run(number)
             return run.state if run is not None else None
 
+    def revive(self, number: int, now: float) -> LiveRun | None:
+        return self._revive(number, now)
+
     def _revive(self, number: object, now: float) -> LiveRun | None:
         """The live run that has this number or this job; taken up again from the store if it was settled."""
         if not isinstance(number, int):

@@ -45,6 +45,7 @@ RECENT_S = 10.0  # after a change the next question comes soon
 GROWTH = 1.3
 CALM = 5.0  # times what a call takes is the least pause after it
 ACCOUNTING_MARGIN_S = 3600.0
+LATE_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,12 @@ class SlurmEngine:
         now = time.monotonic()
         return (bool(self._tracks) and now >= self._next_poll) or any(one.due <= now for one in self._waiting)
 
+    def _drop_old(self) -> None:
+        """What nobody has said for a week nobody will say."""
+        oldest = time.time() - LATE_S
+        old = [track.key for track in self._tracks.values() if "nobody" in track.told and track.batch.made_at < oldest]
+        self._forget(old)
+
     def _add(self, batch: Batch) -> None:
         batch.left = {*batch.keys, *batch.starts}
         self._batches[batch.name] = batch
@@ -420,13 +427,16 @@ class SlurmEngine:
         self._reached("slurm-queue-heard")
         if answered:
             self._ask_accounting()
+        self._drop_old()
         took = time.monotonic() - began
         self._next_poll = time.monotonic() + self._pause(answered, took)
 
     def _pause(self, answered: bool, took: float) -> float:
         if not answered:
             self._pause_s = min(max(self._pause_s, self._pace.least_s) * 2, self._pace.trouble_most_s)
-        elif time.monotonic() - self._changed_at < RECENT_S or any(track.is_over for track in self._tracks.values()):
+        elif time.monotonic() - self._changed_at < RECENT_S or any(
+            track.is_over and "nobody" not in track.told for track in self._tracks.values()
+        ):
             self._pause_s = self._pace.least_s
         else:
             self._pause_s = min(self._pause_s * GROWTH, self._pace.most_s)
@@ -573,7 +583,7 @@ def _queue_text(row: QueueRow | None) -> str:
 
 
 def _account_text(rows: Sequence[AccountRow]) -> str:
-    return "; ".join(f"{row.step or 'job'} {row.word} {row.exit}" for row in rows)
+    return "; ".join(f"{row.step or 'job'} {row.word} {row.exit}" for row in rows) or "no row of it"
 
 
 def _scancel_words(control: Control) -> tuple[str, ...] | None:

@@ -74,7 +74,7 @@ class Track:
     @property
     def asks_accounting(self) -> bool:
         """Whether accounting can say something that is missing."""
-        if "account" in self.told or "nobody" in self.told:
+        if "account" in self.told:
             return False
         if not self.is_over:
             return not self.was_listed and self.batch.id is not None
@@ -172,7 +172,7 @@ class Track:
             self.told.add("never")
             return [NeverSeen(at, self.unseen_s)]
         enough = settle.record_s if word == "disabled" and self.record is not None else settle.long_s
-        if not self.is_over or self.silent_s < enough:
+        if not self.is_over or self.silent_s < enough or "nobody" in self.told:
             return []
         self.told.add("nobody")
         return [NobodySaid(at, self.silent_s, word)]

@@ -1,0 +1,56 @@
+"""Evidence that comes after the verdict: a job of a cluster of which nobody knew how it ended is settled by it.
+
+Only an UNVERIFIED attempt that is still its job's newest is open to that. What a person accepted or had run again
+meanwhile stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aver.coordinator import asking
+from aver.coordinator.driver import Driver
+from aver.coordinator.live import LiveRun
+from aver.coordinator.packers import SLURM
+from aver.core.evidence import LeftQueue, Taken
+from aver.core.judge_cluster import judge_cluster
+from aver.core.states import State
+from aver.engines.api import Heard
+from aver.store.reader import Reader
+
+Revive = Callable[[int, float], LiveRun | None]
+
+
+def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: Revive, one: Heard, now: float) -> bool:
+    """Take it; False if it is of an attempt that is not open any more, and the engine may forget it."""
+    job, attempt = _numbers(one.key)
+    if job is None:
+        return False
+    reader = open_reader()
+    if reader is None:
+        return False
+    with reader:
+        row = reader.job(job)
+        newest = max(reader.attempts(job), key=lambda some: some.attempt, default=None)
+    if row is None or newest is None or newest.key != one.key or newest.attempt != attempt or newest.engine != SLURM:
+        return False
+    if row.state is not State.UNVERIFIED or newest.state is not State.UNVERIFIED:
+        return False
+    if isinstance(one.evidence, (Taken, LeftQueue)):
+        return True
+    run = revive(job, now)
+    index = run.index_of(job) if run is not None else None
+    if run is None or index is None:
+        return False
+    verdict = judge_cluster([Taken(now, ""), LeftQueue(now), one.evidence], run.rules(index))
+    if verdict is not None and verdict.state is not State.UNVERIFIED:
+        driver.note_key(job, attempt, one.key)
+        asking.correct_late(driver, run, index, attempt, verdict, one, now)
+    return True
+
+
+def _numbers(key: str) -> tuple[int | None, int]:
+    parts = key.split(".")
+    if len(parts) != 4 or not parts[1].isdecimal() or not parts[2].isdecimal():
+        return None, 0
+    return int(parts[1]), int(parts[2])
