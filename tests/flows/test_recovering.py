@@ -15,12 +15,13 @@ from flow_lab import DEADLINE_S, Lab, states
 import aver
 from aver.errors import UsageError
 
+HOLD = "python3 -c 'import time; x = bytes([1]) * (20 << 20); time.sleep(0.5)'"
 TOUCH = "python3 -c \"x = b'x' * ({size} << 20)\""
 FLOW = f"""\
 # a flow with comments
 defaults: {{time: 1h, mem: 300M}}  # for all
 jobs:
-  prep: {{run: echo prep >> order}}
+  prep: {{run: "echo prep >> order; {HOLD}"}}  # long and large enough to be measured
   train:  # members of one matrix
     needs: prep
     matrix: {{size: [10, 140]}}
@@ -193,7 +194,7 @@ def test_usage_writes_the_file_and_says_so(lab: Lab, failed: aver.Run) -> None:
     answer = lab("usage", str(failed.number), "--correct", "--mem-saving", "100M", "--mem-floor", "64M")
     assert answer.status == 0, answer.err
     text = real.read_text()
-    assert "prep: {run: echo prep >> order, mem: 64M, time: 10m}" in text
+    assert ", mem: 64M, time: 10m}  # long and large enough to be measured\n" in text
     assert "mem: 150M  # too little" in text
     assert "broken: {run" in text
     assert path.is_symlink()

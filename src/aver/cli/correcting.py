@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import click
 
-from aver.cli.logs import RunLogs
 from aver.cli.output.report_documents import ChangeFacts
 from aver.cli.session import Session
 from aver.core.correct import Change, value_text
@@ -138,7 +137,8 @@ def correct_run(session: Session, run: int, rules: Rules, now: float, only_growt
     """Work out better requests for a run, and edit its flow's text; nothing is written."""
     reader = session.found_reader(str(run))
     rows = reader.outcomes(run)
-    flows = RunLogs(session, run, rows).flows
+    generated = {batch.first_job: batch.flow for batch in reader.generated(run)}
+    flows = {session.run_row(run).first_job: session.submission(run).flow, **generated}
     proposals = propose(rows, flows, reader.request, rules, only_growth)
     file = session.submission(run).origin.file
     no_file = _no_file(run, file)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from aver.cli.session import Session
 from aver.coordinator.places import Which, job_files
 from aver.core.expand import Member, members
-from aver.core.model import FlowSpec
+from aver.core.model import FlowSpec, JobSpec
+from aver.errors import AverError, InternalError
 from aver.store.outcomes import Outcome
 
 
@@ -21,24 +22,19 @@ class RunLogs:
         self._session = session
         self._run = run
         self._rows = {row.job: row for row in rows}
-        self._flows: dict[int, FlowSpec] | None = None
+        found = session.found_reader(str(run)).sketch(run)
+        if found is None:
+            raise InternalError(f"run {run} has no submission in the store")
+        self._sketch = found
+        self._first_job = session.run_row(run).first_job
+        self._generated: dict[int, FlowSpec] | None = None
         self._members: dict[tuple[int, int], Sequence[Member]] = {}
-
-    @property
-    def flows(self) -> dict[int, FlowSpec]:
-        """The flow that was submitted and those that were generated, by the first job that each made."""
-        if self._flows is None:
-            reader = self._session.found_reader(str(self._run))
-            first = self._session.run_row(self._run).first_job
-            generated = {batch.first_job: batch.flow for batch in reader.generated(self._run)}
-            self._flows = {first: self._session.submission(self._run).flow, **generated}
-        return self._flows
 
     def paths(self, job: int, attempt: int) -> tuple[str, ...]:
         """The files that an attempt wrote to: stderr first where it has a file of its own, since causes stand there."""
         row = self._rows[job]
-        submission = self._session.submission(self._run)
-        spec = self.flows[row.first_job].jobs[row.spec]
+        submission = self._sketch.head()
+        spec = self._spec(row)
         key = (row.first_job, row.spec)
         if key not in self._members:
             self._members[key] = members(spec)
@@ -46,3 +42,14 @@ class RunLogs:
         which = Which(run=self._run, job=job, name=row.name, attempt=attempt, values=values)
         files = job_files(submission, spec, which, submission.flow.is_single)
         return (files.stdout,) if files.stderr is None else (files.stderr, files.stdout)
+
+    def _spec(self, row: Outcome) -> JobSpec:
+        if row.first_job == self._first_job:
+            try:
+                return self._sketch.spec(row.spec)
+            except ValueError as error:
+                raise AverError(f"the flow of run {self._run} can't be read: {error}") from None
+        if self._generated is None:
+            found = self._session.found_reader(str(self._run)).generated(self._run)
+            self._generated = {batch.first_job: batch.flow for batch in found}
+        return self._generated[row.first_job].jobs[row.spec]

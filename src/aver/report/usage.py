@@ -76,11 +76,25 @@ class Ended(NamedTuple):
 class RunUse:
     """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for."""
 
-    groups: tuple[GroupUse, ...]
     ended: tuple[Ended, ...]
     never_ran: int
     cpu_s: float | None
     cpu_given_s: float | None
+
+    @property
+    def groups(self) -> tuple[GroupUse, ...]:
+        """Each definition of which a job has figures, in the order of the flow."""
+        return tuple([_group_use(members) for members in self._members().values()])
+
+    @property
+    def group_count(self) -> int:
+        return len(self._members())
+
+    def _members(self) -> dict[GroupKey, list[Ended]]:
+        groups: dict[GroupKey, list[Ended]] = {}
+        for one in self.ended:
+            groups.setdefault((one.row.first_job, one.row.spec), []).append(one)
+        return groups
 
     def jobs(self, most: int | None = None, worst_first: bool = False) -> tuple[JobUse, ...]:
         """Each job that has figures, by number; with `worst_first` what should be looked at comes before the rest."""
@@ -120,11 +134,7 @@ def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules())
             for row, one in newest.values()
         ]
     )
-    groups: dict[GroupKey, list[Ended]] = {}
-    for each in ended:
-        groups.setdefault((each.row.first_job, each.row.spec), []).append(each)
     return RunUse(
-        groups=tuple(_group_use(members) for members in groups.values()),
         ended=ended,
         never_ran=len(known) - len(newest),
         cpu_s=_total([one.measured.cpu_s for one in ended]),

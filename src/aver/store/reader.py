@@ -23,6 +23,7 @@ from aver.store.encoding import decode_event
 from aver.store.open import connect, read_version, reading_failed, show_path
 from aver.store.outcomes import OUTCOMES_SQL, Outcome
 from aver.store.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
+from aver.store.sketch import Sketch
 
 Row = TypeVar("Row")
 
@@ -208,16 +209,30 @@ class Reader:
 
     def origin(self, run: int) -> Origin | None:
         """Who submitted the run; its flow, which may be large, is not made."""
+        found = self.sketch(run)
+        return None if found is None else found.origin
+
+    def sketch(self, run: int) -> Sketch | None:
+        """What was submitted, with the newest flow; a job is made when it is asked for. None: there is no such run."""
         text = (
             "SELECT data FROM events INDEXED BY events_flow "
             "WHERE run = ? AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'RunSubmitted'"
         )
-        for (data,) in self._fetch(text, (run,)):
-            try:
-                return decode(Origin, json.loads(data)["submission"]["origin"])
-            except (ValueError, LookupError, TypeError) as error:
-                raise AverError(f"{show_path(self.path)}: the submission of run {run} can't be read: {error}") from None
-        return None
+        replaced = (
+            "SELECT data FROM events INDEXED BY events_asked WHERE run = ? "
+            "AND kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'FlowReplaced' ORDER BY seq DESC LIMIT 1"
+        )
+        row = self.run(run)
+        made = self._fetch(text, (run,))
+        if row is None or not made:
+            return None
+        newer = self._fetch(replaced, (run,)) if row.round > 1 else []
+        try:
+            submission = json.loads(made[0][0])["submission"]
+            flow = json.loads(newer[0][0])["flow"] if newer else submission["flow"]
+            return Sketch(decode(Origin, submission["origin"]), flow)
+        except (ValueError, LookupError, TypeError) as error:
+            raise AverError(f"{show_path(self.path)}: the submission of run {run} can't be read: {error}") from None
 
     def _with_newest_flow(self, run: int, submission: Submission) -> Submission:
         """A flow is replaced only in a later round: the first needs no search."""
