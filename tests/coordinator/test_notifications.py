@@ -13,7 +13,7 @@ import pytest
 
 from aver.cli import main
 from aver.cli.output.documents import JobFacts, RunFacts
-from aver.coordinator.notifying import read_told
+from aver.coordinator.notifying import read_told, told_path
 from aver.core.model import Need, Needs, NotifyOn, NotifyRule, Origin
 from aver.core.states import State
 from live_home import LiveHome, shell_job, wait_for
@@ -182,3 +182,13 @@ def test_secrets_stay_out(live: LiveHome, tmp_path: Path, monkeypatch: pytest.Mo
     text = (tmp_path / "told").read_text() + (tmp_path / "env").read_text() + live.home.log.read_text()
     for word in (SECRET, "sealed one", "not for you", "MY_PASSWORD"):
         assert word not in text
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"done": "x"}', b'{"done": 1, "more": 2}', b"\xff" * 100])
+def test_a_damaged_file_of_how_far_it_came_is_no_bug(live: LiveHome, tmp_path: Path, data: bytes) -> None:
+    """It begins anew: jobs run, and what settles from now on is told."""
+    live.settle([live.run_text("true")])
+    live.kill_coordinator()
+    told_path(live.home).write_bytes(data)
+    live.settle([live.submit(shell_job("one", "true"), notify=(teller(tmp_path, NotifyOn.EVERY),))])
+    wait_for(lambda: told(tmp_path), "the notification")

@@ -23,6 +23,7 @@ from aver.coordinator.pruning import choose, cut_run
 from aver.coordinator.server import Peer
 from aver.core import render
 from aver.core.events import Event, PersonAsked, RunMoved
+from aver.core.model import NotifyRule
 from aver.core.units import LARGEST_BYTES, LONGEST_S
 from aver.errors import AverError, UsageError
 from aver.home import Home
@@ -79,7 +80,7 @@ class Aside:
     def note(self, events: Iterable[Event]) -> None:
         """These are durable."""
         events = tuple(events)
-        self._notifier.note(events, self._has_rules)
+        self._notifier.note(events, self._rules_of)
         if self._retention is not None and any(
             isinstance(event, RunMoved) and event.state.is_settled for event in events
         ):
@@ -110,9 +111,9 @@ class Aside:
     def _wake(self) -> None:
         os.eventfd_write(self._wake_fd, 1)
 
-    def _has_rules(self, number: int) -> bool:
+    def _rules_of(self, number: int) -> tuple[NotifyRule, ...]:
         run = self._driver.runs.get(number)
-        return run is not None and bool(run.submission.flow.notify)
+        return () if run is None else run.submission.flow.notify
 
     def _last_seq(self) -> int:
         reader = Reader.open(self._home.database)

@@ -17,13 +17,14 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.log import log
 from aver.coordinator.notices import Notice, masked, notice_of, secret_values
+from aver.core.codec import decode, dumps, encode
 from aver.core.events import Event, JobMoved, Observed, RunMoved
 from aver.core.model import NotifyOn, NotifyRule, Origin
 from aver.core.states import State
@@ -63,8 +64,8 @@ def told_path(home: Home) -> Path:
 def read_told(home: Home) -> Told | None:
     """None when there is no such file, or none that can be read."""
     try:
-        return Told(**json.loads(told_path(home).read_bytes()))
-    except (OSError, ValueError, TypeError):
+        return decode(Told, json.loads(told_path(home).read_bytes()))
+    except (OSError, ValueError):
         return None
 
 
@@ -73,7 +74,7 @@ def write_told(home: Home, told: Told) -> None:
     path = told_path(home)
     scratch = path.with_suffix(".new")
     with open(scratch, "wb") as file:
-        file.write(json.dumps(asdict(told)).encode())
+        file.write(dumps(encode(told)).encode())
         file.flush()
         os.fsync(file.fileno())
     os.replace(scratch, path)
@@ -107,15 +108,14 @@ class Notifier:
         if told.done < last_seq:
             self._poke()
 
-    def note(self, events: Iterable[Event], has_rules: Callable[[int], bool]) -> None:
-        """These are durable; `has_rules` says whether a run's flow wants to be told."""
+    def note(self, events: Iterable[Event], rules_of: Callable[[int], Sequence[NotifyRule]]) -> None:
+        """These are durable; `rules_of` says whom a run's flow wants to be told."""
         for event in events:
-            is_verdict = isinstance(event, RunMoved) or (
-                isinstance(event, (Observed, JobMoved)) and event.verdict is not None
-            )
-            if is_verdict and (self._rules or has_rules(event.run)):
-                self._poke()
-                return
+            if isinstance(event, RunMoved) or (isinstance(event, (Observed, JobMoved)) and event.verdict is not None):
+                rules = (*self._rules, *rules_of(event.run))
+                if rules and any(rule.on in occasions_of(event) for rule in rules):
+                    self._poke()
+                    return
 
     def close(self, last_seq: int) -> None:
         """Leave. What is not told yet is told by the next coordinator."""

@@ -132,6 +132,9 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             yield Told(event.at, "judge", what, event.attempt, None)
         case ev.JobMoved():
             yield Told(event.at, "coordinator", _moved(event.state, event.reason), None, None)
+        case ev.PersonAsked(what="prune"):
+            source = "coordinator" if event.by == "retention" else "person"
+            yield Told(event.at, source, f"logs of the run were cut by {event.by}: {event.detail}")
         case ev.PersonAsked():
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""
