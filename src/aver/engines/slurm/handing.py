@@ -103,7 +103,7 @@ class Hander:
             key=order.key,
             work=work,
             name=order.name,
-            folder=order.folder if is_array else None,
+            folder=order.folder,  # Slurm itself would run it in /tmp where there is no such folder
             stdin=order.stdin if is_array else None,
             stdout=order.stdout if is_array else None,
             stderr=order.stderr if is_array else None,
