@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,7 @@ class Product:
     def __init__(self, slots: int) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="aver-bench-", dir=FOLDER))
         self.home = Home(self.folder / "home")
+        self.on_exit: Callable[[], object] = lambda: None  # after the coordinator has left
         self._environment = {"AVER_HOME": str(self.home.path), "AVER_CONFIG": str(self.folder / "config.toml")}
         (self.folder / "config.toml").write_text(f'cpus = {slots}\nmem = "1000G"\nidle_exit = 600\n')
 
@@ -45,6 +47,7 @@ class Product:
         client.call("stop")
         client.close()
         wait_for(lambda: not Path(f"/proc/{pid}").exists(), 60, "the coordinator's leaving")
+        self.on_exit()
         shutil.rmtree(self.folder)
 
     def connect(self) -> Client:
@@ -61,11 +64,13 @@ class Product:
     def witnesses(self) -> list[int]:
         return witnesses_of(self.home.path)
 
-    def submit(self, flow: FlowSpec, client: Client | None = None) -> int:
+    def submit(self, flow: FlowSpec, client: Client | None = None, engine: str = "local") -> int:
         """Submit, and return the run's number once it is durable."""
         own = client or self.connect()
         environment = [f"{name}={value}" for name, value in os.environ.items()]
-        run = own.call("submit", submission=encode(Submission(flow, self._origin())), env=environment)["run"]
+        run = own.call("submit", submission=encode(Submission(flow, self._origin(), engine=engine)), env=environment)[
+            "run"
+        ]
         if client is None:
             own.close()
         assert isinstance(run, int)

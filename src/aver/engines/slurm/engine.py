@@ -113,6 +113,7 @@ class SlurmEngine:
         self._last_queue_answer: float | None = None
         self._last_accounting_answer: float | None = None
         self._changed_at = 0.0
+        self._polls = 0
         self._pause_s = pace.least_s
         self._next_poll = 0.0
         self._trouble = ""
@@ -192,7 +193,8 @@ class SlurmEngine:
         os.close(self._wake_fd)
         if self.calls:
             self._log(
-                "slurm: called " + ", ".join(f"{name} {count} times" for name, count in sorted(self.calls.items()))
+                f"slurm: asked {self._polls} times; calls: "
+                + ", ".join(f"{count} {name}" for name, count in sorted(self.calls.items()))
             )
 
     def _start(self) -> None:
@@ -421,6 +423,7 @@ class SlurmEngine:
         began = time.monotonic()
         if not self._tracks:
             return
+        self._polls += 1
         self._hear_records()
         self._reached("slurm-records-heard")
         answered = self._ask_queue()
