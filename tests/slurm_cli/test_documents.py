@@ -41,6 +41,9 @@ def test_yaml_is_the_same_document(past: Past, call: Call, argv: tuple[str, ...]
     in_yaml, in_json = yaml.safe_load(call(*argv, "--yaml").out)[key], document(call, *argv)[key]
     if argv[0] == "sinfo":  # load and free memory change while we look
         in_yaml, in_json = in_yaml[0]["partition"], in_json[0]["partition"]
+    if argv[0] == "sacct":  # and how long a job has run
+        in_yaml, in_json = ([job for job in jobs if job["time"]["end"]] for jobs in (in_yaml, in_json))
+        assert in_json
     assert in_yaml == in_json
 
 
@@ -127,6 +130,8 @@ def test_exit_137_stays_137_everywhere(slurm: Slurm) -> None:
         assert found["derived_exit_code"]["return_code"]["number"] == 200
     steps = json.loads(slurm("sacct", "-j", str(job), "--json").out)["jobs"][0]["steps"]
     assert [step["exit_code"]["return_code"]["number"] for step in steps] == [137, 200]
+    alone = json.loads(slurm("sacct", "-j", f"{job}.0", "--json").out)["jobs"]
+    assert [(one["job_id"], [step["step"]["id"] for step in one["steps"]]) for one in alone] == [(job, [f"{job}.0"])]
     memory = [one for one in steps[0]["tres"]["requested"]["max"] if one["type"] == "mem"]
     assert memory
     assert memory[0]["count"] > 0

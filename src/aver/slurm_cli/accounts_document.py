@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aver.core.slurm_words import CLUSTER
 from aver.slurm_cli.documents import TRES_IDS, exit_code, number, tres
+from aver.slurm_cli.sacct_fields import Row
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
@@ -11,16 +12,17 @@ if TYPE_CHECKING:
 
     from aver.slurm_cli.documents import Document
     from aver.slurm_cli.facts import JobFacts
-    from aver.slurm_cli.sacct_fields import Row
 
 
 def accounts_document(rows: Iterable[Row]) -> Document:
     """The rows of one job together: first the job's own, then those of its script and steps."""
     jobs: list[Document] = []
+    newest: JobFacts | None = None
     for row in rows:
-        if row.is_job:
-            jobs.append(_job(row))
-        elif jobs:
+        if row.job is not newest:  # of a step that was asked for alone, its job is there all the same
+            newest = row.job
+            jobs.append(_job(row if row.is_job else Row(row.job, "", None, row.units)))
+        if not row.is_job:
             jobs[-1]["steps"].append(_step(row))
     return {"jobs": jobs}
 
