@@ -120,6 +120,18 @@ def fill(home: Path, folder: Path, name: str = "train", job_name: str = "lint") 
     (logs / f"{job_name.replace('/', '_')}.out").write_text(f"ModuleNotFoundError: {NASTY}\n")
 
 
+def fill_waiting(home: Path, folder: Path) -> None:
+    """Run 1: nothing of it has started."""
+    home.mkdir(mode=0o700)
+    folder.mkdir()
+    flow = FlowSpec("later", (JobSpec("held", Shell("true"), hold=True), JobSpec("after", Shell("true"))))
+    writer = Writer.open(home / "aver.db")
+    writer.commit(
+        [ev.RunSubmitted(T0, 1, 2, Submission(flow, origin(folder))), ev.RunMoved(T0 + 1, 1, State.CANCELLED)]
+    )
+    writer.close()
+
+
 def fill_huge(home: Path, folder: Path, jobs: int = 100_000) -> None:
     """Run 1: one job, a matrix of all but two, of which each thousandth fails, and one after them."""
     home.mkdir(mode=0o700)

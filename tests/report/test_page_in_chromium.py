@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chromium import Browser
-from past_runs import SECRET, Call, fill, fill_huge
+from past_runs import SECRET, Call, fill, fill_huge, fill_waiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -139,6 +139,23 @@ def test_it_prints(opened: Browser, tmp_path: Path) -> None:
         assert opened.value("getComputedStyle(document.querySelector('nav')).display") == "none"
     finally:
         opened.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_run_of_which_nothing_has_started(
+    browser: Browser, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing to measure and no time to show: the page says so."""
+    monkeypatch.setenv("AVER_HOME", str(tmp_path / "home"))
+    fill_waiting(tmp_path / "home", tmp_path / "work")
+    assert call("report", "1", "-o", str(tmp_path / "r.html"))[0] == 0
+    browser.console.clear()
+    browser.open(tmp_path / "r.html")
+    assert browser.console == []
+    text = browser.value("document.body.innerText")
+    for words in ("Nothing failed; 2 jobs are not settled yet.", "Nothing has started.", "Nothing was measured."):
+        assert words in text
+    browser.click("svg.graph [data-job='2'] rect")
+    assert "JobHeldUser" in browser.value("document.querySelector('#panel').innerText")
 
 
 def test_a_hundred_thousand_jobs_open_and_are_grouped(

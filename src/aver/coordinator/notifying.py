@@ -98,13 +98,14 @@ class Notifier:
     def begin(self, last_seq: int) -> None:
         """Go on where it was left. Rules that are new in the settings hold for what comes from now on."""
         digest = hashlib.sha256(repr(self._rules).encode()).hexdigest()[:16]
-        told = read_told(self._home)
+        before = told = read_told(self._home)
         if told is None:
             told = Told(last_seq, digest, last_seq)
         elif told.rules != digest:
             told = replace(told, rules=digest, since=last_seq, problem="")
         self._told = told
-        self._save()
+        if told != before:
+            self._save()
         if told.done < last_seq:
             self._poke()
 
@@ -162,7 +163,10 @@ class Notifier:
                 last = reader.last_seq()  # before the page: what is committed meanwhile is not passed over
                 page = reader.verdicts(self._told.done, PAGE)
                 for stored in page:
-                    self._tell(reader, stored, facts(stored.event.run))
+                    try:
+                        self._tell(reader, stored, facts(stored.event.run))
+                    except AverError as error:
+                        log(f"can't tell of event {stored.seq}: {error}")
                     if self._leaving.is_set():
                         return
                     self._told = replace(self._told, done=stored.seq)

@@ -119,10 +119,13 @@ def _paths(reader: Reader, run: RunRow) -> Iterator[tuple[JobRow, str]]:
         spec = flow.jobs[job.spec] if job.spec < len(flow.jobs) else None
         if spec is None or spec.streams.stdout is not None:
             continue
-        values = member_at(spec, job.member).values
-        for attempt in range(1, job.attempt + 1):
-            which = Which(run.id, job.id, job.name, attempt, values)
-            yield job, job_files(submission, spec, which, run.is_single).stdout
+        try:
+            values = member_at(spec, job.member).values
+            which = [Which(run.id, job.id, job.name, attempt, values) for attempt in range(1, job.attempt + 1)]
+            paths = [job_files(submission, spec, one, run.is_single).stdout for one in which]
+        except (ValueError, LookupError):  # a flow of another version: what can't be named is left
+            continue
+        yield from ((job, path) for path in paths)
 
 
 def cut_run(logs: RunLogs, why: str, now: float, *, for_real: bool) -> Cut:
