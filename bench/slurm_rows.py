@@ -1,7 +1,7 @@
 """Rows about a real Slurm: what Aver itself spends on a job beside what Slurm spends on it, and how often it asks.
 
-Needs a Slurm that answers (scripts/slurm-lab start; eval "$(scripts/slurm-lab env)") and an otherwise idle machine: what Slurm
-spends is all that the machine was busy with, less what it is busy with at rest, less what Aver spent.
+Needs a Slurm that answers (scripts/slurm-lab start; eval "$(scripts/slurm-lab env)") and an otherwise idle machine:
+what Slurm spends is all that the machine was busy with, less what it is busy with at rest, less what Aver spent.
 """
 
 from __future__ import annotations
