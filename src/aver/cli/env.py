@@ -19,7 +19,7 @@ SHELLS = ("sh", "fish", "csh")
 def command(shell: str | None) -> None:
     """Print the line that puts Slurm's commands on PATH.
 
-    sbatch, srun, squeue, sacct, scontrol, scancel and sinfo then run jobs on this machine. They are in
+    sbatch, srun, salloc, squeue, sacct, scontrol, scancel, sinfo and more then run jobs on this machine. They are in
     front of a real Slurm's in this shell alone.
 
     \b

@@ -39,12 +39,12 @@ AGAIN_S = 0.2
 _PASSED = ("SLURM_", "AVER_", "CUDA_VISIBLE_DEVICES=")
 _OF_A_TASK = ("PROCID", "LOCALID", "NODEID", "GTIDS", "PRIO_PROCESS", "TOPOLOGY_ADDR", "CPUS_ON_NODE")
 _HOLD = (
-    "env -0; printf '\\0'; exec >/dev/null\n"
-    'while ! read -r how what; do sleep 5; kill -HUP "$$"; done\n'
+    "command -p env -0; printf '\\0'; exec >/dev/null\n"
+    'while ! read -r how what; do command -p sleep 5; kill -HUP "$$"; done\n'
     '[ "$how" = exit ] && exit "$what"\n'
     'kill "-$what" "$$"\n'
 )
-_FOR_EVER = "trap 'exit 0' USR2; while :; do sleep 3600 & wait \"$!\"; done"
+_FOR_EVER = 'while :; do command -p sleep 3600 & wait "$!"; done'
 
 
 class Allocation:

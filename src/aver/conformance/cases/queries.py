@@ -105,6 +105,7 @@ QUERIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "exit 255: salloc: unrecognized option '--no-such-option' / Try \"salloc --help\" for more information",
     ),
     ("salloc-time", ("salloc", "-t", "whenever", "true"), "exit 255: salloc: error: Invalid --time specification"),
+    ("salloc-exit", ("salloc", "-Q", "sh", "-c", "exit 3"), "exit 3"),
     (
         "multi-prog-file",
         ("srun", "--multi-prog", "/no/such/file"),
