@@ -29,6 +29,7 @@ class Batch:
     caller: str = ""  # of the sbatch that may still be at it: pid and start time
     is_array: bool = False
     starts: tuple[str, ...] = ()  # attempts that Slurm made of it by starting it again, in order
+    asked_at: float | None = None  # of one whose id is not known: when the queue first answered without it
     left: set[str] = field(default_factory=set)  # members whose verdict is not durable yet
 
     def index_of(self, key: str) -> int | None:

@@ -13,7 +13,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from aver.core.evidence import CancelledBefore, Evidence, HeldBack, NotTaken, Refused, Taken, WitnessRecord
+from aver.core.evidence import (
+    CancelledBefore,
+    Evidence,
+    HeldBack,
+    NobodySaid,
+    NotTaken,
+    Refused,
+    Taken,
+    WitnessRecord,
+)
 from aver.engines.api import (
     Control,
     Heard,
@@ -32,7 +41,7 @@ from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.exit_records import Records
 from aver.engines.slurm.handing import Hander
 from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable
-from aver.engines.slurm.rows import AccountRow, Disabled, NoAnswer, QueueRow
+from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.scontrol import Facts, ask_facts
 from aver.engines.slurm.tracking import Settle, Track
 
@@ -129,6 +138,7 @@ class SlurmEngine:
             self._add(batch)
             for key in sorted(batch.left):
                 if batch.id is not None:
+                    self._tracks[key].was_listed = True  # nobody here knows whether it was: gone is not "never there"
                     self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, time.time())])
         if self._tracks:
             self._start()
@@ -474,11 +484,13 @@ class SlurmEngine:
         self._find_lost(batches, answer.rows)
         rows = {(row.job, row.index): row for row in answer.rows}
         at = time.time()
+        ran = self._that_ran()
         for track in list(self._tracks.values()):
-            if track.batch.id is None:
+            if track.batch.id is None and answer.is_whole and track.batch.name not in ran:
                 track.unseen_s += since
+                track.batch.asked_at = track.batch.asked_at or at
                 continue
-            row = rows.get((track.batch.id, track.index))
+            row = None if track.batch.id is None else rows.get((track.batch.id, track.index))
             if row is None and not answer.is_whole:
                 continue  # it may be among the lines that can't be read
             if row is not None and row.name != track.batch.name:
@@ -486,6 +498,13 @@ class SlurmEngine:
             evidence = track.hear_queue(row, since, at, self._settle)
             self._tell(track, QUEUE, _queue_text(row), evidence)
         return True
+
+    def _that_ran(self) -> set[str]:
+        """Names of batches of which a witness has left a record: whatever else is known, Slurm took them."""
+        ran = {track.batch.name for track in self._tracks.values() if track.record is not None or track.tasks}
+        for track in self._tracks.values():
+            track.was_listed = track.was_listed or track.batch.name in ran
+        return ran
 
     def _find_lost(self, batches: Sequence[Batch], answer: Sequence[QueueRow]) -> None:
         """Those whose sbatch's answer was lost are known by their names."""
@@ -507,7 +526,7 @@ class SlurmEngine:
 
     def _ask_accounting(self) -> None:
         """One question for those that have ended without a word on how."""
-        asked = [track for track in self._tracks.values() if track.batch.id is not None and self._should_ask(track)]
+        asked = [track for track in self._tracks.values() if self._should_ask(track)]
         lost = [batch for batch in self._batches.values() if batch.id is None and not self._hander.is_at_it(batch)]
         if not asked and not lost:
             self._last_accounting_answer = None
@@ -529,24 +548,43 @@ class SlurmEngine:
         at = time.time()
         whole = self._facts_now().has_whole_codes
         for track in asked:
-            assert track.batch.id is not None
-            mine = by_job.get((track.batch.id, track.index), [])
+            mine = [] if track.batch.id is None else by_job.get((track.batch.id, track.index), [])
             if isinstance(answer, Disabled):
                 evidence = track.hear_disabled(since, at, self._settle)
             else:
                 evidence = track.hear_accounting(mine, since, at, self._settle, whole)
             self._tell(track, ACCOUNTING, _account_text(mine), evidence)
+        is_whole = isinstance(answer, Accounts) and answer.is_whole
         for batch in lost:
             named = [row for row in rows if row.name == batch.name and row.step == ""]
+            first = self._tracks.get(batch.keys[0])
             if named:
                 self._found(batch, named[-1].job)
-            elif self._tracks[batch.keys[0]].unseen_s >= self._settle.unsure_s:
+            elif first is None or first.was_listed or first.unseen_s < self._settle.unsure_s:
+                continue
+            elif is_whole or self._would_be_remembered(batch):
                 self._never_taken(batch)
+            elif first.unseen_s >= self._settle.long_s:
+                self._nobody_knows(batch, at)
 
     def _should_ask(self, track: Track) -> bool:
         if not track.asks_accounting:
             return False
         return track.is_over or track.unseen_s >= self._settle.ask_accounting_s
+
+    def _would_be_remembered(self, batch: Batch) -> bool:
+        """Whether the queue alone tells: it was first asked before it could have forgotten a job of that time."""
+        age_s = self._facts_now().min_job_age_s
+        return age_s is not None and batch.asked_at is not None and batch.asked_at - batch.made_at < age_s
+
+    def _nobody_knows(self, batch: Batch, at: float) -> None:
+        """It may have been taken, have ended and be forgotten: it is not handed over a second time."""
+        for key in batch.keys:
+            track = self._tracks.get(key)
+            if track is not None and "nobody" not in track.told:
+                track.told.add("nobody")
+                text = "Slurm does not list its name, may have forgotten it, and accounting does not tell"
+                self._tell(track, QUEUE, text, [NobodySaid(at, track.unseen_s, "not to be asked")])
 
     def _never_taken(self, batch: Batch) -> None:
         """Slurm answers and knows no job of this name: it was not taken, and may be handed over again."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -52,16 +53,20 @@ class Records:
         except OSError:
             return None
         mark = (info.st_size, info.st_mtime_ns)
-        if self._seen.get(entry.name) == mark or info.st_size > LARGEST_RECORD_BYTES:
+        is_record = stat.S_ISREG(info.st_mode) and info.st_size <= LARGEST_RECORD_BYTES
+        if not is_record or self._seen.get(entry.name) == mark:
             return None
-        self._seen[entry.name] = mark
-        return self._parse(Path(entry.path))
-
-    def _parse(self, path: Path) -> tuple[str, WitnessRecord] | None:
         try:
-            line = path.read_bytes()
+            line = Path(entry.path).read_bytes()
+        except OSError:
+            return None  # a shared folder has its moments: it is looked at again
+        self._seen[entry.name] = mark
+        return self._parse(line)
+
+    def _parse(self, line: bytes) -> tuple[str, WitnessRecord] | None:
+        try:
             record = parse_line(line)
-        except (OSError, ValueError):
+        except ValueError:
             return None
         if not isinstance(record, WitnessRecord):
             return None
