@@ -18,6 +18,10 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("fault_desk")
+
+from fault_desk import FOLDER, PORT, ClusterHome, FaultLab  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "scripts" / "slurm-lab"
 HERE = Path(__file__).resolve().parent
@@ -39,15 +43,16 @@ class SlurmLab:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that use the lab are marked, put in one group, and skipped where nobody can start it."""
     for item in items:
-        if "slurm_lab" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(HERE):
+        uses = {"slurm_lab", "fault_lab"}.intersection(getattr(item, "fixturenames", ()))
+        if uses and item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.slurm)
             item.add_marker(pytest.mark.xdist_group("slurm"))
             if os.geteuid() != 0:
                 item.add_marker(pytest.mark.skip(reason="only root can start a real Slurm (scripts/slurm-lab)"))
 
 
-def lab(action: str) -> str:
-    done = subprocess.run([str(LAB), action], capture_output=True, text=True, timeout=900, check=False)
+def lab(action: str, environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run([str(LAB), action], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, f"slurm-lab {action}: {done.stderr}"
     return done.stdout
 
@@ -80,3 +85,38 @@ def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
     with counted(shared, -1) as users:
         if users == 0 and shared.with_suffix(".ours").exists():
             lab("stop")
+
+
+@pytest.fixture(scope="session")
+def fault_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultLab]:
+    """A Slurm beside that of the other tests, to be broken and mended. One test has it at a time."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "AVER"))}
+    environment = {**kept, "AVER_SLURM_LAB": FOLDER, "AVER_SLURM_LAB_PORT": PORT}
+    shared = tmp_path_factory.getbasetemp().parent / "fault-lab-users"
+    with counted(shared, +1):
+        lab("start", environment)
+    folder = Path(FOLDER)
+    yield FaultLab(folder, {**environment, "SLURM_CONF": str(folder / "etc" / "slurm.conf")})
+    with counted(shared, -1) as users:
+        if users == 0:
+            lab("stop", environment)
+
+
+@pytest.fixture
+def cluster(
+    fault_lab: FaultLab, aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ClusterHome]:
+    """A home whose jobs run on the lab that may be broken; the lab is whole before and after."""
+    monkeypatch.setenv("AVER_CONFIG", "")
+    monkeypatch.delenv("AVER_CRASH_AT", raising=False)
+    monkeypatch.setenv("SLURM_CONF", fault_lab.environment["SLURM_CONF"])
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    with (fault_lab.folder / "one-test").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        home = ClusterHome(aver_home, folder, fault_lab)
+        try:
+            yield home
+        finally:
+            home.kill_coordinator()
+            fault_lab.clear()
