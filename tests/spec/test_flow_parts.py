@@ -256,3 +256,10 @@ def test_checkpoint() -> None:
     assert jobs(text.format("false"))[0].checkpoint is None
     assert jobs(text.format("{codes: [0, 85], rounds: 3}"))[0].checkpoint == CheckpointRule((0, 85), 3)
     assert complaints(text.format("{codes: 256}")) == ['f.yaml:2:62: "codes" in job "j" is 256; the most is 255']
+
+
+def test_tasks_have_cpus_each() -> None:
+    """`tasks` times `cpus` is what the job takes on this machine; a cluster is told both."""
+    (spec,) = jobs("jobs: {a: {run: x, tasks: 4, cpus: 2}}")
+    assert (spec.request.cpus, spec.slurm_options) == (8, ("--ntasks=4", "--cpus-per-task=2"))
+    assert spec.ignored == ()

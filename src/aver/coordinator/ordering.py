@@ -101,7 +101,8 @@ def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
         names = {name for name in names if name not in ("--mem", "--mem-per-cpu")}
         words = tuple(word for word in words if not word.startswith(("--mem=", "--mem-per-cpu=")))
     else:
-        words = (*words, f"--cpus-per-task={request.cpus}")
+        if not names & {"--cpus-per-task", "-c"}:
+            words = (*words, f"--cpus-per-task={request.cpus}")
         if not names & {"--ntasks", "-n", "--ntasks-per-node"}:
             words = (*words, "--ntasks=1")
         if request.gpus and not names & {"--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task"}:

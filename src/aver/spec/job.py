@@ -93,12 +93,14 @@ class Draft:
     engine: str | None = None
     slurm_options: tuple[str, ...] = ()
     slurm_requeues: bool = False
+    tasks: int | None = None
 
     def spec(self, name: str, command: Command) -> JobSpec:
+        tasks = () if self.tasks is None else (f"--ntasks={self.tasks}", f"--cpus-per-task={self.cpus}")
         return JobSpec(
             name=name,
             command=command,
-            request=Request(self.cpus, self.gpus, self.mem, self.time),
+            request=Request(self.cpus * (self.tasks or 1), self.gpus, self.mem, self.time),
             needs=self.read_needs.needs,
             condition=self.condition,
             matrix=self.matrix,
@@ -121,7 +123,7 @@ class Draft:
             comment=self.comment,
             ignored=self.ignored,
             engine=self.engine,
-            slurm_options=self.slurm_options,
+            slurm_options=(*self.slurm_options, *tasks),
             slurm_requeues=self.slurm_requeues,
         )
 
@@ -437,7 +439,7 @@ _READERS: dict[str, Callable[[Draft, Entry, Reader], None]] = {
     "account": _option("account", Reader.filled),
     "qos": _option("qos", Reader.filled),
     "nodes": _option("nodes", _nodes),
-    "tasks": _option("ntasks", lambda reader, entry: reader.integer(entry, 1)),
+    "tasks": _simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
     "gres": _option("gres", Reader.filled),
     "constraint": _option("constraint", Reader.filled),
     "slurm_options": _slurm_options,

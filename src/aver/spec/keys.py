@@ -65,7 +65,7 @@ JOB_KEYS: dict[str, Key] = {
     "account": Key(TEXT, "on Slurm: the account"),
     "qos": Key(TEXT, "on Slurm: the quality of service"),
     "nodes": Key(AMOUNT, "on Slurm: how many nodes, 2 or 1-4"),
-    "tasks": Key(COUNT, "on Slurm: how many tasks; cpus is then for each of them"),
+    "tasks": Key(COUNT, "how many tasks its steps may have at once; cpus is then for each of them"),
     "gres": Key(TEXT, "on Slurm: generic resources, such as gpu:a100:2"),
     "constraint": Key(TEXT, "on Slurm: features that its nodes must have"),
     "slurm_options": Key(TEXTS, "on Slurm: further options of sbatch"),
