@@ -123,6 +123,7 @@ class SlurmEngine:
         self._last_accounting_answer: float | None = None
         self._changed_at = 0.0
         self._polls = 0
+        self._bug: BaseException | None = None
         self._pause_s = pace.least_s
         self._next_poll = 0.0
         self._trouble = ""
@@ -185,6 +186,8 @@ class SlurmEngine:
         self._start()
 
     def heard(self) -> list[Heard]:
+        if self._bug is not None:
+            raise self._bug
         with self._lock:
             heard, self._heard = self._heard, []
         if heard:
@@ -215,6 +218,14 @@ class SlurmEngine:
     # ---- the thread's side ------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._turn_until_closed()
+        except BaseException as error:  # a bug: the loop's to raise, since nobody looks at a thread
+            self._bug = error
+            os.eventfd_write(self._wake_fd, 1)
+            raise
+
+    def _turn_until_closed(self) -> None:
         while True:
             with self._lock:
                 while not (self._is_closing or self._has_work()):
@@ -230,16 +241,7 @@ class SlurmEngine:
             self._control(work.controls)
             self._submit_again()
             if self._is_due():
-                self._poll_safely()
-
-    def _poll_safely(self) -> None:
-        """A bug in reading an answer must not end the asking: it is told, and the question is asked again."""
-        try:
-            self._poll()
-        except Exception as error:
-            self._note_trouble(f"a bug in Aver: {error!r}")
-            self._last_queue_answer = self._last_accounting_answer = None
-            self._next_poll = time.monotonic() + self._pace.most_s
+                self._poll()
 
     def _has_work(self) -> bool:
         return bool(self._work.orders or self._work.controls or self._work.settled or self._work.adoptions)
