@@ -8,7 +8,6 @@ comes out is read again, and must be the same flow but for the requests that wer
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from aver.core.record import dataclass
 from aver.core.states import UNSETTLED, State
 from aver.core.units import time_text
 from aver.errors import CantWriteError, UsageError
+from aver.report.diffs import unified_diff
 from aver.report.flow_edit import edit_flow
 from aver.report.usage import GroupKey, Requests, measured_of
 from aver.spec.flow import parse_flow
@@ -68,11 +68,10 @@ class Correction:
 
     @property
     def diff(self) -> str:
-        old, new = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (self.before, self.after))
         near = os.path.relpath(self.path)
         name = self.path if near.startswith("..") else near
-        lines = difflib.unified_diff(old, new, name, f"{name} (corrected)")
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        old, new = (data.decode("utf-8", "replace") for data in (self.before, self.after))
+        return unified_diff(old, new, name, f"{name} (corrected)")
 
 
 def propose(

@@ -53,6 +53,7 @@ def edit_flow(text: str, wanted: Mapping[str, Mapping[str, str]], is_json: bool 
     jobs = _jobs_node(root)
     shared = _shared(root)
     places = _places(jobs)
+    newline = "\r\n" if "\r\n" in body else "\n"
     edits: list[_Edit] = []
     left: list[Left] = []
     for job, values in wanted.items():
@@ -68,7 +69,7 @@ def edit_flow(text: str, wanted: Mapping[str, Mapping[str, str]], is_json: bool 
             except _CantEdit as error:
                 left.append(Left(job, key, str(error)))
         if new:
-            edits.append(_inserted(body, places[job], new, is_json))
+            edits.append(_inserted(body, newline, places[job], new, is_json))
     return Edited(text[: len(text) - len(body)] + _apply(body, edits), tuple(left))
 
 
@@ -149,7 +150,7 @@ def _replaced(text: str, found: tuple[yaml.Node, yaml.Node], value: str, shared:
     return _Edit(start, end, f"{quote}{value}{quote}")
 
 
-def _inserted(text: str, node: yaml.Node, new: list[tuple[str, str]], is_json: bool) -> _Edit:
+def _inserted(text: str, newline: str, node: yaml.Node, new: list[tuple[str, str]], is_json: bool) -> _Edit:
     words = [f'"{key}": {_json(value)}' if is_json else f"{key}: {value}" for key, value in new]
     assert isinstance(node, yaml.MappingNode)
     if node.flow_style:
@@ -159,7 +160,6 @@ def _inserted(text: str, node: yaml.Node, new: list[tuple[str, str]], is_json: b
             return _Edit(at, at, "".join(f"{word}, " for word in words))
         at = last.end_mark.index
         return _Edit(at, at, "".join(f", {word}" for word in words))
-    newline = "\r\n" if "\r\n" in text else "\n"
     indent = " " * node.value[0][0].start_mark.column
     beside = _beside(node)
     if beside is None:  # every value has lines of its own: before the last key, whose comment stays above both
@@ -192,6 +192,9 @@ def _json(value: str) -> str:
 
 
 def _apply(text: str, edits: list[_Edit]) -> str:
-    for edit in sorted(edits, reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    return text
+    parts = []
+    at = 0
+    for edit in sorted(edits):
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])

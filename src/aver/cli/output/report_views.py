@@ -270,7 +270,7 @@ def _show_changes(output: Output, changes: Sequence[doc.ChangeFacts], left: Sequ
 def _diff_bytes(output: Output, diff: str) -> bytes:
     """The lines of the file as they are, but for what would move the cursor; coloured on a terminal."""
     lines = []
-    for line in output.masking.whole(diff).splitlines():
+    for line in output.masking.whole(diff).removesuffix("\n").split("\n"):
         shown = one_line(line.replace("\t", "    "))
         code = {"+": "32", "-": "31", "@": "36"}.get(shown[:1]) if output.has_colours else None
         lines.append(f"\x1b[{code}m{shown}\x1b[0m" if code else shown)

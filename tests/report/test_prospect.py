@@ -1,0 +1,52 @@
+"""What a further attempt can mend: by state, and by whether the request has grown."""
+
+from __future__ import annotations
+
+import pytest
+
+from aver.core.states import SETTLED, State
+from aver.report.recover import LOST, SHORT_OF, prospect
+from aver.store.outcomes import Outcome
+
+
+def row(job: int, state: str, name: str = "train[i=1]", reason: str = "R") -> Outcome:
+    """A job with one attempt that ended so."""
+    figures = (None,) * 8
+    return Outcome(
+        job, name, 2, 0, 0, state, reason, None, 1, "witness", None, "it went wrong", 9.0,
+        1, "local", state, reason, None, 1, "witness", None, None, *figures,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", sorted(SETTLED))
+def test_every_state_is_mended_or_left_alone_or_fine(state: State) -> None:
+    """Lost ones run again as they were; what ran out of something only with more of it; the rest is for a person."""
+    bare = prospect([row(7, state)], {}, {"train": "no more is to be had"})
+    grown = prospect([row(7, state)], {"train": "mem 1G to 2G"}, {})
+    if state is State.COMPLETED:
+        assert bare == grown
+        assert not bare.mended
+        assert not bare.hopeless
+    elif state in LOST:
+        assert [one.why for one in bare.mended] == [LOST[state]]
+    elif state in SHORT_OF:
+        assert [one.why for one in bare.hopeless] == ["no more is to be had"]
+        assert [one.why for one in grown.mended] == [f"it was {state}: mem 1G to 2G"]
+    else:
+        assert [one.job for one in bare.hopeless] == [7]
+        assert grown == bare
+
+
+def test_skipped_jobs_wait_or_are_fine() -> None:
+    """Those whose need failed come back by themselves; a condition that did not apply is no failure."""
+    found = prospect(
+        [row(7, "SKIPPED", reason="NeedFailed:a(FAILED)"), row(8, "SKIPPED", reason="ConditionNotMet")], {}, {}
+    )
+    assert (found.waiting, found.mended, found.hopeless) == (1, (), ())
+
+
+def test_only_the_newest_attempt_counts() -> None:
+    """A job that completed at last has nothing to be mended."""
+    first = row(7, "COMPLETED")._replace(state="OUT_OF_MEMORY")
+    found = prospect([first, first._replace(attempt=2, state="COMPLETED")], {"train": "x"}, {})
+    assert not found.mended
