@@ -25,6 +25,7 @@ def command(invocation: Invocation) -> int:
       aver shell
       aver shell -- sbatch --wait train.sh
       aver shell -- make check
+      aver shell -- snakemake --executor slurm --jobs 4
     """
     session = Session()
     session.home.prepare()
