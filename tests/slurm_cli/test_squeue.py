@@ -13,6 +13,7 @@ from recordings import recorded
 
 from aver.core.events import JobMoved, Observed, RunMoved
 from aver.core.evidence import Verdict
+from aver.core.model import Request
 from aver.core.states import State
 
 QUEUE = recorded("squeue")
@@ -211,3 +212,11 @@ def test_no_command_line_is_a_traceback(past: Past, call: Call, words: list[str]
     """Any words at all."""
     words = [word for word in words if not word.startswith(("-i", "--i"))]
     assert call("squeue", *words).status in (0, 1)
+
+
+def test_sizes_are_left_as_they_are_where_that_is_asked_for(empty_past: Past, call: Call) -> None:
+    """--noconvert: 2048M, which is 2G otherwise."""
+    spec = empty_past.spec(request=Request(1, 0, 2 << 30, None))
+    empty_past.commit(empty_past.submitted(1, spec))
+    assert call("squeue", "-h", "-o", "%m").out == "2G\n"
+    assert call("squeue", "-h", "--noconvert", "-o", "%m").out == "2048M\n"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 USAGE_STATUS = 255
 ABOUT = ("help", "usage", "version")
-NOT_SERVED = ("container", "gid", "uid")  # to leave it out would change what runs, or as whom
+NOT_SERVED = ("container", "export-file", "gid", "uid")  # to leave it out would change what runs, or as whom
 
 VARIABLES = {
     "SBATCH_ACCOUNT": "account", "SBATCH_ACCTG_FREQ": "acctg-freq", "SBATCH_ARRAY_INX": "array",

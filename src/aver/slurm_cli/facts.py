@@ -39,6 +39,7 @@ class Book:
         self.home = home
         self.glance = glance
         self.now = now
+        self.converts = True  # whether 2048M may be shown as 2G
         self._origins: dict[int, dict[str, Any]] = {}
         self._flows: dict[tuple[int, int], dict[str, Any]] = {}
         self._hidden: list[str] = []

@@ -281,7 +281,8 @@ class JobFacts:
     @property
     def shown_mem(self) -> str:
         """`200M` of the node, or of each cpu where that was asked for."""
-        return texts.size(self.mem_mib // max(1, self.cpus) if self.is_mem_per_cpu else self.mem_mib, "M")
+        mib = self.mem_mib // max(1, self.cpus) if self.is_mem_per_cpu else self.mem_mib
+        return texts.size(mib, "M", exact=self.book.converts)
 
     @property
     def tasks(self) -> int:
@@ -303,7 +304,7 @@ class JobFacts:
         """What it has or asks for, in scontrol's order."""
         found = [("cpu", str(self.cpus))]
         if self.mem_mib:
-            found.append(("mem", texts.size(self.mem_mib, "M")))
+            found.append(("mem", texts.size(self.mem_mib, "M", exact=self.book.converts)))
         found += [("node", "1"), ("billing", str(self.cpus))]
         return found + ([("gres/gpu", str(self.gpus))] if self.gpus else [])
 

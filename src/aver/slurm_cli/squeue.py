@@ -33,7 +33,7 @@ OPTIONS = Table(
     "nodes=nodelist",
 )
 WITHOUT_MEANING = (
-    "all", "clusters", "federation", "hide", "local", "noconvert", "priority", "sibling", "verbose",
+    "all", "clusters", "federation", "hide", "local", "priority", "sibling", "verbose",
 )  # fmt: skip
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -98,6 +98,8 @@ def _show(parsed: Parsed, argv: Sequence[str]) -> int:
 def _print_jobs(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter) -> None:
     book = Book.open()
     jobs = [job for job in _find(book, ids, chosen) if chosen.keeps(job)]
+    for job in jobs:
+        job.book.converts = not parsed.has("noconvert")
     if parsed.has("start"):
         jobs = [job for job in jobs if job.is_pending]
     if not (parsed.has("array") or parsed.has("array-unique") or "SQUEUE_ARRAY" in os.environ or _names_tasks(ids)):

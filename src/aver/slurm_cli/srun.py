@@ -56,6 +56,8 @@ def main(arguments: list[str]) -> int:
                 raise BadOption(f"error: --{name} is not served on one machine")
         if not options.command:
             raise BadOption("fatal: No command given to execute.")
+        if ":" in options.command[:-1]:
+            raise BadOption("error: several commands with ` : ` between them are not served on one machine")
         if "multi-prog" in options.flags:
             from aver.slurm_cli.srun_files import read_programs
 
@@ -205,6 +207,10 @@ class Step:
             if value == "none":
                 spec[field] = "/dev/null"
             else:
+                if value.isdigit():
+                    from aver.slurm_cli.srun_files import check_task
+
+                    check_task(name, value, self._tasks)
                 spec[field] = value
         if "stdin" in spec or "stdout" in spec or "stderr" in spec:
             from aver.slurm_cli.srun_files import check

@@ -45,6 +45,12 @@ def _try(path: str, is_input: bool, umask: int) -> None:
     os.close(os.open(path, flags | os.O_CLOEXEC, 0o666 & ~umask))
 
 
+def check_task(name: str, value: str, tasks: int) -> None:
+    """A number that is a task's would mean the stream of that task alone: refused, and no file of that name made."""
+    if value.isascii() and value.isdigit() and len(value) < 9 and int(value) < tasks:
+        raise BadOption(f"error: --{name}={value} (the stream of one task) is not served on one machine")
+
+
 def read_programs(options: Options) -> None:
     """Check the file of --multi-prog for all tasks before there is a step; BadOption has Slurm's sentences."""
     from aver.slurm_cli.multi_prog import programs
