@@ -32,7 +32,7 @@ class FakeEngine:
     def __init__(self, has: set[str]) -> None:
         self.has = has
 
-    def observe(self, keys: list[str]) -> list[ObserveReply]:
+    def observe(self, keys: list[str], name: str) -> list[ObserveReply]:
         return [Seen(key) if key in self.has else NotListed(key) for key in keys]
 
 

@@ -75,7 +75,8 @@ class LiveRun:
         self.held: set[int] = set()
         self.priorities: dict[int, int] = {}  # by index: what a person asked for instead
         self.altered: dict[int, JobSpec] = {}  # by index: as a person changed it while it waited
-        self.retries_used = 0
+        self.retries_used = 0  # of the budget, by all jobs
+        self._retried: dict[int, int] = {}  # by index: its share
         self.fallback_completes = False
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
         self._last_member: tuple[int, str, tuple[tuple[str, str], ...]] = (-1, "", ())
@@ -109,13 +110,19 @@ class LiveRun:
             run.plan.add(segment.flow)
             run.add_segment(segment.first_job, segment.flow, segment.made_by)
         run.state, run.round = self.state, self.round
-        run.attempts, run.history, run.retries_used = self.attempts, self.history, self.retries_used
+        run.attempts, run.history = self.attempts, self.history
+        run.retries_used, run._retried = self.retries_used, self._retried
         return run
 
     def begin_new_count(self, index: int) -> None:
         """A person has the job run again: its attempts so far count neither for its rule nor in the run's budget."""
-        followed = self.history.pop(index, [])[:-1]
-        self.retries_used -= sum(one.verdict.state is not State.CHECKPOINTED for one in followed)
+        self.history.pop(index, None)
+        self.retries_used -= self._retried.pop(index, 0)
+
+    def count_retry(self, index: int) -> None:
+        """The job takes one more of the run's retries."""
+        self._retried[index] = self._retried.get(index, 0) + 1
+        self.retries_used += 1
 
     def job_number(self, index: int) -> int:
         segment = self._segment(index)

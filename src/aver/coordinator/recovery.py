@@ -110,7 +110,8 @@ def _fill_attempts(
             continue
         history = run.history.get(index)
         if history and index not in counted:
-            run.retries_used += _is_retry(history[-1].verdict.state, row.engine)
+            if _is_retry(history[-1].verdict.state, row.engine):
+                run.count_retry(index)
             counted.add(index)
         if row.verdict is not None and (row.job, row.attempt) not in requeued:
             run.history.setdefault(index, []).append(AttemptSummary(row.attempt, row.request, row.verdict))
@@ -185,7 +186,8 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
             continue
         if history[-1].attempt != row.attempt:
             continue  # requeued: that is no retry by its rule
-        run.retries_used += _is_retry(row.verdict.state, row.engine)
+        if _is_retry(row.verdict.state, row.engine):
+            run.count_retry(index)
         again = decide(run.spec(index), history[:-1], row.verdict, None, row.request, row.engine != LOCAL)
         ended_at = row.ended_at if row.ended_at is not None else row.planned_at
         if again is not None:
