@@ -98,12 +98,12 @@ def array() -> dict[str, Any]:
 
 
 def checkpoint() -> dict[str, Any]:
-    """One minute of time, and a warning 56 s before its end: after 4 s. Once it goes on, once it may not."""
-    jobs = executor("logs", name="checkpoint", slurm_signal_delay_s=56)
+    """One minute of time, and a warning 52 s before its end: after 8 s. Once it goes on, once it may not."""
+    jobs = executor("logs", name="checkpoint", slurm_signal_delay_s=52)
     jobs.update_parameters(timeout_min=1)
     goes_on = jobs.submit(Counter(), 60, 0.5)
     once = submitit.AutoExecutor(folder="logs", cluster="slurm", slurm_max_num_timeout=0)
-    once.update_parameters(timeout_min=1, mem_gb=1, slurm_signal_delay_s=56)
+    once.update_parameters(timeout_min=1, mem_gb=1, slurm_signal_delay_s=52)
     given_up = once.submit(Counter(), 60, 0.5)
     found = {"given up": failure_of(given_up), "goes on": failure_of(goes_on)}
     found["goes on"] |= {"id": goes_on.job_id, "stderr": goes_on.stderr(), "stdout": goes_on.stdout()}
