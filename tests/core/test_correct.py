@@ -71,6 +71,7 @@ def test_a_request_that_has_grown_since_stays() -> None:
     """An attempt that failed with less than what is asked for now changes nothing."""
     old = ended("OUT_OF_MEMORY", mem_bytes=4 * GIB, peak_bytes=4 * GIB)
     assert new(group(old, request=Request(1, 0, 6 * GIB, HOUR)), Resource.MEM) is None
+    assert grow(group(old, request=Request(1, 0, 6 * GIB, HOUR)), Rules(mem_ceiling_bytes=GIB)) == ()
 
 
 def test_out_of_memory_without_a_limit() -> None:

@@ -137,14 +137,16 @@ def _grown(
     resource: Resource, old: int | None, tried: int | None, need: int, ceiling: int | None, why: str
 ) -> Change | Blocked | None:
     """`tried` is the largest limit that was not enough: less than that, or as much, would fail again."""
-    if old is None and tried is not None:
-        return None  # the limit is gone since
+    if (old is None and tried is not None) or (old is not None and old >= need):
+        return None  # the limit is gone since, or has grown enough
     most = LARGEST_BYTES if resource is Resource.MEM else LONGEST_S
     limit = most if ceiling is None else min(most, ceiling)
     new = min(need, limit)
     if tried is not None and new <= tried:
         return Blocked(resource, f"{why}, and {value_text(resource, limit)} is the most that may be asked for")
-    return None if old is not None and new <= old else Change(resource, old, new, why)
+    if old is not None and new <= old:
+        return None
+    return Change(resource, old, new, why)
 
 
 def _more_cpus(group: Group, rules: Rules) -> Change | None:
