@@ -63,6 +63,8 @@ class Clustering:
             self._driver.start_again(attempt, now)
             return
         attempt.evidence.append(one.evidence)
+        if isinstance(one.evidence, QueueSaid) and one.evidence.node:
+            attempt.node = one.evidence.node
         verdict = judge_cluster(attempt.evidence, run.rules(attempt.index))
         if verdict is not None:
             self._driver.steps.lose_rest(attempt, now)
@@ -101,7 +103,6 @@ class Clustering:
         usage = None
         if isinstance(one.evidence, QueueSaid) and one.evidence.started_at is not None and attempt.started_at is None:
             attempt.started_at = one.evidence.started_at
-            attempt.node = one.evidence.node
             usage = Usage(started_at=one.evidence.started_at, node=one.evidence.node or None)
         attempt.state, attempt.shown_reason = state, reason
         driver = self._driver
