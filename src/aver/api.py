@@ -71,11 +71,12 @@ class Flow:
         max_parallel: int | None = None,
         retry_budget: int | None = None,
         secrets: Sequence[str] = (),
+        engine: str | None = None,
     ) -> None:
         self.name = name
         self._folder = None if folder is None else os.path.abspath(os.fspath(folder))
         self._document: dict[str, object] = {"name": name}
-        given = {"defaults": defaults, "max_parallel": max_parallel, "retry_budget": retry_budget}
+        given = {"defaults": defaults, "max_parallel": max_parallel, "retry_budget": retry_budget, "engine": engine}
         self._document |= {key: value for key, value in given.items() if value is not None}
         self._jobs: list[dict[str, object]] = []
         self._secrets = tuple(secrets)
@@ -123,6 +124,16 @@ class Flow:
         deadline: str | None = None,
         priority: int | None = None,
         comment: str | None = None,
+        engine: str | None = None,
+        partition: str | None = None,
+        account: str | None = None,
+        qos: str | None = None,
+        nodes: int | str | None = None,
+        tasks: int | None = None,
+        gres: str | None = None,
+        constraint: str | None = None,
+        slurm_options: Sequence[str] | None = None,
+        requeue: str | None = None,
     ) -> FlowJob:
         """Add a job: `run` is text for a shell, `argv` a command without one; all else as in a flow's file.
 
@@ -140,6 +151,8 @@ class Flow:
             "generates": generates, "inputs": inputs, "outputs": outputs, "env": env, "shell": shell,
             "folder": folder, "stdin": stdin, "output": output, "error": error, "append": append, "hold": hold,
             "begin": begin, "deadline": deadline, "priority": priority, "comment": comment,
+            "engine": engine, "partition": partition, "account": account, "qos": qos, "nodes": nodes, "tasks": tasks,
+            "gres": gres, "constraint": constraint, "slurm_options": slurm_options, "requeue": requeue,
         }  # fmt: skip
         self._jobs.append({"name": name} | {key: value for key, value in given.items() if value is not None})
         return FlowJob(name)
@@ -159,8 +172,9 @@ class Flow:
 
     def submit(self) -> Run:
         """Run it in the background; it is durable when this returns."""
-        origin = origin_of(("python",), (*self._secrets, *load_config().secrets), self._folder, self._file)
-        submission = Submission(self.check(), origin)
+        config = load_config()
+        origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
+        submission = Submission(self.check(), origin, engine=config.engine)
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
         client = Client.connect(home)
