@@ -74,7 +74,7 @@ class Slurm:
         pid = json.loads((self.home / "lock").read_bytes())["pid"]
         os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + DEADLINE_S
-        while Path(f"/proc/{pid}/fd").exists() and list(Path(f"/proc/{pid}/fd").iterdir()):
+        while _has_files(pid):
             assert time.monotonic() < deadline, f"{pid} lives on"
             time.sleep(0.01)
 
@@ -122,6 +122,14 @@ class Slurm:
         while not (path.exists() and text in path.read_text()):
             assert time.monotonic() < deadline, f"{name}: {path.read_text() if path.exists() else 'is not there'}"
             time.sleep(0.01)
+
+
+def _has_files(pid: int) -> bool:
+    """Whether the process still holds files open. Those of a zombie, which has none, only root may list."""
+    try:
+        return bool(os.listdir(f"/proc/{pid}/fd"))
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return False
 
 
 def make_slurm(home: Path, folder: Path) -> Slurm:
