@@ -289,7 +289,7 @@ jobs:
         priority=-5,
         comment="hello",
         ignored=("partition: means nothing on this machine", "account: means nothing on this machine"),
-        slurm_options=("--partition=big", "--account=lab"),
+        slurm_options=("--partition=big", "--account=me"),
     )
 
 

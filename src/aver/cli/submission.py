@@ -62,7 +62,12 @@ def submission_options(function: Function) -> Function:
         click.option("--hold", "-H", is_flag=True, help="Hold it until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Not before: 16:00, now+1hour, 2030-01-20T12:00."),
         click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
-        click.option("--slurm-option", multiple=True, metavar="OPTION", help="On Slurm: an option of sbatch, -p gpu."),
+        click.option(
+            "--slurm-option",
+            multiple=True,
+            metavar="OPTION",
+            help="On Slurm: an option of sbatch, such as --slurm-option=--partition=gpu.",
+        ),
     ]
     for option in reversed(options):
         function = option(function)
