@@ -92,8 +92,14 @@ class Clustering:
         return True
 
     def _move(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
-        """What is shown meanwhile."""
+        """What is shown meanwhile; a record that does not settle it yet is kept as evidence all the same."""
         moved = _on_the_way(one.evidence, attempt.state)
+        if isinstance(one.evidence, WitnessRecord):
+            kept = Observed(
+                now, run.number, attempt.job, attempt.attempt, one.source, one.said, attempt.state,
+                attempt.shown_reason or reasons.NONE,
+            )  # fmt: skip
+            self._driver.emit(kept)
         if moved is None:
             return
         state, reason = moved
