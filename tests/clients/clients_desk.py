@@ -23,7 +23,7 @@ from aver.store.rows import JobRow
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 CLIENTS = Path(os.environ.get("AVER_CLIENTS") or ROOT / ".venv-clients")
-DEADLINE_S = 150.0
+DEADLINE_S = 240.0
 LEFT_OUT = ("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SINFO_", "SNAKEMAKE_", "PARSL_", "DASK_", "AVER_", "PYTEST_")
 
 
