@@ -58,7 +58,7 @@ class Group:
 def correct(group: Group, rules: Rules) -> tuple[Change | Blocked, ...]:
     """Every change that the rules support, growth and saving, in the order mem, time, cpus."""
     return (
-        *(grow(group, rules) or ()),
+        *grow(group, rules),
         *_changes(_more_cpus(group, rules)),
         *_savings(group, rules),
     )

@@ -18,7 +18,7 @@ from aver.core.correct import Blocked, Change, Group, correct, grow, value_text
 from aver.core.measure import Measured, Resource, Rules
 from aver.core.model import FlowSpec, JobSpec, Request
 from aver.core.record import dataclass
-from aver.core.states import UNSETTLED, State
+from aver.core.states import State
 from aver.core.units import time_text
 from aver.errors import CantWriteError, UsageError
 from aver.report.diffs import unified_diff
@@ -28,8 +28,6 @@ from aver.spec.flow import parse_flow
 from aver.spec.load import FLOW_SUFFIXES, read_bytes
 from aver.spec.mistakes import SpecError
 from aver.store.outcomes import Outcome
-
-NEVER_RAN = frozenset({State.SKIPPED, State.CANCELLED, State.DEADLINE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,6 @@ class Proposal:
     changes: tuple[Change, ...]
     blocked: tuple[Blocked, ...]
     is_in_file: bool
-
-    def corrected(self) -> Request:
-        return corrected(self.request, self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +210,3 @@ def _request_words(request: Request) -> str:
 
 def _with(spec: JobSpec, changes: Sequence[Change]) -> JobSpec:
     return replace(spec, request=corrected(spec.request, changes)) if changes else spec
-
-
-def has_unsettled(rows: Sequence[Outcome]) -> bool:
-    return any(row.job_state in UNSETTLED for row in rows)

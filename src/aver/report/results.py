@@ -45,11 +45,6 @@ class Result:
     peak_bytes: int | None
     node: str | None
 
-    @property
-    def has_run(self) -> bool:
-        """Whether there is a measurement to be had."""
-        return self.started_at is not None or self.elapsed_s is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Sums:
