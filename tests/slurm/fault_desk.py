@@ -15,9 +15,8 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -175,6 +174,10 @@ class ClusterHome(LiveHome):
             job = next(job for job in reader.jobs(run=run) if job.name == name)
         return self.attempt(job.id).key
 
+    def record_of(self, run: int, name: str) -> Path:
+        """The file of the record that the witness of a job's script leaves."""
+        return self.records / f"{self.key(run, name)}.r0"
+
     def shown(self, run: int) -> dict[str, list[str]]:
         """Every state that each job ever had, in order: whoever looked could have seen these and no others."""
         found: dict[int, list[str]] = {}
@@ -217,6 +220,11 @@ class ClusterHome(LiveHome):
         assert verdict is not None
         return f"{verdict.source}: {verdict.detail}; {'; '.join(verdict.warnings)}"
 
+    def attempt_states(self, run: int, name: str) -> list[State]:
+        with self.reader() as reader:
+            job = next(job for job in reader.jobs(run=run) if job.name == name)
+            return [row.state for row in reader.attempts(job.id)]
+
     def keys(self, run: int) -> list[str]:
         with self.reader() as reader:
             return [row.key for row in reader.attempts_of_run(run)]
@@ -255,13 +263,13 @@ def job(name: str, text: str, **fields: object) -> JobSpec:
 class Watcher:
     """Polls `aver jobs --json` and keeps every state that it ever printed, by job."""
 
-    def __init__(self, home: ClusterHome) -> None:
-        self.home = home
+    def __init__(self) -> None:
         self.texts: list[str] = []
         self._is_over = threading.Event()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
+        """Watch meanwhile."""
         thread = threading.Thread(target=self._poll)
         thread.start()
         try:
@@ -278,24 +286,6 @@ class Watcher:
                 self.texts.append(done.stdout)
 
 
-def release(path: Path) -> None:
-    """Let the jobs go on that wait for this file."""
-    path.touch()
-
-
 def until(path: Path) -> str:
     """Words of sh that wait until the file is there."""
     return f"while [ ! -e {path} ]; do sleep 0.1; done; "
-
-
-def eventually(what: str, holds: Callable[[], object], seconds: float = 60) -> None:
-    wait_for(holds, what, seconds)
-
-
-def named(queue: dict[str, str], key: str) -> Sequence[str]:
-    """The states of the jobs that end with this key."""
-    return [state for name, state in queue.items() if name.endswith(key)]
-
-
-def now() -> float:
-    return time.monotonic()

@@ -274,7 +274,7 @@ def _exit_of(heard: Heard, word: str) -> tuple[ExitStatus | None, str]:
     account, queue = heard.account, heard.queue
     if not _has_started(heard):
         return None, ""
-    if queue is not None and plain_word(queue.word) in ENDS and (whole := _parse(queue.exit)) is not None:
+    if queue is not None and plain_word(queue.word) == word and (whole := _parse(queue.exit)) is not None:
         return whole, ""
     if account is None:
         return None, ""

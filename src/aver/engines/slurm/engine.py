@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from aver.core.evidence import (
     CancelledBefore,
@@ -38,8 +39,6 @@ from aver.engines.api import (
 from aver.engines.slurm.asking import Questions
 from aver.engines.slurm.batches import Batch, Shelf, batch_name
 from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.exit_records import Records
-from aver.engines.slurm.handing import Hander
 from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable
 from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.scontrol import Facts, ask_facts
@@ -88,6 +87,29 @@ class Work:
     adoptions: list[tuple[str, str]] = field(default_factory=list)
 
 
+class Handing(Protocol):
+    """Calls sbatch: `handing.Hander` that of this machine, `remote.RemoteHander` that of another."""
+
+    def chunks(self, orders: Sequence[Order], most: int) -> list[list[Order]]:
+        """Parts that fit in one array and one script."""
+
+    def hand_over(self, batch: Batch, orders: Sequence[Order], shelf: Shelf) -> Answer:
+        """Make the batch durable and call sbatch."""
+
+    def is_at_it(self, batch: Batch) -> bool:
+        """Whether an sbatch whose answer was lost may still be handing this batch over."""
+
+
+class RecordsFolder(Protocol):
+    """What witnesses leave: `exit_records.Records` in a folder of this machine, `remote.RemoteRecords` elsewhere."""
+
+    def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
+        """Those of these attempts (KEY.rN) that were not given before: name, task, text, record."""
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """They are not needed any more."""
+
+
 class SlurmEngine:
     """See `aver.engines.api.Engine`."""
 
@@ -95,7 +117,7 @@ class SlurmEngine:
     totals = UNLIMITED
 
     def __init__(
-        self, shelf: Shelf, commands: Commands, hander: Hander, records: Records, settle: Settle, pace: Pace,
+        self, shelf: Shelf, commands: Commands, hander: Handing, records: RecordsFolder, settle: Settle, pace: Pace,
         log: Callable[[str], None], reached: Callable[[str], None] = lambda name: None,
     ) -> None:  # fmt: skip
         self._shelf = shelf
@@ -355,7 +377,8 @@ class SlurmEngine:
             case Busy(reason=reason, text=text) | Unreachable(reason=reason, text=text):
                 self._shelf.remove(batch)
                 self._put([Heard(key, SBATCH, text, HeldBack(now, reason, text)) for key in batch.keys])
-                self._waiting.append(Waiting(orders, time.monotonic() + pause_s, pause_s))
+                due = time.monotonic() + pause_s
+                self._waiting += [Waiting(part, due, pause_s) for part in _parts(orders, reason)]
             case Lost(text=text):
                 self._add(batch)
                 self._put([Heard(key, SBATCH, text, HeldBack(now, "Unsure", text)) for key in batch.keys])
@@ -416,6 +439,7 @@ class SlurmEngine:
             self._next_poll = time.monotonic()
 
     def _forget(self, keys: Sequence[str]) -> None:
+        gone: list[str] = []
         for key in keys:
             self._cancel_when_taken.discard(key)
             track = self._tracks.pop(key, None)
@@ -423,11 +447,13 @@ class SlurmEngine:
                 continue
             track.batch.left.discard(key)
             if not track.batch.starts or not track.batch.left:
-                self._records.remove(track.batch.script_key(key))
+                gone.append(track.batch.script_key(key))
             if not track.batch.left:
                 self._reached("slurm-before-forget")
                 self._batches.pop(track.batch.name, None)
                 self._shelf.remove(track.batch)
+        if gone:
+            self._records.remove(gone)
 
     # ---- asking ---------------------------------------------------------------------------------------
 
@@ -601,6 +627,14 @@ class SlurmEngine:
         if text != self._trouble:
             self._trouble = text
             self._log(f"slurm can't be asked: {text}" if text else "slurm answers again")
+
+
+def _parts(orders: list[Order], reason: str) -> list[list[Order]]:
+    """What is handed over later: an array that is over a limit on the number of jobs goes in halves, or it never goes."""
+    if len(orders) == 1 or not ("SubmitJob" in reason or reason in ("AccountingPolicy", "MaxJobCount")):
+        return [orders]
+    middle = len(orders) // 2
+    return [orders[:middle], orders[middle:]]
 
 
 def _by_end(found: tuple[str, str, str, WitnessRecord]) -> tuple[bool, float]:

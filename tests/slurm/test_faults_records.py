@@ -1,0 +1,94 @@
+"""The witness's records: missing, cut short, late, of another attempt, unreadable, huge; and a folder no node can see."""
+
+from __future__ import annotations
+
+import os
+
+from fault_desk import OK, SEVEN, ClusterHome, job, until
+
+from aver.core.states import State
+
+DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garbage")
+
+
+def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
+    """Accounting decides, and says so; a failure is one though a damaged or foreign record says 0; a late record counts."""
+    hold = cluster.folder / "accounting-is-away"
+    fake = cluster.wrapper("sacct", f'[ ! -e {hold} ] || {{ echo "sacct: error: timed out" >&2; exit 1; }}; exec $real "$@"')
+    cluster.configure({"sacct": fake})
+    hold.touch()
+    go = cluster.folder / "go"
+    run = cluster.submit(
+        job("good", until(go) + "exit 0"),
+        job("late", until(go) + "exit 0"),
+        *(job(f"{how}-good", until(go) + "exit 0") for how in DAMAGED),
+        *(job(f"{how}-bad", until(go) + "exit 7") for how in DAMAGED),
+    )
+    for name in cluster.states(run):
+        cluster.wait_state(run, name, State.RUNNING)
+    cluster.kill_coordinator()
+    go.touch()
+    cluster.wait_ended(run)
+    good = cluster.record_of(run, "good").read_bytes()
+    late = cluster.record_of(run, "late")
+    kept = late.read_bytes()
+    late.unlink()
+    for how in DAMAGED:
+        for end in ("good", "bad"):
+            path = cluster.record_of(run, f"{how}-{end}")
+            text = path.read_bytes()
+            path.unlink()
+            match how:
+                case "cut":
+                    path.write_bytes(text[: len(text) // 2])
+                case "foreign":
+                    path.write_bytes(good)
+                case "huge":
+                    path.write_bytes(good * 5000)
+                case "folder":
+                    path.mkdir()
+                case "pipe":
+                    os.mkfifo(path)
+                case "loop":
+                    path.symlink_to(path)
+                case "garbage":
+                    path.write_bytes(os.urandom(300))
+    cluster.connect_again()
+    cluster.wait_state(run, "good", State.COMPLETED)
+    for how in DAMAGED:
+        cluster.wait_state(run, f"{how}-bad", State.FAILED)
+        cluster.wait_state(run, f"{how}-good", State.SETTLING)
+    cluster.wait_state(run, "late", State.SETTLING)
+    late.write_bytes(kept)
+    cluster.wait_state(run, "late", State.COMPLETED)
+    assert {cluster.states(run)[f"{how}-good"] for how in DAMAGED} == {"SETTLING"}
+    hold.unlink()
+    cluster.settle([run])
+    cluster.check(
+        run,
+        {"good": (State.COMPLETED, OK), "late": (State.COMPLETED, OK)}
+        | {f"{how}-good": (State.COMPLETED, OK) for how in DAMAGED}
+        | {f"{how}-bad": (State.FAILED, SEVEN) for how in DAMAGED},
+    )
+    assert cluster.verdict_text(run, "late").startswith("witness")
+    for how in DAMAGED:
+        assert cluster.verdict_text(run, f"{how}-good").startswith("accounting")
+        assert cluster.verdict_text(run, f"{how}-bad").startswith("queue")
+
+
+def test_a_folder_that_no_node_sees(cluster: ClusterHome) -> None:
+    """The jobs run all the same, and their verdicts come from the scheduler, said so."""
+    cluster.settle([cluster.submit(job("first", "exit 0"))])
+    shared = cluster.home.path / "slurm"
+    (shared / "bin").rename(shared / "bin.away")
+    run = cluster.submit(job("good", "exit 0"), job("bad", "exit 137"))
+    cluster.settle([run])
+    cluster.check(run, {"good": (State.COMPLETED, OK), "bad": (State.FAILED, OK.__class__(137))})
+    assert cluster.verdict_text(run, "good").startswith("accounting")
+    assert cluster.verdict_text(run, "bad").startswith("queue")
+    (shared / "bin.away").rename(shared / "bin")
+    (shared / "records").rename(shared / "records.away")
+    run = cluster.submit(job("good", "exit 0"), job("bad", "exit 7"))
+    cluster.settle([run])
+    cluster.check(run, {"good": (State.COMPLETED, OK), "bad": (State.FAILED, SEVEN)})
+    assert cluster.verdict_text(run, "good").startswith("accounting")

@@ -1,0 +1,109 @@
+"""sbatch's answer lost, a queue that lies, limits and refusals: through programs that stand for Slurm's commands."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+from fault_desk import BLOCK, OK, ONE, ClusterHome, Watcher, job
+
+from aver.core.model import Matrix
+from aver.core.states import State
+from live_home import wait_for
+
+LOSES = """\
+all="$*"; name=${all##*--job-name=}; name=${name%%.*}
+case $name in
+hangs | many*) "$real" "$@" >/dev/null; exec sleep 60 ;;
+dies) "$real" "$@" >/dev/null; kill -9 $$ ;;
+prints) "$real" "$@" >/dev/null; echo "what a fine day"; exit 0 ;;
+cut) id=$("$real" "$@"); printf %s "${id%?}"; kill -9 $$ ;;
+fails) "$real" "$@" >/dev/null; echo "sbatch: error: Batch job submission failed: The dog ate it" >&2; exit 1 ;;
+slow) setsid bash -c 'sleep 6; shift; "$@"' bash slow "$real" "$@" >/dev/null 2>&1 & exec sleep 60 ;;
+absent) [ -e HERE/tried ] && exec "$real" "$@"; touch HERE/tried; exec sleep 60 ;;
+esac
+exec "$real" "$@"
+"""
+
+
+def test_lost_answers_of_sbatch(cluster: ClusterHome) -> None:
+    """Taken and unsaid is found by its name; not taken is proven absent and handed over again; nothing runs twice."""
+    fake = cluster.wrapper("sbatch", LOSES.replace("HERE", str(cluster.folder)))
+    cluster.configure({"sbatch": fake}, timeout=2)
+    names = ("hangs", "dies", "prints", "cut", "fails", "slow", "absent")
+    run = cluster.submit(
+        *(job(name, "exit 1" if name == "dies" else "exit 0") for name in names),
+        job("many", "exit {n}", matrix=Matrix((("n", ("0", "1")),))),
+    )
+    cluster.settle([run], 90)
+    expected = {name: (State.COMPLETED, OK) for name in names} | {"dies": (State.FAILED, ONE)}
+    cluster.check(run, expected | {"many[n=0]": (State.COMPLETED, OK), "many[n=1]": (State.FAILED, ONE)})
+    calls = Counter(re.findall("--job-name=([a-z]+)", (cluster.folder / "calls-sbatch").read_text()))
+    assert calls == {**dict.fromkeys((*names, "many"), 1), "absent": 2}
+    assert len(cluster.keys_run()) == len(names) + 2
+
+
+def test_a_job_that_is_cancelled_while_nobody_knows_whether_slurm_has_it(cluster: ClusterHome) -> None:
+    """It is cancelled as soon as it is found, and what was never taken is never handed over."""
+    fake = cluster.wrapper("sbatch", LOSES.replace("HERE", str(cluster.folder)))
+    cluster.configure({"sbatch": fake}, timeout=3)
+    run = cluster.submit(job("hangs", "sleep 60"), job("absent", "sleep 60"))
+    wait_for(lambda: cluster.count_calls("sbatch"), "sbatch is called")
+    with cluster.client() as client:
+        client.call("cancel", ids=[run], by="tester", signal=None, now=False)
+    cluster.settle([run], 60)
+    with cluster.reader() as reader:
+        assert {job.name: job.state for job in reader.jobs(run=run)} == dict.fromkeys(
+            ("hangs", "absent"), State.CANCELLED
+        )
+    assert cluster.count_calls("sbatch") <= 2
+    wait_for(lambda: "RUNNING" not in cluster.lab.queue().values(), "nothing runs")
+
+
+def test_a_queue_that_calls_failures_completed(cluster: ClusterHome) -> None:
+    """Whatever the queue says, no surface ever shows COMPLETED for a script that exited 1."""
+    lie = r"""sed 's/\x1fFAILED\x1f[^\x1f]*\x1f[^\x1f]*/\x1fCOMPLETED\x1fNone\x1f0/'"""
+    fake = cluster.wrapper("squeue", f'set -o pipefail; "$real" "$@" | {lie}')
+    cluster.configure({"squeue": fake})
+    watcher = Watcher()
+    with watcher.watching():
+        run = cluster.submit(job("seen", "exit 1"), job("unseen", BLOCK + "exit 1"), job("good", "exit 0"))
+        cluster.settle([run], 60)
+    cluster.check(
+        run, {"seen": (State.FAILED, ONE), "unseen": (State.FAILED, None), "good": (State.COMPLETED, OK)}
+    )
+    shown = {(one["name"], one["state"]) for text in watcher.texts for one in json.loads(text)["jobs"]}
+    assert {name for name, state in shown if state == "COMPLETED"} <= {"good"}
+    assert "the scheduler says COMPLETED" in cluster.verdict_text(run, "seen")
+    assert "exit code 1 or 129" in cluster.verdict_text(run, "unseen")
+
+
+def test_limits_hold_back_and_mistakes_fail_at_once(cluster: ClusterHome) -> None:
+    """Over MaxSubmitJobs: PENDING with Slurm's reason, and later done, arrays too. A wrong account: its sentence."""
+    cluster.lab.call("sacctmgr", "-iQ", "modify", "user", "root", "set", "MaxSubmitJobs=2")
+    run = cluster.submit(
+        *(job(f"job{n}", "sleep 0.5; exit 0") for n in range(3)),
+        job("many", "exit {n}", matrix=Matrix((("n", ("0", "1", "2")),))),
+        job("account", "exit 0", slurm_options=("--account=nobody",)),
+        job("partition", "exit 0", slurm_options=("--partition=nowhere",)),
+    )
+    cluster.wait_state(run, "account", State.FAILED)
+    cluster.wait_state(run, "partition", State.FAILED)
+    reasons = set()
+
+    def held_back() -> bool:
+        with cluster.reader() as reader:
+            reasons.update(one.reason for one in reader.jobs(run=run) if one.state is State.PENDING)
+        return any("MaxSubmitJob" in reason for reason in reasons)
+
+    wait_for(held_back, "a job waits with Slurm's reason")
+    cluster.settle([run], 90)
+    cluster.check(
+        run,
+        {f"job{n}": (State.COMPLETED, OK) for n in range(3)}
+        | {f"many[n={n}]": (State.FAILED if n else State.COMPLETED, OK.__class__(n)) for n in range(3)}
+        | {"account": (State.FAILED, None), "partition": (State.FAILED, None)},
+    )
+    assert "Invalid account or account/partition combination specified" in cluster.verdict_text(run, "account")
+    assert "nvalid partition" in cluster.verdict_text(run, "partition")
