@@ -25,6 +25,16 @@ class ScriptText:
 
 
 @dataclass(frozen=True, slots=True)
+class Sync:
+    """Folders of this machine that an attempt on another host needs and writes, and what in them stays where it is."""
+
+    run: int
+    round: int
+    folders: tuple[str, ...]  # absolute
+    excludes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """One attempt, ready to run. Strings may hold surrogates for bytes that are not UTF-8."""
 
@@ -48,6 +58,8 @@ class Order:
     script: ScriptText | None = None  # then `args` name a file on this machine, and an engine elsewhere takes this
     options: tuple[str, ...] = ()  # words for the scheduler
     requeues: bool = False  # the scheduler may start it again by itself
+    host: str = ""  # the cluster's, reached through ssh; empty: this machine has its commands
+    sync: Sync | None = None
 
 
 @dataclass(frozen=True, slots=True)

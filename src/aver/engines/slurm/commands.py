@@ -4,7 +4,8 @@ Argument lists only. Every call ends: at its time limit its whole process group 
 bounded. The environment has what the commands need and none of the user's variables that change what they print.
 Times are printed in UTC. Nothing here knows what a command means, and nothing raises for what a command does.
 
-Where the command runs is a `Transport`: `Here` runs it on this machine. Safe to use from any thread.
+Where the command runs is a `Transport`: `Here` runs it on this machine, `ssh.Ssh` on another. Safe to use from any
+thread.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Trouble:
     out: str = ""
     err: str = ""
     took_s: float = 0.0
+    reason: str = "CommandNotFound"  # one word for what holds a job back that was not handed over
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,36 +76,40 @@ class Here:
     """On this machine."""
 
     def run(self, call: Call) -> Reply | Trouble:
-        began = time.monotonic()
-        try:
-            process = subprocess.Popen(
-                call.words,
-                stdin=subprocess.PIPE if call.stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env=dict(call.env),
-                cwd=call.cwd,
-                umask=call.umask,
-                start_new_session=True,
-            )
-        except FileNotFoundError:
-            missing = call.cwd if call.cwd is not None and not os.path.isdir(call.cwd) else call.words[0]
-            return Trouble(f"{missing}: not found", began=False)
-        except (OSError, ValueError) as error:
-            return Trouble(
-                f"{call.words[0]}: can't be started: {getattr(error, 'strerror', None) or error}", began=False
-            )
-        return _Running(process, call, began).finish()
+        return converse(call)
+
+
+def converse(call: Call, ready: bytes = b"") -> Reply | Trouble:
+    """Make the call on this machine. Nothing of `stdin` is sent before `ready` was printed; see `Trouble.began`."""
+    began = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            call.words,
+            stdin=subprocess.PIPE if call.stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=dict(call.env),
+            cwd=call.cwd,
+            umask=call.umask,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        missing = call.cwd if call.cwd is not None and not os.path.isdir(call.cwd) else call.words[0]
+        return Trouble(f"{missing}: not found", began=False)
+    except (OSError, ValueError) as error:
+        return Trouble(f"{call.words[0]}: can't be started: {getattr(error, 'strerror', None) or error}", began=False)
+    return _Running(process, call, began, ready).finish()
 
 
 class _Running:
     """A process, and what it has printed so far."""
 
-    def __init__(self, process: subprocess.Popen[bytes], call: Call, began: float) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], call: Call, began: float, ready: bytes) -> None:
         self.process = process
         self.call = call
         self.began = began
+        self.ready = ready  # what is waited for before stdin is sent
         self.printed: dict[IO[bytes], bytearray] = {}
         self.unsent = memoryview(call.stdin)
         self.selector = selectors.DefaultSelector()
@@ -128,7 +134,8 @@ class _Running:
         name = self.call.words[0]
         if not trouble and status < 0:
             trouble = f"{name}: was killed by signal {-status}"
-        return Trouble(trouble, True, *texts, took_s) if trouble else Reply(status, *texts, took_s)
+        has_begun = not self.ready  # what waits for a word and did not hear it was told nothing
+        return Trouble(trouble, has_begun, *texts, took_s) if trouble else Reply(status, *texts, took_s)
 
     def _pump(self) -> str:
         """Read until its end; the sentence that says why it was killed instead, if it was."""
@@ -138,7 +145,8 @@ class _Running:
             self.selector.register(pipe, selectors.EVENT_READ)
         if self.process.stdin is not None:
             os.set_blocking(self.process.stdin.fileno(), False)
-            self.selector.register(self.process.stdin, selectors.EVENT_WRITE)
+            if not self.ready:
+                self.selector.register(self.process.stdin, selectors.EVENT_WRITE)
         deadline = self.began + self.call.timeout_s
         while self.process.poll() is None:
             left_s = deadline - time.monotonic()
@@ -181,6 +189,9 @@ class _Running:
         if not got:
             self.selector.unregister(pipe)
         self.printed[pipe] += got
+        if self.ready and self.process.stdin is not None and self.ready in self.printed[self._outputs()[0]]:
+            self.ready = b""
+            self.selector.register(self.process.stdin, selectors.EVENT_WRITE)
         return bool(got)
 
     def _outputs(self) -> tuple[IO[bytes], IO[bytes]]:
@@ -212,6 +223,7 @@ class Commands:
     conf: str | None = None
     prefix: str = ""
     transport: Transport = field(default_factory=Here)
+    is_elsewhere: bool = False  # another host's environment is added to, and nothing of this machine's is in it
 
     def call(
         self,
@@ -237,6 +249,8 @@ class Commands:
 
     def environment(self) -> dict[str, str]:
         """What the commands need, and nothing that changes what they print."""
+        if self.is_elsewhere:
+            return dict(_FIXED)
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         kept["PATH"] = _path_without_ours(kept.get("PATH", os.defpath)) if self.path is None else self.path
         if self.conf is not None:

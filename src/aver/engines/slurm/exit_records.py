@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from aver.core.evidence import WitnessRecord
@@ -34,18 +34,19 @@ class Records:
         except OSError:
             return
         for entry in entries:
-            name = _NAME.fullmatch(entry.name)
-            if name is None or name["attempt"] not in names:
+            name = record_name(entry.name)
+            if name is None or name[0] not in names:
                 continue
             found = self._read(entry)
             if found is not None and found[1].key == entry.name:
-                yield name["attempt"], name["task"] or "", *found
+                yield *name, *found
 
-    def remove(self, key: str) -> None:
-        with contextlib.suppress(OSError):
-            for path in self.folder.glob(f"{key}.r*"):
-                path.unlink(missing_ok=True)
-                self._seen.pop(path.name, None)
+    def remove(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            with contextlib.suppress(OSError):
+                for path in self.folder.glob(f"{key}.r*"):
+                    path.unlink(missing_ok=True)
+                    self._seen.pop(path.name, None)
 
     def _read(self, entry: os.DirEntry[str]) -> tuple[str, WitnessRecord] | None:
         try:
@@ -61,13 +62,21 @@ class Records:
         except OSError:
             return None  # a shared folder has its moments: it is looked at again
         self._seen[entry.name] = mark
-        return self._parse(line)
+        return parse_record(line)
 
-    def _parse(self, line: bytes) -> tuple[str, WitnessRecord] | None:
-        try:
-            record = parse_line(line)
-        except ValueError:
-            return None
-        if not isinstance(record, WitnessRecord):
-            return None
-        return line.decode("ascii", "replace").strip()[18:], record
+
+def record_name(name: str) -> tuple[str, str] | None:
+    """The attempt (KEY.rN) and the task (`.s0.t3`; empty: the script) of a record's file; None: it is none."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else (match["attempt"], match["task"] or "")
+
+
+def parse_record(line: bytes) -> tuple[str, WitnessRecord] | None:
+    """The record's text and what it says; None if it is cut short or no record."""
+    try:
+        record = parse_line(line)
+    except ValueError:
+        return None
+    if not isinstance(record, WitnessRecord):
+        return None
+    return line.decode("ascii", "replace").strip()[18:], record

@@ -38,23 +38,13 @@ class Hander:
     timeout_s: float
 
     def chunks(self, orders: Sequence[Order], most: int) -> list[list[Order]]:
-        """Parts that fit in one array and one script."""
-        parts: list[list[Order]] = [[]]
-        size = 0
-        for order in orders:
-            own = sum(len(word) + 3 for word in (*order.args, *order.env)) + 1000
-            if parts[-1] and (len(parts[-1]) >= most or size + own > MOST_SCRIPT_BYTES):
-                parts.append([])
-                size = 0
-            parts[-1].append(order)
-            size += own
-        return parts
+        return chunks(orders, most)
 
     def hand_over(self, batch: Batch, orders: Sequence[Order], shelf: Shelf) -> Answer:
         """Make the batch durable and call sbatch."""
         try:
             common, own = split_env([order.env for order in orders])
-            members = [self._member(order, env, batch.is_array) for order, env in zip(orders, own, strict=True)]
+            members = [member_of(order, env, batch.is_array) for order, env in zip(orders, own, strict=True)]
             script = batch_script(members, witness=self.witness, records=self.records, shim=self.shim)
             env = {**read_env(orders[0].env_file), **dict(common)}
         except (ValueError, OSError) as error:
@@ -91,28 +81,44 @@ class Hander:
                 continue
         return False
 
-    def _member(self, order: Order, env: tuple[tuple[str, str], ...], is_array: bool) -> Member:
-        work: Program | Text = Program(order.args)
-        if order.script is not None:
-            work = Text(order.script.text, order.script.interpreter, order.script.args)
-        time_s = order.request.time_s
-        warn = None
-        if order.warning is not None and order.warning.scope in SCOPES and time_s is not None:
-            warn = f"{order.warning.signal} {order.warning.lead_s * 1000} {SCOPES[order.warning.scope]}"
-        return Member(
-            key=order.key,
-            work=work,
-            name=order.name,
-            folder=order.folder,  # Slurm itself would run it in /tmp where there is no such folder
-            stdin=order.stdin if is_array else None,
-            stdout=order.stdout if is_array else None,
-            stderr=order.stderr if is_array else None,
-            append=order.append and is_array,
-            env=env,
-            time_ms=None if time_s is None else time_s * 1000,
-            warn=warn,
-            kill_wait_ms=math.ceil(order.kill_wait_s * 1000),
-        )
+
+def chunks(orders: Sequence[Order], most: int) -> list[list[Order]]:
+    """Parts that fit in one array and one script."""
+    parts: list[list[Order]] = [[]]
+    size = 0
+    for order in orders:
+        own = sum(len(word) + 3 for word in (*order.args, *order.env)) + 1000
+        if parts[-1] and (len(parts[-1]) >= most or size + own > MOST_SCRIPT_BYTES):
+            parts.append([])
+            size = 0
+        parts[-1].append(order)
+        size += own
+    return parts
+
+
+def member_of(order: Order, env: tuple[tuple[str, str], ...], is_array: bool) -> Member:
+    """What the script says of one order; of an array also its files, which else are sbatch's options."""
+    work: Program | Text = Program(order.args)
+    if order.script is not None:
+        work = Text(order.script.text, order.script.interpreter, order.script.args)
+    time_s = order.request.time_s
+    warn = None
+    if order.warning is not None and order.warning.scope in SCOPES and time_s is not None:
+        warn = f"{order.warning.signal} {order.warning.lead_s * 1000} {SCOPES[order.warning.scope]}"
+    return Member(
+        key=order.key,
+        work=work,
+        name=order.name,
+        folder=order.folder,  # Slurm itself would run it in /tmp where there is no such folder
+        stdin=order.stdin if is_array else None,
+        stdout=order.stdout if is_array else None,
+        stderr=order.stderr if is_array else None,
+        append=order.append and is_array,
+        env=env,
+        time_ms=None if time_s is None else time_s * 1000,
+        warn=warn,
+        kill_wait_ms=math.ceil(order.kill_wait_s * 1000),
+    )
 
 
 def sbatch_words(batch: Batch, order: Order) -> list[str]:

@@ -191,7 +191,7 @@ def read_submission(reply: Reply | Trouble) -> Answer:
     if len(ids) == 1:
         return ids.pop()
     if isinstance(reply, Trouble):
-        return Lost(reply.text) if reply.began else Unreachable("CommandNotFound", reply.text)
+        return Lost(reply.text) if reply.began else Unreachable(reply.reason, reply.text)
     lines = [_PREFIX.sub("", line.strip())[:500] for line in reply.err.splitlines() if line.strip()]
     if ids or reply.status == 0:
         printed = (reply.out.strip() or reply.err.strip() or "nothing")[:200]
