@@ -239,4 +239,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.facts and attempt.engine != SLURM:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
+    elif attempt.engine != SLURM:
+        asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
+        pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts
     return tuple(pairs)

@@ -19,7 +19,7 @@ MIB = 1 << 20
 def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
     """NAME=VALUE of all that Slurm would set for this attempt's script."""
     spec = run.spec(attempt.index)
-    facts = dict(spec.facts) or _asked(spec)
+    facts = dict(spec.facts)
     found = _naming(run, attempt, spec, facts)
     found |= _sizes(attempt, facts)
     if is_array(spec):
@@ -29,14 +29,6 @@ def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
     if spec.streams.append:
         found["SLURM_OPEN_MODE"] = "a"  # the files of its steps as well
     return [f"{name}={value}" for name, value in found.items()]
-
-
-def _asked(spec: JobSpec) -> dict[str, str]:
-    """The tasks of a flow's job, which are kept as options of sbatch."""
-    words = dict(word.removeprefix("--").partition("=")[::2] for word in spec.slurm_options)
-    names = {"ntasks": "ntasks", "cpus-per-task": "cpus_per_task"}
-    found = {names[name]: value for name, value in words.items() if name in names and value.isdecimal()}
-    return found if len(found) == len(names) else {}  # words of the user's own are for sbatch alone
 
 
 def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, facts: dict[str, str]) -> dict[str, str]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
 
 KILL = 9
+ENDING = (9, 15)  # what a scheduler ends tasks with
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class LiveTask:
     verdict: Verdict | None = None
     is_dispatched: bool = False
     because: bool = False
+    is_ended: bool = False  # by the scheduler: its witness was sent the signal of which it died
     ended_at: float | None = None
 
     def as_task(self) -> Task:
@@ -176,6 +178,7 @@ class Steps:
             other.verdict is not None and other.verdict.state is not State.COMPLETED and not other.because
             for other in step.tasks
         )
+        task.is_ended = is_signalled and record.exit is not None and record.exit.signal in ENDING
         self.heard(one, now)
 
     def lose_rest(self, attempt: LiveAttempt, now: float) -> None:
@@ -241,6 +244,8 @@ class Steps:
                 State.CANCELLED, verdict.exit, reasons.TIME_LIMIT, verdict.verified, verdict.source, verdict.warnings,
                 "its job's time limit passed",
             )  # fmt: skip
+        if task.is_ended and verdict.state is State.FAILED:
+            verdict = replace(verdict, state=State.CANCELLED, reason=reasons.NONE)
         more = detail_of(verdict.state, record) if record is not None else ""
         if more:
             verdict = replace(verdict, detail="; ".join(text for text in (more, verdict.detail) if text))

@@ -598,19 +598,31 @@ static void child_sets_limits(void) {
     }
 }
 
+static void child_tries(const char *path) { /* what it becomes is noted first: it may soon become something else */
+    char mark[2];
+    int fd = job.warn_scope == 'p' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    job.program.st_ino = 0;
+    if (fd >= 0) {
+        bool is_known = !fstat(fd, &job.program) && read(fd, mark, 2) == 2 && memcmp(mark, "#!", 2);
+        if (!is_known) job.program.st_ino = 0;
+        close(fd);
+    }
+    execve(path, order.argv, environ);
+}
+
 static void child_execs(void) {
     static char path[PATH_KEPT + 256];
     const char *name = order.argv[0], *given = getenv("PATH"), *list = given ? given : "/bin:/usr/bin", *next;
     int refused = ENOENT;
     if (strchr(name, '/') || !*name) {
-        execve(name, order.argv, environ);
+        child_tries(name);
         child_fails("exec", name);
     }
     for (; list; list = *next ? next + 1 : NULL) {
         next = strchrnul(list, ':');
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
-        execve(path, order.argv, environ);
+        child_tries(path);
         if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not by a closed folder */
         else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) child_fails("exec", path);
     }
@@ -673,7 +685,7 @@ static bool launch(void) {
     job.pid = pid;
     if (failure.op) waitpid(pid, NULL, 0);
     if (failure.join) leave_cgroup();
-    if (!failure.op && job.warn_scope == 'p') look_at_program(&job.program);
+    if (!failure.op && job.warn_scope == 'p' && !job.program.st_ino) look_at_program(&job.program);
     return !failure.op;
 }
 
