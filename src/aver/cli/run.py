@@ -19,6 +19,7 @@ from aver.cli.options import json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.cli.signals import SignalReceived, heard, held_back, listen
+from aver.cli.step_news import StepNews
 from aver.cli.streaming import OutputStream
 from aver.cli.submission import Accepted, build, submission_options, submit
 from aver.cli.submit import note_ignored, report
@@ -104,6 +105,7 @@ class Attached:
         self._stream = OutputStream(session.output.masking)
         self._attempt = 0  # whose output is shown
         self._shown = shown_for(self._watched)
+        self._news = StepNews(session)
 
     def wait(self, release: Callable[[], None], forward_exit: bool) -> int:
         """Wait for the verdict, report it, and return the exit status; `release` lets signals come."""
@@ -148,6 +150,8 @@ class Attached:
                 self._shown(changed)
             return
         job = self._watched.jobs()[0]
+        for text in self._news.of([job]):
+            self._note(text)
         for attempt in self._session.found_reader(str(job.id)).attempts(job.id):
             if attempt.attempt > self._attempt and attempt.started_at is not None:
                 self._begin_stream(job, attempt)

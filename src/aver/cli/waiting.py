@@ -9,6 +9,7 @@ from aver.cli.facts import job_facts, jobs_facts, run_facts
 from aver.cli.output.documents import Ended, JobFacts, RunFacts
 from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summary, job_summary, run_summary
 from aver.cli.session import Session, not_found
+from aver.cli.step_news import StepNews
 from aver.cli.steps import warnings_of_steps
 from aver.coordinator.client import Client
 from aver.core.fold import exit_status_of, fold_run
@@ -147,6 +148,7 @@ class ChangeLines:
         self._live = LiveLine(watched.session.output)
         self._named = {job.id for job in watched.jobs()}
         self._single = {run.id for run in watched.runs() if run.is_single}
+        self._news = StepNews(watched.session)
 
     def begin(self) -> None:
         """Say how the jobs stand that were named; of a run, only what changes from now on is said."""
@@ -162,6 +164,7 @@ class ChangeLines:
             rows = self._session.found_reader("").jobs_by_id(changed)
             for number in changed:
                 if number in rows:
+                    self._tell_steps(rows[number])
                     self._show(rows[number])
         else:
             for job in self._jobs_of_runs():
@@ -184,6 +187,11 @@ class ChangeLines:
         output = self._session.output
         warned = warnings_of_steps(self._session, [job]).get(job.id, ())
         output.line(change_line(output, job_facts(job, job.run in self._single, warned), self._last_attempt(job)))
+
+    def _tell_steps(self, job: JobRow) -> None:
+        for text in self._news.of([job]):
+            self._live.clear()
+            self._session.output.line(text)
 
     def _last_attempt(self, job: JobRow) -> str:
         """How the attempt ended after which the job waits again."""

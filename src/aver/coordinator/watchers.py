@@ -21,6 +21,7 @@ from aver.core.events import (
     StepStarted,
     TaskEnded,
 )
+from aver.core.states import State
 from aver.errors import UsageError
 from aver.store.reader import Reader
 
@@ -91,6 +92,8 @@ class Watchers:
                         settled.add(event.run)
                 case JobsGenerated():
                     changed.setdefault(event.run, [])
+                case TaskEnded() | StepEnded() if event.verdict.state is not State.COMPLETED:
+                    changed.setdefault(event.run, []).append(event.job)
                 case _:
                     pass
         for peer in watching:
