@@ -90,12 +90,12 @@ class FaultLab:
         return Counter(name for _, name in {(number.partition("_")[0], name) for number, name in seen})
 
     def steps_of(self, number: str) -> list[int]:
-        """The slurmstepd of a job's script."""
+        """The slurmstepd of a job."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_bytes().split(b"\0")
-                if words[0].startswith(b"slurmstepd: [") and f"[{number}.batch]".encode() in words[0]:
+                if words[0].startswith(b"slurmstepd: [") and f"[{number}.".encode() in words[0]:
                     found.append(int(path.parent.name))
         return found
 

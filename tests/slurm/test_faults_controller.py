@@ -7,7 +7,7 @@ import re
 import pytest
 from fault_desk import BLOCK, OK, SEVEN, ClusterHome, job, until
 
-from aver.core.model import Need, Needs
+from aver.core.model import Matrix, Need, Needs
 from aver.core.states import State
 from live_home import wait_for
 
@@ -127,3 +127,46 @@ def test_forgotten_by_all(cluster: ClusterHome) -> None:
         run, {"good": (State.COMPLETED, OK), "bad": (State.FAILED, SEVEN), "unseen": (State.UNVERIFIED, None)}
     )
     assert re.search("accounting was disabled: its witness alone", cluster.verdict_text(run, "bad"))
+
+
+@pytest.mark.parametrize("has_accounting", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_lost_and_forgotten(cluster: ClusterHome, has_accounting: bool) -> None:
+    """sbatch's answers are lost, and Aver comes back when the controller has forgotten the jobs: none is run again.
+
+    A record or accounting tells that it ran, and how it ended; with neither nobody can know, and it is UNVERIFIED.
+    """
+    cluster.lab.set_min_job_age(2)
+    hold = cluster.folder / "controller-is-away"
+    commands = {
+        "sbatch": cluster.wrapper("sbatch", '"$real" "$@" >/dev/null; echo "sbatch: error: what now" >&2; exit 1'),
+        "squeue": cluster.wrapper("squeue", f'[ ! -e {hold} ] || exit 1; exec "$real" "$@"'),
+    }
+    if not has_accounting:
+        commands["sacct"] = cluster.wrapper("sacct", 'echo "Slurm accounting storage is disabled" >&2; exit 1')
+    cluster.configure(commands, long=10 if has_accounting else 4)
+    hold.touch()
+    run = cluster.submit(
+        job("good", "exit 0"),
+        job("bad", "exit 7"),
+        job("unseen", BLOCK + "exit 0"),
+        job("many", f"[ {{n}} = 7 ] || {BLOCK} exit {{n}}", matrix=Matrix((("n", ("0", "7")),))),
+    )
+    wait_for(lambda: len(cluster.keys_run()) == 5, "all jobs run")
+    assert set(cluster.states(run).values()) == {"PENDING"}
+    cluster.kill_coordinator()
+    cluster.wait_forgotten(run)
+    hold.unlink()
+    cluster.connect_again()
+    cluster.settle([run], 60)
+    unseen = (State.COMPLETED, OK) if has_accounting else (State.UNVERIFIED, None)
+    cluster.check(
+        run,
+        {
+            "good": (State.COMPLETED, OK),
+            "bad": (State.FAILED, SEVEN),
+            "unseen": unseen,
+            "many[n=0]": unseen,
+            "many[n=7]": (State.FAILED, SEVEN),
+        },
+    )
+    assert cluster.count_calls("sbatch") == 4

@@ -1,4 +1,4 @@
-"""The witness's records: missing, cut short, late, of another attempt, unreadable, huge; and a folder no node can see."""
+"""The records of witnesses: missing, cut, late, foreign, unreadable, huge; and a folder that no node can see."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 
 from fault_desk import OK, SEVEN, ClusterHome, job, until
 
+from aver.core.exit import ExitStatus
 from aver.core.states import State
 
 DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garbage")
 
 
 def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
-    """Accounting decides, and says so; a failure is one though a damaged or foreign record says 0; a late record counts."""
+    """The scheduler decides, and that is said; a failure is one though a foreign record says 0; a late record counts."""
     hold = cluster.folder / "accounting-is-away"
-    fake = cluster.wrapper("sacct", f'[ ! -e {hold} ] || {{ echo "sacct: error: timed out" >&2; exit 1; }}; exec $real "$@"')
+    fake = cluster.wrapper(
+        "sacct", f'[ ! -e {hold} ] || {{ echo "sacct: error: timed out" >&2; exit 1; }}; exec $real "$@"'
+    )
     cluster.configure({"sacct": fake})
     hold.touch()
     go = cluster.folder / "go"
@@ -83,7 +86,7 @@ def test_a_folder_that_no_node_sees(cluster: ClusterHome) -> None:
     (shared / "bin").rename(shared / "bin.away")
     run = cluster.submit(job("good", "exit 0"), job("bad", "exit 137"))
     cluster.settle([run])
-    cluster.check(run, {"good": (State.COMPLETED, OK), "bad": (State.FAILED, OK.__class__(137))})
+    cluster.check(run, {"good": (State.COMPLETED, OK), "bad": (State.FAILED, ExitStatus(137))})
     assert cluster.verdict_text(run, "good").startswith("accounting")
     assert cluster.verdict_text(run, "bad").startswith("queue")
     (shared / "bin.away").rename(shared / "bin")

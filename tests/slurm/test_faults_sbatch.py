@@ -8,6 +8,7 @@ from collections import Counter
 
 from fault_desk import BLOCK, OK, ONE, ClusterHome, Watcher, job
 
+from aver.core.exit import ExitStatus
 from aver.core.model import Matrix
 from aver.core.states import State
 from live_home import wait_for
@@ -37,7 +38,7 @@ def test_lost_answers_of_sbatch(cluster: ClusterHome) -> None:
         job("many", "exit {n}", matrix=Matrix((("n", ("0", "1")),))),
     )
     cluster.settle([run], 90)
-    expected = {name: (State.COMPLETED, OK) for name in names} | {"dies": (State.FAILED, ONE)}
+    expected = dict.fromkeys(names, (State.COMPLETED, OK)) | {"dies": (State.FAILED, ONE)}
     cluster.check(run, expected | {"many[n=0]": (State.COMPLETED, OK), "many[n=1]": (State.FAILED, ONE)})
     calls = Counter(re.findall("--job-name=([a-z]+)", (cluster.folder / "calls-sbatch").read_text()))
     assert calls == {**dict.fromkeys((*names, "many"), 1), "absent": 2}
@@ -70,9 +71,7 @@ def test_a_queue_that_calls_failures_completed(cluster: ClusterHome) -> None:
     with watcher.watching():
         run = cluster.submit(job("seen", "exit 1"), job("unseen", BLOCK + "exit 1"), job("good", "exit 0"))
         cluster.settle([run], 60)
-    cluster.check(
-        run, {"seen": (State.FAILED, ONE), "unseen": (State.FAILED, None), "good": (State.COMPLETED, OK)}
-    )
+    cluster.check(run, {"seen": (State.FAILED, ONE), "unseen": (State.FAILED, None), "good": (State.COMPLETED, OK)})
     shown = {(one["name"], one["state"]) for text in watcher.texts for one in json.loads(text)["jobs"]}
     assert {name for name, state in shown if state == "COMPLETED"} <= {"good"}
     assert "the scheduler says COMPLETED" in cluster.verdict_text(run, "seen")
@@ -102,7 +101,7 @@ def test_limits_hold_back_and_mistakes_fail_at_once(cluster: ClusterHome) -> Non
     cluster.check(
         run,
         {f"job{n}": (State.COMPLETED, OK) for n in range(3)}
-        | {f"many[n={n}]": (State.FAILED if n else State.COMPLETED, OK.__class__(n)) for n in range(3)}
+        | {f"many[n={n}]": (State.FAILED if n else State.COMPLETED, ExitStatus(n)) for n in range(3)}
         | {"account": (State.FAILED, None), "partition": (State.FAILED, None)},
     )
     assert "Invalid account or account/partition combination specified" in cluster.verdict_text(run, "account")
