@@ -13,7 +13,7 @@ DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garba
 
 
 def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
-    """The scheduler decides, and that is said; a failure is one though a foreign record says 0; a late record counts."""
+    """The scheduler decides, and that is said; a failure is one though a foreign record says 0; a late one counts."""
     hold = cluster.folder / "accounting-is-away"
     fake = cluster.wrapper(
         "sacct", f'[ ! -e {hold} ] || {{ echo "sacct: error: timed out" >&2; exit 1; }}; exec $real "$@"'
