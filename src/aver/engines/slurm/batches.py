@@ -30,6 +30,8 @@ class Batch:
     is_array: bool = False
     starts: tuple[str, ...] = ()  # attempts that Slurm made of it by starting it again, in order
     asked_at: float | None = None  # of one whose id is not known: when the queue first answered without it
+    silent_s: float = 0.0  # likewise: for how long accounting has answered without it
+    tracked_at: float = 0.0  # by the engine's own clock: what was answered before says nothing of it
     left: set[str] = field(default_factory=set)  # members whose verdict is not durable yet
 
     def index_of(self, key: str) -> int | None:

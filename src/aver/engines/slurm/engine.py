@@ -133,6 +133,7 @@ class SlurmEngine:
         self._batches: dict[str, Batch] = {}  # by name
         self._waiting: list[Waiting] = []
         self._cancel_when_taken: set[str] = set()
+        self._at_it: set[str] = set()  # names of batches that an sbatch may be handing over at this moment
         self._known: set[str] = set()  # keys that this engine has or is about to hand over; the loop's side
         self._facts: Facts | None = None
         self._lock = threading.Condition()
@@ -286,6 +287,7 @@ class SlurmEngine:
 
     def _add(self, batch: Batch) -> None:
         batch.left = {*batch.keys, *batch.starts}
+        batch.tracked_at = time.monotonic()
         self._batches[batch.name] = batch
         self._known.update(batch.left)
         for key in batch.keys:
@@ -500,6 +502,7 @@ class SlurmEngine:
         batches = list({id(track.batch): track.batch for track in self._tracks.values()}.values())
         ids = [batch.id for batch in batches if batch.id is not None]
         names = [batch.name for batch in batches if batch.id is None]
+        self._at_it = {batch.name for batch in batches if batch.id is None and self._hander.is_at_it(batch)}
         answer = self._questions.queue(ids, names)
         if isinstance(answer, NoAnswer):
             self._last_queue_answer = None
@@ -514,8 +517,12 @@ class SlurmEngine:
         at = time.time()
         ran = self._that_ran()
         for track in list(self._tracks.values()):
+            asked_for_s = min(since, now - track.batch.tracked_at)
+            if track.batch.id is None and track.batch.name in self._at_it:
+                track.unseen_s = track.batch.silent_s = 0.0  # it may come to be at any moment
+                continue
             if track.batch.id is None and answer.is_whole and track.batch.name not in ran:
-                track.unseen_s += since
+                track.unseen_s += asked_for_s
                 track.batch.asked_at = track.batch.asked_at or at
                 continue
             row = None if track.batch.id is None else rows.get((track.batch.id, track.index))
@@ -523,7 +530,7 @@ class SlurmEngine:
                 continue  # it may be among the lines that can't be read
             if row is not None and row.name != track.batch.name:
                 row = None  # somebody else's: ids are used again
-            evidence = track.hear_queue(row, since, at, self._settle)
+            evidence = track.hear_queue(row, asked_for_s, at, self._settle)
             self._tell(track, QUEUE, _queue_text(row), evidence)
         return True
 
@@ -555,7 +562,7 @@ class SlurmEngine:
     def _ask_accounting(self) -> None:
         """One question for those that have ended without a word on how."""
         asked = [track for track in self._tracks.values() if self._should_ask(track)]
-        lost = [batch for batch in self._batches.values() if batch.id is None and not self._hander.is_at_it(batch)]
+        lost = [batch for batch in self._batches.values() if batch.id is None and batch.name not in self._at_it]
         if not asked and not lost:
             self._last_accounting_answer = None
             return
@@ -586,11 +593,13 @@ class SlurmEngine:
         for batch in lost:
             named = [row for row in rows if row.name == batch.name and row.step == ""]
             first = self._tracks.get(batch.keys[0])
+            if is_whole:
+                batch.silent_s += min(since, now - batch.tracked_at)
             if named:
                 self._found(batch, named[-1].job)
             elif first is None or first.was_listed or first.unseen_s < self._settle.unsure_s:
                 continue
-            elif is_whole or self._would_be_remembered(batch):
+            elif self._would_be_remembered(batch) or batch.silent_s >= self._settle.unsure_s:
                 self._never_taken(batch)
             elif first.unseen_s >= self._settle.long_s:
                 self._nobody_knows(batch, at)

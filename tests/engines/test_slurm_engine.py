@@ -1,0 +1,171 @@
+"""What the Slurm engine does when answers are late, lost or come back, with commands that a test answers for."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aver.core.evidence import Evidence, NotTaken, QueueSaid, Taken
+from aver.core.model import Request
+from aver.engines.api import Control, Heard, Order
+from aver.engines.slurm.batches import Batch, Shelf
+from aver.engines.slurm.commands import Commands
+from aver.engines.slurm.engine import Pace, SlurmEngine
+from aver.engines.slurm.exit_records import Records
+from aver.engines.slurm.fields import SEPARATOR
+from aver.engines.slurm.handing import Hander
+from aver.engines.slurm.tracking import Settle
+
+SAYS = """#!/bin/bash
+name=$(basename "$0")
+echo "$name $*" >>{folder}/calls
+if [ -e {folder}/$name.does ]; then . {folder}/$name.does; fi
+cat {folder}/$name.says 2>/dev/null
+exit 0
+"""
+PACE = Pace(least_s=0.02, most_s=0.05, trouble_most_s=0.05, retry_least_s=0.05, retry_most_s=0.1, timeout_s=20.0)
+
+
+class Site:
+    """Commands that print what a file says, or do what another one does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("bin", "batches", "records"):
+            (folder / name).mkdir(parents=True)
+        for name in ("sbatch", "squeue", "sacct", "scontrol", "scancel"):
+            path = folder / "bin" / name
+            path.write_text(SAYS.format(folder=folder))
+            path.chmod(0o755)
+        self.says("sbatch", "7\n")
+        self.engines: list[SlurmEngine] = []
+        self.heard: list[Heard] = []
+
+    def engine(self, settle: Settle, pace: Pace = PACE, timeout_s: float = 20.0) -> SlurmEngine:
+        commands = Commands(path=f"{self.folder / 'bin'}:/usr/bin:/bin")
+        records = self.folder / "records"
+        hander = Hander(
+            lambda: commands, witness="/no", records=str(records), shim="/no", own_folder="/no", timeout_s=timeout_s
+        )
+        shelf = Shelf(self.folder / "batches")
+        engine = SlurmEngine(shelf, commands, hander, Records(records), settle, pace, lambda text: None)
+        engine.attach()
+        self.engines.append(engine)
+        return engine
+
+    def says(self, name: str, text: str) -> None:
+        (self.folder / f"{name}.part").write_text(text)
+        (self.folder / f"{name}.part").replace(self.folder / f"{name}.says")
+
+    def does(self, name: str, text: str) -> None:
+        (self.folder / f"{name}.part").write_text(text)
+        (self.folder / f"{name}.part").replace(self.folder / f"{name}.does")
+
+    def calls(self, name: str) -> list[str]:
+        try:
+            lines = (self.folder / "calls").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [line for line in lines if line.split(" ")[0] == name]
+
+    def wait(self, is_there: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not is_there():
+            for engine in self.engines:
+                self.heard += engine.heard()
+            assert time.monotonic() < end, (self.heard, self.calls("squeue")[-3:])
+            time.sleep(0.01)
+
+    def hear(self, kind: type[Evidence], key: str = "k1") -> None:
+        self.wait(lambda: any(isinstance(one.evidence, kind) and one.key == key for one in self.heard))
+
+    def polls(self, more: int) -> None:
+        """Wait until so many questions more were asked and answered."""
+        until = len(self.calls("squeue")) + more
+        self.wait(lambda: len(self.calls("squeue")) > until)
+
+    def has(self, kind: type[Evidence]) -> bool:
+        return any(isinstance(one.evidence, kind) for one in self.heard)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    found = Site(tmp_path / "site")
+    yield found
+    for engine in found.engines:
+        engine.close()
+
+
+def order(key: str, group: str = "") -> Order:
+    return Order(
+        key=key, args=("true",), folder="/", env_file=None, env=(), umask=0o22, limits=(), request=Request(),
+        stdin=None, stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0, name="train", group=group,
+    )  # fmt: skip
+
+
+def queue_row(job: str, word: str, name: str, restarts: int = 0) -> str:
+    number = job.partition("_")[0]
+    fields = [job, number, word, "None", "0", "0", str(restarts), "N/A", "N/A", "N/A", "n1", name]
+    return SEPARATOR.join(fields) + SEPARATOR + "\n"
+
+
+def account_row(job: str, word: str, name: str, submit: float, end: str = "Unknown") -> str:
+    submitted = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(submit))
+    number = job.partition("_")[0]
+    fields = [job, number, word, "0:0", "0:0", "main", submitted, submitted, end, "1", "00:00", "00:00", "", "n1", name]
+    return SEPARATOR.join(fields) + "\n"
+
+
+def test_an_answer_that_takes_long_to_be_lost_is_not_asked_for_in_the_past(site: Site) -> None:
+    """sbatch hung and was killed: the time before that, in which nobody could list its job, proves nothing."""
+    engine = site.engine(Settle(unsure_s=1.5), timeout_s=2.0)
+    engine.submit([order("k0")])
+    site.says("squeue", queue_row("7", "RUNNING", "train.k0"))
+    site.hear(QueueSaid, "k0")
+    site.does("sbatch", "exec sleep 30")
+    engine.submit([order("k1")])
+    site.wait(lambda: any(one.key == "k1" for one in site.heard))
+    site.polls(4)
+    assert not site.has(NotTaken), "Slurm may list it in a moment"
+    site.says("squeue", queue_row("7", "RUNNING", "train.k0") + queue_row("8", "RUNNING", "train.k1"))
+    site.hear(Taken, "k1")
+
+
+def lose(site: Site, key: str, made_at: float) -> None:
+    """A coordinator was killed between sbatch and its answer."""
+    Shelf(site.folder / "batches").put(Batch(f"train.{key}", (key,), made_at))
+
+
+def test_accounting_that_comes_back_is_believed_after_a_while(site: Site) -> None:
+    """After a restart sacct answers with silence first: that is no proof, however long the queue has answered."""
+    made_at = time.time() - 3600
+    lose(site, "k1", made_at)
+    site.does("sacct", 'echo "sacct: error: Problem talking to the database" >&2; exit 1')
+    site.engine(Settle(unsure_s=1.0))
+    end = time.monotonic() + 1.5
+    site.wait(lambda: time.monotonic() > end)
+    site.does("sacct", "")
+    answers = len(site.calls("sacct"))
+    site.wait(lambda: len(site.calls("sacct")) > answers + 3)
+    assert not site.has(NotTaken)
+    site.says("sacct", account_row("9", "COMPLETED", "train.k1", made_at, "2026-11-16T01:00:00"))
+    site.hear(Taken)
+
+
+def test_an_sbatch_that_is_at_it_is_waited_for(site: Site) -> None:
+    """While an sbatch of a killed coordinator may hand the job over, the queue's silence says nothing."""
+    lose(site, "k1", time.time())
+    child = subprocess.Popen(["/bin/bash", "-c", "read line", "--job-name=train.k1"], stdin=subprocess.PIPE)
+    with child:
+        site.engine(Settle(unsure_s=0.5))
+        end = time.monotonic() + 1.0
+        site.wait(lambda: time.monotonic() > end)
+        assert not site.has(NotTaken)
+        child.communicate(b"\n")
+    site.polls(3)
+    assert not site.has(NotTaken), "it may have handed it over at its end"
+    site.hear(NotTaken)
