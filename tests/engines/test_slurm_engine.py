@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import Evidence, NotTaken, QueueSaid, Taken
+from aver.core.evidence import Evidence, LeftQueue, NotTaken, QueueSaid, Taken
 from aver.core.model import Request
 from aver.engines.api import Control, Heard, Order
 from aver.engines.slurm.batches import Batch, Shelf
@@ -169,3 +171,52 @@ def test_an_sbatch_that_is_at_it_is_waited_for(site: Site) -> None:
     site.polls(3)
     assert not site.has(NotTaken), "it may have handed it over at its end"
     site.hear(NotTaken)
+
+
+def test_the_loop_is_woken_by_what_comes_and_by_nothing_else(site: Site) -> None:
+    """A wake-up that comes after its evidence was taken is taken too: the loop does not turn for nothing."""
+    engine = site.engine(Settle())
+    os.eventfd_write(engine.fileno(), 1)
+    assert engine.heard() == []
+    assert select.select([engine], [], [], 0)[0] == []
+
+
+def test_a_thread_that_waits_for_sbatch_keeps_its_descriptor(site: Site) -> None:
+    """The number is not given to another file while somebody may still write to it."""
+    engine = site.engine(Settle())
+    site.does("sbatch", "sleep 4")
+    engine.submit([order("k1")])
+    site.wait(lambda: bool(site.calls("sbatch")))
+    engine.close()
+    site.engines.remove(engine)
+    assert os.readlink(f"/proc/self/fd/{engine.fileno()}") == "anon_inode:[eventfd]"
+
+
+def test_a_cancellation_that_does_not_reach_slurm_is_passed_on_again(site: Site) -> None:
+    """The controller was away when scancel asked: it is asked again until it has heard, and no longer."""
+    engine = site.engine(Settle())
+    engine.submit([order("k1")])
+    site.says("squeue", queue_row("7", "RUNNING", "train.k1"))
+    site.hear(QueueSaid)
+    site.does("scancel", 'echo "scancel: error: Unable to contact slurm controller" >&2; exit 8')
+    engine.control([Control("k1", "cancel")])
+    site.wait(lambda: len(site.calls("scancel")) >= 3)
+    site.does("scancel", "")
+    site.polls(3)
+    heard = len(site.calls("scancel"))
+    site.polls(5)
+    assert len(site.calls("scancel")) == heard
+    assert {call.split()[-1] for call in site.calls("scancel")} == {"7"}
+
+
+def test_what_has_ended_is_not_cancelled_under_its_old_id(site: Site) -> None:
+    """Gone from the queue, its id may be another's: nothing is sent."""
+    engine = site.engine(Settle())
+    engine.submit([order("k1")])
+    site.says("squeue", queue_row("7", "RUNNING", "train.k1"))
+    site.hear(QueueSaid)
+    site.says("squeue", "")
+    site.hear(LeftQueue)
+    engine.control([Control("k1", "cancel")])
+    site.polls(3)
+    assert site.calls("scancel") == []

@@ -7,6 +7,7 @@ the engine reads its shelf and asks. It decides no outcome: `tracking` makes evi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -38,7 +39,7 @@ from aver.engines.api import (
 )
 from aver.engines.slurm.asking import Questions
 from aver.engines.slurm.batches import Batch, Shelf, batch_name
-from aver.engines.slurm.commands import Commands
+from aver.engines.slurm.commands import Commands, Reply, Trouble
 from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable
 from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.scontrol import Facts, ask_facts
@@ -133,6 +134,7 @@ class SlurmEngine:
         self._batches: dict[str, Batch] = {}  # by name
         self._waiting: list[Waiting] = []
         self._cancel_when_taken: set[str] = set()
+        self._cancel_again: set[str] = set()  # scancel did not reach Slurm
         self._at_it: set[str] = set()  # names of batches that an sbatch may be handing over at this moment
         self._known: set[str] = set()  # keys that this engine has or is about to hand over; the loop's side
         self._facts: Facts | None = None
@@ -211,13 +213,10 @@ class SlurmEngine:
     def heard(self) -> list[Heard]:
         if self._bug is not None:
             raise self._bug
+        with contextlib.suppress(BlockingIOError):  # before it is looked: what comes now wakes the loop again
+            os.eventfd_read(self._wake_fd)
         with self._lock:
             heard, self._heard = self._heard, []
-        if heard:
-            try:
-                os.eventfd_read(self._wake_fd)
-            except BlockingIOError:
-                pass
         return heard
 
     def close(self) -> None:
@@ -226,7 +225,8 @@ class SlurmEngine:
             self._lock.notify()
         if self._thread is not None:
             self._thread.join(timeout=2.0)
-        os.close(self._wake_fd)
+        if self._thread is None or not self._thread.is_alive():
+            os.close(self._wake_fd)  # a thread that waits for sbatch would write to whoever has the number next
         if self.calls:
             self._log(
                 f"slurm: asked {self._polls} times; calls: "
@@ -402,7 +402,7 @@ class SlurmEngine:
     # ---- controls -----------------------------------------------------------------------------------
 
     def _control(self, controls: Sequence[Control]) -> None:
-        by_words: dict[tuple[str, ...], list[str]] = {}
+        by_words: dict[tuple[str, ...], list[Track]] = {}
         for control in controls:
             track = self._tracks.get(control.key)
             if track is None or track.batch.id is None:
@@ -411,15 +411,31 @@ class SlurmEngine:
                     self._drop_waiting(control.key)
                 continue
             words = _scancel_words(control)
-            if words is not None:
-                by_words.setdefault(words, []).append(track.batch.id_of(track.index))
-        for words, ids in by_words.items():
-            for first in range(0, len(ids), 500):
-                self.calls["scancel"] += 1
-                self._commands.call(["scancel", *words, *ids[first : first + 500]], timeout_s=self._pace.timeout_s)
+            if words is not None and not track.has_ended:  # its id may be another's by now
+                by_words.setdefault(words, []).append(track)
+        for words, tracks in by_words.items():
+            for first in range(0, len(tracks), 500):
+                self._scancel(words, tracks[first : first + 500])
         if controls:
             self._pause_s = self._pace.least_s
             self._next_poll = min(self._next_poll, time.monotonic() + self._pace.least_s / 4)
+
+    def _scancel(self, words: tuple[str, ...], tracks: Sequence[Track]) -> None:
+        ids = [track.batch.id_of(track.index) for track in tracks]
+        self.calls["scancel"] += 1
+        reply = self._commands.call(["scancel", *words, *ids], timeout_s=self._pace.timeout_s)
+        if not isinstance(reply, Reply) or reply.status != 0:
+            self._log(f"scancel did not reach Slurm: {reply.text if isinstance(reply, Trouble) else reply.err.strip()}")
+            if not words:
+                self._cancel_again.update(track.key for track in tracks)
+
+    def _cancel_what_was_not_reached(self) -> None:
+        """A cancellation holds until the job has ended: Slurm answers again, and hears it again."""
+        keys, self._cancel_again = self._cancel_again, set()
+        tracks = [self._tracks[key] for key in sorted(keys) if key in self._tracks]
+        tracks = [track for track in tracks if not track.has_ended]
+        for first in range(0, len(tracks), 500):
+            self._scancel((), tracks[first : first + 500])
 
     def _drop_waiting(self, key: str) -> None:
         """Those that Slurm has not taken are tried at once, and those to be cancelled are then left out."""
@@ -469,6 +485,7 @@ class SlurmEngine:
         answered = self._ask_queue()
         self._reached("slurm-queue-heard")
         if answered:
+            self._cancel_what_was_not_reached()
             self._ask_accounting()
         self._drop_old()
         took = time.monotonic() - began
@@ -639,7 +656,7 @@ class SlurmEngine:
 
 
 def _parts(orders: list[Order], reason: str) -> list[list[Order]]:
-    """What is handed over later: an array that is over a limit on the number of jobs goes in halves, or it never goes."""
+    """What is handed over later: an array over a limit on the number of jobs goes in halves, or it never goes."""
     if len(orders) == 1 or not ("SubmitJob" in reason or reason in ("AccountingPolicy", "MaxJobCount")):
         return [orders]
     middle = len(orders) // 2

@@ -72,6 +72,11 @@ class Track:
         return self.is_gone or (self.said is not None and plain_word(self.said.word) not in UNSETTLED)
 
     @property
+    def has_ended(self) -> bool:
+        """It is over, and Slurm has not started it again."""
+        return self.is_over and "again" not in self.told
+
+    @property
     def asks_accounting(self) -> bool:
         """Whether accounting can say something that is missing."""
         if "account" in self.told:
