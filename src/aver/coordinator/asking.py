@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
+from aver.coordinator.packers import SLURM
 from aver.core import reasons
 from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved
 from aver.core.evidence import CancelledBefore, Verdict
 from aver.core.model import FlowSpec, Scope
 from aver.core.states import State
 from aver.engines.api import Control, Heard
+
+STARTED = (State.RUNNING, State.SUSPENDED, State.COMPLETING)
 
 
 def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
@@ -66,8 +69,13 @@ def signal(
     if attempt is None or not attempt.is_dispatched:
         state = run.plan.state(index)
         return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
+    if attempt.engine == SLURM and attempt.state not in STARTED:
+        return "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     driver.emit(asked)
+    if attempt.engine == SLURM:  # it reaches the steps by itself
+        driver.after_commit.append((asked, Control(attempt.key, "signal", signal=number, scope=scope)))
+        return "signalled"
     keys = driver.running_keys(attempt) if scope is not Scope.SCRIPT else [attempt.key]
     reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
     driver.after_commit += [
@@ -85,6 +93,8 @@ def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
     if state is not None and state.is_settled:
         return f"already {state}"
     if attempt is not None and (attempt.is_dispatched or attempt.wants_start):
+        if attempt.engine == SLURM and attempt.state not in STARTED:
+            return "handed to Slurm: there scontrol hold holds it"
         return "running: a job that runs can't be held"
     if index in run.held:
         return "held already"
@@ -117,6 +127,8 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
     attempt = driver.by_job.get(job)
     if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
         return "not running"
+    if attempt.engine == SLURM:
+        return "on Slurm: only an operator of the cluster can do that (scontrol suspend, scontrol resume)"
     if attempt.is_suspended is not resume:
         return "suspended already" if attempt.is_suspended else "not suspended"
     attempt.is_suspended = not resume

@@ -115,6 +115,7 @@ class Driver:
         self.after_commit: list[tuple[Event, Control]] = []
         self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
+        self._ending: set[str] = set()  # keys of attempts whose verdict is not durable yet
         self._open: set[tuple[int, int]] = set()  # UNVERIFIED on a cluster: late evidence is waited for
         self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
         self.steps = Steps(self)
@@ -361,6 +362,10 @@ class Driver:
         else:
             self._start(attempt, now)
 
+    def is_ending(self, key: str) -> bool:
+        """Whether this attempt has a verdict that is not durable yet: its engine must not forget it."""
+        return key in self._ending
+
     def waits_to_start(self, key: str) -> bool:
         """Whether this attempt has room and waits only for its intent to be durable."""
         attempt = self.attempts.get(key)
@@ -384,11 +389,14 @@ class Driver:
                 if holder is not None and holder.attempt == event.attempt and self.waits_to_start(holder.key):
                     self._start(holder, now)
             elif isinstance(event, Observed) and event.verdict is not None:
-                if (event.job, event.attempt) in self._open:
-                    self._open.discard((event.job, event.attempt))
+                which = (event.job, event.attempt)
+                key = self._earlier_keys.get(which) or self.identity.key(*which)
+                self._ending.discard(key)
+                if which in self._open:
+                    self._open.discard(which)
                     continue  # its engine goes on asking
-                key = self._earlier_keys.pop((event.job, event.attempt), None)
-                ended.append(key or self.identity.key(event.job, event.attempt))
+                self._earlier_keys.pop(which, None)
+                ended.append(key)
             elif isinstance(event, TaskEnded):
                 ended.append(f"{self.identity.key(event.job, event.attempt)}.s{event.step}.t{event.task}")
         if self.after_commit:
@@ -497,6 +505,7 @@ class Driver:
     ) -> None:
         """The attempt has its verdict; the job has it too, unless another attempt is due."""
         self._let_go(attempt)
+        self._ending.add(attempt.key)
         if attempt.engine == SLURM and verdict.state is State.UNVERIFIED:
             self._open.add((attempt.job, attempt.attempt))
         index = attempt.index

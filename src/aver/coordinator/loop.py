@@ -78,6 +78,7 @@ class Loop:
         self._aside = Aside(home, driver)
         self._batch = Batch()
         self._flying: Batch | None = None
+        self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
         self._finished: list[int] = []
         self._cant_write: AverError | None = None
         self._retry_commit_at: float | None = None
@@ -233,8 +234,15 @@ class Loop:
 
     def _turn_driver(self) -> None:
         now = time.time()
-        heard = self._engines.heard()
-        stale = [one.key for one in heard if not self._driver.heard(one, now) and not self._is_late(one, now)]
+        heard, self._unjudged = [*self._unjudged, *self._engines.heard()], []
+        stale = []
+        for one in heard:
+            if self._driver.heard(one, now):
+                continue
+            if self._driver.is_ending(one.key):
+                self._unjudged.append(one)
+            elif not self._is_late(one, now):
+                stale.append(one.key)
         if stale:
             self._engines.settle(stale)
         if heard:

@@ -25,6 +25,7 @@ from aver.core.evidence import (
     Taken,
     WitnessRecord,
 )
+from aver.core.model import Scope
 from aver.engines.api import (
     Control,
     Heard,
@@ -695,7 +696,7 @@ def _scancel_words(control: Control) -> tuple[str, ...] | None:
         case "cancel":
             return ("--signal=KILL", "--full") if control.signal == 9 else ()
         case "signal":
-            scope = ("--batch",) if control.scope is not None else ("--full",)
-            return (f"--signal={control.signal}", *scope)
+            reached = {None: ("--full",), Scope.STEPS: ()}.get(control.scope, ("--batch",))
+            return (f"--signal={control.signal}", *reached)
         case _:
             return None

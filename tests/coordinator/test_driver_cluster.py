@@ -1,0 +1,166 @@
+"""Attempts on a cluster, in the driver and the loop: what is forgotten when, and what people are told."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from test_driver import ORIGIN, Turn, job
+
+from aver.coordinator import altering, asking
+from aver.coordinator.committer import Committer
+from aver.coordinator.driver import Driver, Identity
+from aver.coordinator.engines import Engines
+from aver.coordinator.live import LiveRun
+from aver.coordinator.loop import Loop
+from aver.coordinator.server import Server
+from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
+from aver.core.exit import ExitStatus
+from aver.core.model import FlowSpec, Scope, Submission
+from aver.core.pack import Room
+from aver.core.states import State
+from aver.engines.api import Control, Heard, Order, SubmitReply
+from aver.home import Home
+from aver.store.writer import Writer
+
+
+def record(key: str, code: int = 0) -> WitnessRecord:
+    return WitnessRecord(f"{key}.r0", 5, ExitStatus(code), 1000.0, 1.0, watch=MemoryWatch.CGROUP2)
+
+
+class Cluster:
+    """Stands for the engines of a loop: takes every order, says what it is given to say."""
+
+    def __init__(self) -> None:
+        self.to_say: list[Heard] = []
+        self.orders: list[Order] = []
+        self.forgotten: list[str] = []
+        self.local = self
+
+    def submit(self, orders: Sequence[Order], name: str) -> list[SubmitReply]:
+        self.orders += orders
+        return []
+
+    def heard(self) -> list[Heard]:
+        said, self.to_say = self.to_say, []
+        return said
+
+    def settle(self, keys: Sequence[str]) -> None:
+        self.forgotten += keys
+
+    def adopt(self, adoptions: Sequence[tuple[str, str]]) -> None:
+        assert not adoptions
+
+    def tidy(self) -> None:
+        return None
+
+    def say(self, key: str, *evidence: Evidence) -> None:
+        self.to_say += [Heard(key, "test", "", one) for one in evidence]
+
+
+class Desk:
+    """A loop whose turns and commits a test makes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(folder)
+        self.home.prepare()
+        self.cluster = Cluster()
+        self.poller = select.epoll()
+        self.server = Server(folder, self.poller)
+        self.committer = Committer(Writer.open(self.home.database))
+        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1)
+        engines = cast(Engines, self.cluster)
+        self.loop: Any = Loop(self.home, self.server, self.poller, self.committer, engines, self.driver, 1.0, 1.0)
+
+    def turn(self) -> None:
+        self.loop._turn_driver()
+
+    def commit(self) -> None:
+        """Turn until what is decided is durable and nothing follows."""
+        while self.committer.is_busy or self.loop._batch.events or self.driver.out.events:
+            if self.committer.is_busy:
+                select.select([self.committer], [], [], 60)
+                self.loop._finish_commit()
+            self.loop._last_commit_at = 0.0
+            self.turn()
+
+    def start(self) -> str:
+        """A job of a cluster that was handed over; its key."""
+        flow = FlowSpec("flow", (job("a", engine="slurm"),), is_single=True)
+        self.driver.submit(Submission(flow, ORIGIN), 1000.0)
+        (self.home.path / "env").mkdir(exist_ok=True)
+        self.home.env(1).write_bytes(b"")
+        self.turn()
+        self.commit()
+        (order,) = self.cluster.orders
+        return order.key
+
+    def close(self) -> None:
+        self.committer.close()
+        self.server.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    made = Desk(tmp_path / "home")
+    yield made
+    made.close()
+
+
+def test_nothing_is_forgotten_before_its_verdict_is_durable(desk: Desk) -> None:
+    """Evidence that comes between a verdict and its commit does not make the engine forget the attempt."""
+    key = desk.start()
+    desk.cluster.say(key, Taken(1.0, "7"), QueueSaid(2.0, "RUNNING"), record(key), LeftQueue(3.0))
+    desk.cluster.say(key, QueueSaid(4.0, "COMPLETED", exit="0:0"))
+    desk.turn()
+    assert desk.committer.is_busy, "its verdict is on its way to the disk"
+    assert desk.cluster.forgotten == []
+    desk.commit()
+    assert set(desk.cluster.forgotten) == {key}
+
+
+def handed_over(word: str) -> tuple[Turn, LiveRun]:
+    """A job of which the queue says this."""
+    turn = Turn()
+    run = turn.submit(job("a", engine="slurm"), single=True)
+    turn.commit()
+    turn.started()
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, word, "Priority")):
+        turn.driver.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
+    turn.commit()
+    return turn, run
+
+
+def controls(turn: Turn) -> list[Control]:
+    turn.commit()
+    done, turn.driver.out.controls = turn.driver.out.controls, []
+    return done
+
+
+def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
+    """Nobody but an operator suspends a job of a cluster or moves its limit: nothing changes, and that is said."""
+    turn, run = handed_over("RUNNING")
+    assert asking.suspend(turn.driver, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
+    assert altering.update(turn.driver, run, 0, {"time_s": 60}, "me", turn.now) == altering.ON_SLURM
+    assert controls(turn) == []
+    assert turn.state(1) is State.RUNNING
+    assert run.request(0).time_s is None
+
+
+def test_what_waits_at_slurm_is_not_called_running() -> None:
+    """It can't be held from here any more, and there is nothing to signal."""
+    turn, run = handed_over("PENDING")
+    assert asking.hold(turn.driver, run, 0, "me", turn.now).startswith("handed to Slurm")
+    assert asking.signal(turn.driver, run, 0, 10, "me", turn.now).startswith("not running")
+    assert controls(turn) == []
+
+
+def test_a_signal_for_the_steps_reaches_them_through_slurm() -> None:
+    """Slurm has the steps: the job's own key is named, with whom it is for."""
+    turn, run = handed_over("RUNNING")
+    for scope in (None, Scope.SCRIPT, Scope.STEPS):
+        assert asking.signal(turn.driver, run, 0, 10, "me", turn.now, scope) == "signalled"
+        assert controls(turn) == [Control("0123abcd.1.1.bbbbbbbb", "signal", signal=10, scope=scope)]
