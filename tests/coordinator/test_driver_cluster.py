@@ -17,13 +17,15 @@ from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
+from aver.core.events import Observed
+from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, WitnessRecord
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, Scope, Submission
 from aver.core.pack import Room
 from aver.core.states import State
 from aver.engines.api import Control, Heard, Order, SubmitReply
 from aver.home import Home
+from aver.store.reader import Reader
 from aver.store.writer import Writer
 
 
@@ -164,3 +166,25 @@ def test_a_signal_for_the_steps_reaches_them_through_slurm() -> None:
     for scope in (None, Scope.SCRIPT, Scope.STEPS):
         assert asking.signal(turn.driver, run, 0, 10, "me", turn.now, scope) == "signalled"
         assert controls(turn) == [Control("0123abcd.1.1.bbbbbbbb", "signal", signal=10, scope=scope)]
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_record_that_comes_late_settles_what_nobody_knew(desk: Desk, is_durable: bool) -> None:
+    """Accounting was silent for the long wait: the witness alone decides, also if its record comes after that."""
+    key = desk.start()
+    desk.cluster.say(key, Taken(1.0, "7"), QueueSaid(2.0, "RUNNING"), LeftQueue(3.0), NobodySaid(4.0, 600.0, "silent"))
+    desk.turn()
+    if is_durable:
+        desk.commit()
+    desk.cluster.say(key, record(key, code=3))
+    desk.turn()
+    desk.commit()
+    reader = Reader.open(desk.home.database)
+    assert reader is not None
+    with reader:
+        found = reader.job(1)
+        assert found is not None
+        assert (found.state, found.exit) == (State.FAILED, ExitStatus(3))
+        states = [stored.event.state for stored in reader.events(job=1) if isinstance(stored.event, Observed)]
+    assert State.UNVERIFIED in states
+    assert desk.cluster.forgotten == [key]

@@ -12,7 +12,7 @@ from aver.coordinator import asking
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import SLURM
-from aver.core.evidence import LeftQueue, Taken
+from aver.core.evidence import LeftQueue, NobodySaid, Taken
 from aver.core.judge_cluster import judge_cluster
 from aver.core.states import State
 from aver.engines.api import Heard
@@ -42,7 +42,8 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     index = run.index_of(job) if run is not None else None
     if run is None or index is None:
         return False
-    verdict = judge_cluster([Taken(now, ""), LeftQueue(now), one.evidence], run.rules(index))
+    before = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent")]  # that is what UNVERIFIED says
+    verdict = judge_cluster([*before, one.evidence], run.rules(index))
     if verdict is not None and verdict.state is not State.UNVERIFIED:
         driver.note_key(job, attempt, one.key)
         asking.correct_late(driver, run, index, attempt, verdict, one, now)
