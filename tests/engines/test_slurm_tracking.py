@@ -79,6 +79,20 @@ def test_only_news_is_told() -> None:
     assert [type(said) for said in queue(track, None) + queue(track, None)] == [LeftQueue]
 
 
+def test_cancelled_while_it_waited() -> None:
+    """Slurm then shows a start, and no node: it never ran, and has no exit status."""
+    track = one()
+    (said,) = queue(track, replace(RUNNING, word="CANCELLED", exit="0:0", nodes=""))
+    assert isinstance(said, QueueSaid)
+    assert said.started_at is None
+    track = gone(one())
+    rows = [replace(JOB, word="CANCELLED by 0", exit="0:0", nodes="")]
+    accounts(track, *rows)
+    (row,) = accounts(track, *rows, since=10.0)
+    assert isinstance(row, AccountingSaid)
+    assert row.started_at is None
+
+
 def test_absence_is_evidence_only_for_something_once_seen() -> None:
     """Never listed: nothing is told, and its unseen time grows; listed again after it was gone: it is back."""
     track = one()

@@ -103,7 +103,7 @@ def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
     else:
         if not names & {"--cpus-per-task", "-c"}:
             words = (*words, f"--cpus-per-task={request.cpus}")
-        if not names & {"--ntasks", "-n", "--ntasks-per-node"}:
+        if not names & {"--ntasks", "-n", "--ntasks-per-node", "--nodes", "-N"}:  # one task would be one node
             words = (*words, "--ntasks=1")
         if request.gpus and not names & {"--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task"}:
             words = (*words, f"--gres=gpu:{request.gpus}")

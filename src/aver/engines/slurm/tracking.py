@@ -108,7 +108,7 @@ class Track:
             return self._hear_other_start(row.restarts, at)
         self.was_listed = True
         reason = "" if row.reason in ("None", "") else row.reason
-        said = QueueSaid(at, row.word, reason, row.exit, row.derived, row.started_at, row.nodes)
+        said = QueueSaid(at, row.word, reason, row.exit, row.derived, _began(row), row.nodes)
         before = self.said
         if before is not None and not self.is_gone and _same(before, said):
             return self._late(asked_for_s, at, settle)
@@ -202,6 +202,11 @@ class Track:
         return row.name == self.batch.name
 
 
+def _began(row: QueueRow | AccountRow) -> float | None:
+    """Slurm calls it a start when somebody cancels what waits: it has then no node."""
+    return row.started_at if row.nodes else None
+
+
 def _same(before: QueueSaid, now: QueueSaid) -> bool:
     shown = ("word", "reason", "exit", "derived", "started_at", "node")
     return all(getattr(before, name) == getattr(now, name) for name in shown)
@@ -228,7 +233,7 @@ def _settled(rows: Sequence[AccountRow], at: float, has_whole_codes: bool) -> Ac
         batch_word=last.word if last is not None else "",
         batch_exit=last.exit if last is not None else "",
         has_whole_codes=has_whole_codes,
-        started_at=job.started_at,
+        started_at=_began(job),
         ended_at=job.ended_at,
         elapsed_s=job.elapsed_s,
         user_s=job.user_s,
