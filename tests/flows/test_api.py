@@ -116,10 +116,10 @@ def test_every_key_of_a_job_has_its_argument() -> None:
     """A key that a file may have and Python may not would be a second format."""
     import inspect
 
-    from aver.spec.keys import JOB_KEYS, RESERVED
+    from aver.spec.keys import JOB_KEYS
 
     arguments = {name.rstrip("_") for name in inspect.signature(aver.Flow.job).parameters}
-    assert set(JOB_KEYS) - set(RESERVED) - {"engine"} <= arguments
+    assert set(JOB_KEYS) - {"host"} <= arguments
 
 
 def test_from_file_and_unknown_names(lab: Lab) -> None:
