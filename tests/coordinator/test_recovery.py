@@ -17,7 +17,7 @@ from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, JobSpec, Request, RetryRule, Submission
 from aver.core.pack import Room
 from aver.core.states import State
-from aver.engines.api import Control, NotListed, ObserveReply, Seen
+from aver.engines.api import Control, CouldNotAsk, NotListed, ObserveReply, Seen
 from aver.store.reader import Reader
 from aver.store.replay import replay
 from aver.store.writer import Writer
@@ -245,3 +245,20 @@ def test_gpus_of_an_attempt_that_never_began_are_free_after_a_restart(turn: Stor
     turn.commit()
     assert turn.driver.by_job[1].gpus == (0, 1)
     assert turn.started() == ["a"]
+
+
+def test_what_may_have_been_handed_over_is_not_handed_over_again() -> None:
+    """The engine can't say whether it ever had the attempt: nobody knows, and nothing is started."""
+
+    class Unsure(FakeEngine):
+        def observe(self, keys: list[str], name: str) -> list[ObserveReply]:
+            return [CouldNotAsk(key, "its file is damaged") for key in keys]
+
+    turn = Turn()
+    turn.submit(job("a", engine="slurm"), single=True)
+    turn.commit()
+    turn.started()
+    ask_engine(turn.driver, Unsure(set()), turn.now)  # type: ignore[arg-type]
+    turn.commit()
+    assert turn.started() == []
+    assert turn.state(1) is State.UNVERIFIED

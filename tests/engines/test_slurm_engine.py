@@ -13,7 +13,7 @@ import pytest
 
 from aver.core.evidence import Evidence, LeftQueue, NotTaken, QueueSaid, Taken
 from aver.core.model import Request
-from aver.engines.api import Control, Heard, Order
+from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
 from aver.engines.slurm.batches import Batch, Shelf
 from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.engine import Pace, SlurmEngine
@@ -21,6 +21,7 @@ from aver.engines.slurm.exit_records import Records
 from aver.engines.slurm.fields import SEPARATOR
 from aver.engines.slurm.handing import Hander
 from aver.engines.slurm.tracking import Settle
+from aver.errors import UnreachableError
 
 SAYS = """#!/bin/bash
 name=$(basename "$0")
@@ -220,3 +221,16 @@ def test_what_has_ended_is_not_cancelled_under_its_old_id(site: Site) -> None:
     engine.control([Control("k1", "cancel")])
     site.polls(3)
     assert site.calls("scancel") == []
+
+
+def test_a_damaged_shelf_does_not_say_that_nothing_was_handed_over(site: Site) -> None:
+    """What may be in a file that is damaged is not known; a file that can't be read stops the start."""
+    shelf = site.folder / "batches"
+    (shelf / "k1.json").write_text('{"name": "train.k1", "keys"')
+    lose(site, "k2", time.time())
+    replies = site.engine(Settle()).observe(["k1", "k2", "k3"])
+    assert [type(reply) for reply in replies] == [CouldNotAsk, Seen, CouldNotAsk]
+    (shelf / "k1.json").unlink()
+    (shelf / "k1.json").mkdir()
+    with pytest.raises(UnreachableError, match=r"k1\.json: Is a directory"):
+        site.engine(Settle())

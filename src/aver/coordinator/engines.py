@@ -6,7 +6,7 @@ import select
 from collections.abc import Callable, Sequence
 
 from aver.coordinator.packers import SLURM
-from aver.engines.api import Control, Engine, Heard, ObserveReply, Order, SubmitReply
+from aver.engines.api import Control, Engine, Heard, NotListed, ObserveReply, Order, SubmitReply
 from aver.engines.local.engine import LocalEngine
 
 
@@ -45,6 +45,8 @@ class Engines:
         return self.of(name).submit(orders) if orders else []
 
     def observe(self, keys: Sequence[str], name: str) -> list[ObserveReply]:
+        if name == SLURM and self._cluster is None and not self._is_cluster_known():
+            return [NotListed(key) for key in keys]  # nothing was ever handed over
         return self.of(name).observe(keys) if keys else []
 
     def control(self, controls: Sequence[Control], engine_of: Callable[[str], str]) -> None:

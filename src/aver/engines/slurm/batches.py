@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aver.errors import UnreachableError
+
 LONGEST_NAME = 100  # of the job, before the key
 
 
@@ -56,15 +58,25 @@ class Shelf:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.damaged: list[str] = []
 
     def load(self) -> list[Batch]:
-        """All batches; a file that can't be read is left where it is, and tells nothing."""
+        """All batches; a file that is damaged is left where it is and named in `damaged`.
+
+        UnreachableError if one can't be read now: it may hold what was handed over.
+        """
         found = []
+        self.damaged = []
         for path in sorted(self.folder.glob("*.json")):
             try:
                 found.append(_decode(json.loads(path.read_bytes())))
-            except (OSError, ValueError, KeyError, TypeError):
+            except FileNotFoundError:
                 continue
+            except OSError as error:
+                text = f"can't read what was handed to Slurm: {path}: {error.strerror}; nothing is handed over before"
+                raise UnreachableError(text) from None
+            except (ValueError, KeyError, TypeError):
+                self.damaged.append(os.fspath(path))
         return found
 
     def put(self, batch: Batch) -> None:

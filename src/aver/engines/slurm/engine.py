@@ -28,6 +28,7 @@ from aver.core.evidence import (
 from aver.core.model import Scope
 from aver.engines.api import (
     Control,
+    CouldNotAsk,
     Heard,
     NotListed,
     ObserveReply,
@@ -187,7 +188,13 @@ class SlurmEngine:
         return replies
 
     def observe(self, keys: Sequence[str]) -> list[ObserveReply]:
-        return [Seen(key) if key in self._known else NotListed(key) for key in keys]
+        return [Seen(key) if key in self._known else self._unknown(key) for key in keys]
+
+    def _unknown(self, key: str) -> ObserveReply:
+        """What is not on the shelf was never handed over, if the shelf can be read."""
+        if not self._shelf.damaged:
+            return NotListed(key)
+        return CouldNotAsk(key, f"{self._shelf.damaged[0]}, which says what was handed to Slurm, is damaged")
 
     def control(self, controls: Sequence[Control]) -> None:
         with self._lock:
