@@ -89,7 +89,7 @@ def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
 
 @pytest.fixture(scope="session")
 def fault_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultLab]:
-    """A Slurm beside that of the other tests, to be broken and mended. One test has it at a time."""
+    """A Slurm beside that of the other tests, to be broken and mended."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "AVER"))}
     environment = {**kept, "AVER_SLURM_LAB": FOLDER, "AVER_SLURM_LAB_PORT": PORT}
     shared = tmp_path_factory.getbasetemp().parent / "fault-lab-users"
@@ -102,21 +102,38 @@ def fault_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultLab]:
             lab("stop", environment)
 
 
+@contextmanager
+def home_at(lab: FaultLab, mode: int, home: Path, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[ClusterHome]:
+    """A home whose jobs run on the lab, which is locked meanwhile: nobody breaks it while others use it."""
+    patch.setenv("AVER_CONFIG", "")
+    patch.delenv("AVER_CRASH_AT", raising=False)
+    patch.setenv("SLURM_CONF", lab.environment["SLURM_CONF"])
+    folder.mkdir()
+    with (lab.folder / "in-use").open("w") as lock:
+        fcntl.flock(lock, mode)
+        cluster = ClusterHome(home, folder, lab)
+        try:
+            yield cluster
+        finally:
+            cluster.kill_coordinator()
+            if mode == fcntl.LOCK_EX:
+                lab.clear()
+            cluster.cancel_jobs()
+
+
 @pytest.fixture
 def cluster(
     fault_lab: FaultLab, aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ClusterHome]:
-    """A home whose jobs run on the lab that may be broken; the lab is whole before and after."""
-    monkeypatch.setenv("AVER_CONFIG", "")
-    monkeypatch.delenv("AVER_CRASH_AT", raising=False)
-    monkeypatch.setenv("SLURM_CONF", fault_lab.environment["SLURM_CONF"])
-    folder = tmp_path / "jobs"
-    folder.mkdir()
-    with (fault_lab.folder / "one-test").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        home = ClusterHome(aver_home, folder, fault_lab)
-        try:
-            yield home
-        finally:
-            home.kill_coordinator()
-            fault_lab.clear()
+    """For a test that breaks the lab: it has it alone, and the lab is whole before and after."""
+    with home_at(fault_lab, fcntl.LOCK_EX, aver_home, tmp_path / "jobs", monkeypatch) as home:
+        yield home
+
+
+@pytest.fixture
+def whole_cluster(
+    fault_lab: FaultLab, aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ClusterHome]:
+    """For a test that leaves the lab whole: others of its kind may use it at the same time."""
+    with home_at(fault_lab, fcntl.LOCK_SH, aver_home, tmp_path / "jobs", monkeypatch) as home:
+        yield home

@@ -111,8 +111,7 @@ class FaultLab:
         """As it was at first: all runs, no limits, no jobs."""
         self.heal()
         self.set_min_job_age(20)
-        for user in ("root",):
-            self.can_ask("sacctmgr", "-iQ", "modify", "user", user, "set", "MaxSubmitJobs=-1")
+        self.can_ask("sacctmgr", "-iQ", "modify", "user", "root", "set", "MaxSubmitJobs=-1")
         self.can_ask("scontrol", "update", f"nodename={self.node}[1-7]", "state=resume")
         jobs = self.call("squeue", "-h", "-a", "-o", "%A").split()
         if jobs:
@@ -245,6 +244,14 @@ class ClusterHome(LiveHome):
 
     def _of(self, queue: dict[str, str], run: int) -> list[list[str]]:
         return [[state for name, state in queue.items() if name.endswith(key)] for key in self.keys(run)]
+
+    def cancel_jobs(self) -> None:
+        """End what Slurm still has of this home."""
+        names = [path.name.removesuffix(".json") for path in (self.home.path / "slurm" / "batches").glob("*.json")]
+        if names:
+            lines = self.lab.call("squeue", "-h", "-a", "-O", "JobID:20,Name:300").splitlines()
+            ids = [line.split()[0] for line in lines if any(name in line for name in names)]
+            self.lab.can_ask("scancel", "--full", *ids)
 
     def count_calls(self, name: str) -> int:
         """How often the program that stands for this command was called."""

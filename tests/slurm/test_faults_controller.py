@@ -13,7 +13,7 @@ from live_home import wait_for
 
 
 def _controller_goes(cluster: ClusterHome, daemon: str, calls: int) -> None:
-    cluster.configure(timeout=4)
+    cluster.configure(timeout=2)
     go = cluster.folder / "go"
     run = cluster.submit(
         job("good", until(go) + "exit 0"),

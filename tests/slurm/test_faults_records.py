@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from fault_desk import OK, SEVEN, ClusterHome, job, until
 
 from aver.core.exit import ExitStatus
 from aver.core.states import State
 
 DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garbage")
+
+
+@pytest.fixture
+def cluster(whole_cluster: ClusterHome) -> ClusterHome:
+    """Nothing here breaks the lab."""
+    return whole_cluster
 
 
 def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:

@@ -1,4 +1,4 @@
-"""sbatch's answer lost, a queue that lies, limits and refusals: through programs that stand for Slurm's commands."""
+"""sbatch's answer lost, and a queue that lies: through programs that stand for Slurm's commands."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import re
 from collections import Counter
 
+import pytest
 from fault_desk import BLOCK, OK, ONE, ClusterHome, Watcher, job
 
-from aver.core.exit import ExitStatus
 from aver.core.model import Matrix
 from aver.core.states import State
 from live_home import wait_for
@@ -26,6 +26,12 @@ absent) [ -e HERE/tried ] && exec "$real" "$@"; touch HERE/tried; exec sleep 60 
 esac
 exec "$real" "$@"
 """
+
+
+@pytest.fixture
+def cluster(whole_cluster: ClusterHome) -> ClusterHome:
+    """Nothing here breaks the lab."""
+    return whole_cluster
 
 
 def test_lost_answers_of_sbatch(cluster: ClusterHome) -> None:
@@ -76,33 +82,3 @@ def test_a_queue_that_calls_failures_completed(cluster: ClusterHome) -> None:
     assert {name for name, state in shown if state == "COMPLETED"} <= {"good"}
     assert "the scheduler says COMPLETED" in cluster.verdict_text(run, "seen")
     assert "exit code 1 or 129" in cluster.verdict_text(run, "unseen")
-
-
-def test_limits_hold_back_and_mistakes_fail_at_once(cluster: ClusterHome) -> None:
-    """Over MaxSubmitJobs: PENDING with Slurm's reason, and later done, arrays too. A wrong account: its sentence."""
-    cluster.lab.call("sacctmgr", "-iQ", "modify", "user", "root", "set", "MaxSubmitJobs=2")
-    run = cluster.submit(
-        *(job(f"job{n}", "sleep 0.5; exit 0") for n in range(3)),
-        job("many", "exit {n}", matrix=Matrix((("n", ("0", "1", "2")),))),
-        job("account", "exit 0", slurm_options=("--account=nobody",)),
-        job("partition", "exit 0", slurm_options=("--partition=nowhere",)),
-    )
-    cluster.wait_state(run, "account", State.FAILED)
-    cluster.wait_state(run, "partition", State.FAILED)
-    reasons = set()
-
-    def held_back() -> bool:
-        with cluster.reader() as reader:
-            reasons.update(one.reason for one in reader.jobs(run=run) if one.state is State.PENDING)
-        return any("MaxSubmitJob" in reason for reason in reasons)
-
-    wait_for(held_back, "a job waits with Slurm's reason")
-    cluster.settle([run], 90)
-    cluster.check(
-        run,
-        {f"job{n}": (State.COMPLETED, OK) for n in range(3)}
-        | {f"many[n={n}]": (State.FAILED if n else State.COMPLETED, ExitStatus(n)) for n in range(3)}
-        | {"account": (State.FAILED, None), "partition": (State.FAILED, None)},
-    )
-    assert "Invalid account or account/partition combination specified" in cluster.verdict_text(run, "account")
-    assert "nvalid partition" in cluster.verdict_text(run, "partition")
