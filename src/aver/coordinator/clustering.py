@@ -23,6 +23,7 @@ from aver.core.evidence import (
     Taken,
     WitnessRecord,
 )
+from aver.core.exit import ExitStatus
 from aver.core.judge_cluster import UNSETTLED, judge_cluster, plain_word
 from aver.core.model import StepSpec
 from aver.core.states import State, attempt_may_move
@@ -55,6 +56,7 @@ QUEUE_STATES = {
 class Clustering:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
+        self._steps: dict[str, dict[int, bool]] = {}  # by attempt: steps with records, and whether one of them failed
 
     def heard(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
         if isinstance(one.evidence, NotTaken):
@@ -67,10 +69,20 @@ class Clustering:
             attempt.node = one.evidence.node
         verdict = judge_cluster(attempt.evidence, run.rules(attempt.index))
         if verdict is not None:
+            self._tell_lost_step(attempt, now)
             self._driver.steps.lose_rest(attempt, now)
             self._driver.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
             return
         self._move(run, attempt, one, now)
+
+    def _tell_lost_step(self, attempt: LiveAttempt, now: float) -> None:
+        """A step whose witnesses were killed left no record; the controller still says how the worst one ended."""
+        known = self._steps.pop(attempt.key, {})
+        said = [one.derived for one in attempt.evidence if isinstance(one, QueueSaid) and one.derived]
+        if not said or said[-1] == str(ExitStatus()) or any(known.values()):
+            return
+        number = next(number for number in range(len(known) + 1) if number not in known)
+        self._driver.steps.tell_lost(attempt, number, said[-1], now)
 
     def goes_on(self, attempt: LiveAttempt) -> bool:
         """Whether the cluster has started its job again by itself."""
@@ -83,6 +95,8 @@ class Clustering:
         if name is None or attempt is None or attempt.engine != SLURM or not isinstance(one.evidence, WitnessRecord):
             return False
         number, record = int(name["step"]), one.evidence
+        of_attempt = self._steps.setdefault(attempt.key, {})
+        of_attempt[number] = of_attempt.get(number, False) or record.exit is None or not record.exit.is_success
         steps = self._driver.steps
         if steps.find(attempt.key, number) is None:
             tasks = max(record.step_tasks or 1, int(name["task"]) + 1)

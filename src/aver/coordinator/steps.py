@@ -26,6 +26,7 @@ from aver.core.evidence import (
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
 from aver.core.judge import COORDINATOR, ENGINE, judge
+from aver.core.judge_cluster import QUEUE
 from aver.core.model import Request, StepSpec
 from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
@@ -57,6 +58,8 @@ class LiveTask:
             return Task(self.number, Running())
         record = next((one for one in self.evidence if isinstance(one, WitnessRecord)), None)
         end = (record.exit or record.launch) if record is not None else None
+        if record is None and self.verdict.source == QUEUE:
+            end = self.verdict.exit
         return Task(self.number, end if end is not None else Lost(), self.ended_at, self.because)
 
 
@@ -188,6 +191,26 @@ class Steps:
                 if task.verdict is None:
                     text = "its job is over, and its witness left no record"
                     self.heard(Heard(task.key, "coordinator", text, WitnessVanished(now)), now)
+
+    def tell_lost(self, attempt: LiveAttempt, number: int, derived: str, now: float) -> None:
+        """A step of a cluster without any record, of which the controller says only how it ended: `0:9`."""
+        try:
+            exit_status: ExitStatus | None = ExitStatus.parse(derived)
+        except ValueError:
+            exit_status = None  # such as 0:125
+        self.watch(attempt, number, StepSpec("srun", ("?",), "", 1), now)
+        step = self.find(attempt.key, number)
+        assert step is not None
+        if exit_status is None:
+            return  # it is lost with the rest
+        is_ended = exit_status.signal in ENDING
+        reason = reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
+        verdict = Verdict(
+            State.CANCELLED if is_ended else State.FAILED, exit_status, reasons.NONE if is_ended else reason, True,
+            QUEUE, (), "its witness left no record; the controller says how it ended",
+        )  # fmt: skip
+        text = f"DerivedExitCode={derived}"
+        self._end_task(step, step.tasks[0], verdict, Heard(step.tasks[0].key, QUEUE, text, WitnessVanished(now)), now)
 
     def note_number(self, key: str, number: int) -> None:
         """Steps up to this one have been."""
