@@ -23,7 +23,7 @@ from aver.core.evidence import (
 from aver.core.exit import ExitStatus
 from aver.core.model import Request
 from aver.engines.api import Heard, Order
-from aver.engines.slurm.batches import Batch, Shelf
+from aver.engines.slurm.batches import Batch, Shelf, batch_name
 from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.engine import Pace, SlurmEngine
 from aver.engines.slurm.exit_records import Records
@@ -355,3 +355,32 @@ def test_trouble_ages_nothing(site: tuple[SlurmEngine, Path]) -> None:
     (said,) = [one.evidence for one in heard if isinstance(one.evidence, NeverSeen)]
     assert 0.5 <= said.waited_s <= time.monotonic() - began - 0.0
     assert said.waited_s <= time.monotonic() - back + 0.5, "the time of trouble is not in it"
+
+
+def test_a_row_that_has_not_ended_is_a_record_of_it() -> None:
+    """Never in the queue, and accounting has it as pending: it is not said that nobody has a record of it."""
+    track = one()
+    queue(track, None, since=600.0)
+    for _ in range(3):
+        assert accounts(track, replace(JOB, word="PENDING", ended_at=None), since=100.0) == []
+    assert [type(said) for said in queue(track, None)] == [LeftQueue]
+    assert [type(said) for said in accounts(track, since=300.0)] == [NobodySaid]
+
+
+def test_clocks_that_differ_by_minutes() -> None:
+    """The cluster's clock is behind ours: a row of our name is ours all the same; one of last week is not."""
+    behind = [replace(row, submitted_at=MADE_AT - 900.0) for row in (JOB, BATCH)]
+    track = gone(one())
+    assert accounts(track, *behind) == []
+    assert [type(said) for said in accounts(track, *behind, since=10.0)] == [AccountingSaid]
+    track = gone(one())
+    old = [replace(row, submitted_at=MADE_AT - 7 * 86400.0) for row in (JOB, BATCH)]
+    assert accounts(track, *old) + accounts(track, *old, since=10.0) == []
+
+
+def test_names_that_accounting_can_hold() -> None:
+    """MariaDB's tables may be latin1 and hold 255 bytes: a job's name goes there in ASCII, and its key whole."""
+    name = batch_name("größe 尺寸" * 50, ("0123abcd.1.1.bbbbbbbb", "k2"))
+    assert name.isascii()
+    assert len(name) < 200
+    assert name.endswith(".0123abcd.1.1.bbbbbbbb+2")

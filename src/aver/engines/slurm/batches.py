@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import string
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from aver.errors import UnreachableError
 
 LONGEST_NAME = 100  # of the job, before the key
+NAMED = frozenset(string.ascii_letters + string.digits + "._-")  # accounting's database may have no other letters
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class Batch:
 
 def batch_name(job_name: str, keys: tuple[str, ...]) -> str:
     """`train.1a2b3c4d.17.1.9f8e7d6c`; of an array with how many there are."""
-    clean = "".join(one if one.isalnum() or one in "._-" else "_" for one in job_name)[:LONGEST_NAME]
+    clean = "".join(one if one in NAMED else "_" for one in job_name)[:LONGEST_NAME]
     return f"{clean}.{keys[0]}" + (f"+{len(keys)}" if len(keys) > 1 else "")
 
 

@@ -168,6 +168,8 @@ class SlurmEngine:
                 if batch.id is not None:
                     self._tracks[key].was_listed = True  # nobody here knows whether it was: gone is not "never there"
                     self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, time.time())])
+        for path in self._shelf.damaged:
+            self._log(f"{path} is damaged: nobody knows what it says of jobs that were handed to Slurm")
         if self._tracks:
             self._start()
 

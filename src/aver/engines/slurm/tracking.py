@@ -25,7 +25,7 @@ from aver.engines.slurm.batches import Batch
 from aver.engines.slurm.rows import AccountRow, QueueRow
 
 BATCH_STEP = "batch"
-SKEW_S = 120.0  # the clocks of two machines
+SKEW_S = 3600.0  # the clocks of two machines; the name alone tells whose it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,7 @@ class Track:
     ) -> list[Evidence]:
         """What accounting's answer, which may be without rows of it, adds."""
         mine = self._of_my_start(self._of_my_job(rows))
+        self.was_listed = self.was_listed or bool(mine)  # there is a record of it, whatever the row says
         said = _settled(mine, at, has_whole_codes)
         if said is None:
             self.rows, self.same_s = mine, 0.0
