@@ -270,6 +270,14 @@ def test_completed_in_the_queue_is_not_believed_alone() -> None:
     assert judge_cluster([TAKEN, RUNNING, queue("COMPLETED", "0:0"), GONE, LATE], PLAIN) is None
 
 
+def test_an_exit_of_the_queue_goes_with_its_own_word() -> None:
+    """A queue that said COMPLETED 0:0 of what accounting calls FAILED lends it no exit 0."""
+    verdict = verdict_on(queue("COMPLETED", "0:0"), GONE, account("FAILED", "1:0", "1:0"))
+    assert short(verdict) == ("FAILED", "?", "NonZeroExitCode")
+    assert "1 or 129" in verdict.detail
+    assert short(verdict_on(queue("FAILED", "129:0"), GONE, account("FAILED", "1:0", "1:0")))[1] == "129:0"
+
+
 def test_nobody_said() -> None:
     """Neither after the long wait: UNVERIFIED with the sentence; `accept` and `settle.fallback` are the ways out."""
     verdict = verdict_on(GONE, SILENT)

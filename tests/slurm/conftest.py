@@ -12,7 +12,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,29 +88,37 @@ def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
 
 
 @pytest.fixture(scope="session")
-def fault_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultLab]:
-    """A Slurm beside that of the other tests, to be broken and mended."""
+def fault_lab() -> Iterator[FaultLab]:
+    """A Slurm beside that of the other tests, to be broken and mended; the last process that uses it stops it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "AVER"))}
-    environment = {**kept, "AVER_SLURM_LAB": FOLDER, "AVER_SLURM_LAB_PORT": PORT}
-    shared = tmp_path_factory.getbasetemp().parent / "fault-lab-users"
-    with counted(shared, +1):
-        lab("start", environment)
-    folder = Path(FOLDER)
-    yield FaultLab(folder, {**environment, "SLURM_CONF": str(folder / "etc" / "slurm.conf")})
-    with counted(shared, -1) as users:
-        if users == 0:
+    environment = {**kept, "AVER_SLURM_LAB": str(FOLDER), "AVER_SLURM_LAB_PORT": PORT}
+    FOLDER.mkdir(exist_ok=True)
+    with (FOLDER / "users").open("w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        with in_use(FOLDER, fcntl.LOCK_EX):
+            lab("start", environment)
+        yield FaultLab(FOLDER, {**environment, "SLURM_CONF": str(FOLDER / "etc" / "slurm.conf")})
+        with suppress(BlockingIOError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             lab("stop", environment)
 
 
 @contextmanager
+def in_use(folder: Path, mode: int) -> Iterator[None]:
+    """Nobody breaks or mends the lab while others use it."""
+    with (folder / "in-use").open("w") as lock:
+        fcntl.flock(lock, mode)
+        yield
+
+
+@contextmanager
 def home_at(lab: FaultLab, mode: int, home: Path, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[ClusterHome]:
-    """A home whose jobs run on the lab, which is locked meanwhile: nobody breaks it while others use it."""
+    """A home whose jobs run on the lab, and the lab for it alone or with others."""
     patch.setenv("AVER_CONFIG", "")
     patch.delenv("AVER_CRASH_AT", raising=False)
     patch.setenv("SLURM_CONF", lab.environment["SLURM_CONF"])
     folder.mkdir()
-    with (lab.folder / "in-use").open("w") as lock:
-        fcntl.flock(lock, mode)
+    with in_use(lab.folder, mode):
         cluster = ClusterHome(home, folder, lab)
         try:
             yield cluster

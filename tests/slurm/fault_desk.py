@@ -14,6 +14,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ from aver.core.states import State
 from live_home import LiveHome, is_alive, shell_job, wait_for
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "slurm-lab"
-FOLDER = "/tmp/aver-fault-lab"
+FOLDER = Path(tempfile.gettempdir()) / "aver-fault-lab"
 PORT = "17800"
 RECORD = 'echo "$AVER_JOB.$AVER_ATTEMPT" >> "$RAN"; '
 WRAPPED = ("squeue", "sacct", "sbatch")

@@ -58,7 +58,7 @@ def test_a_controller_that_does_not_answer_moves_nothing(cluster: ClusterHome, d
 @pytest.mark.parametrize("daemon", ["slurmctld", "munged"])
 def test_a_controller_that_is_away_for_a_minute(cluster: ClusterHome, daemon: str) -> None:
     """The same for at least a minute, longer than every wait of settling."""
-    _controller_goes(cluster, daemon, 10)
+    _controller_goes(cluster, daemon, 18)
 
 
 def _forgotten(cluster: ClusterHome, age_s: int) -> None:
