@@ -7,9 +7,11 @@ docs/engines.md has the same table.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -403,6 +405,26 @@ def test_secrets_are_not_in_slurms_script(places: dict[str, Place]) -> None:
     assert "=9f2" not in kept
     assert "X=" not in kept
     assert place("watch", str(number), "--exit-status").status == 0
+
+
+def test_steps_are_told_once(places: dict[str, Place]) -> None:
+    """The coordinator is killed while a job with steps runs: the next one reads their records, and tells none again."""
+    text = "srun sh -c 'exit 7' || true; srun true; touch stepped; until [ -e go ]; do sleep 0.1; done; exit 3"
+
+    def run(place: Place) -> tuple[Shown, int]:
+        number = int(place("submit", "--engine", place.engine, write_flow(place, "killed", {"k": job(text)})).out)
+        place.wait_for("stepped")
+        place.until(lambda: place("export", str(number), "--jsonl").out.count("StepEnded") == 2, "both steps ended")
+        os.kill(json.loads((place.home / "lock").read_bytes())["pid"], signal.SIGKILL)
+        place("jobs")
+        (place.folder / "go").touch()
+        place("watch", str(number))
+        return place.shown(number)["k"], place("export", str(number), "--jsonl").out.count("StepEnded")
+
+    found = on_both(places, run)
+    assert found["slurm"] == found["local"]
+    shown, told = found["local"]
+    assert (shown.short, told) == (("FAILED", "3:0", "7:0"), 2)
 
 
 def test_the_page_has_the_differences() -> None:

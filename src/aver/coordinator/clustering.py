@@ -98,6 +98,8 @@ class Clustering:
         of_attempt = self._steps.setdefault(attempt.key, {})
         of_attempt[number] = of_attempt.get(number, False) or record.exit is None or not record.exit.is_success
         steps = self._driver.steps
+        if steps.has_ended(attempt.key, number):
+            return True  # told again, after a restart
         if steps.find(attempt.key, number) is None:
             tasks = max(record.step_tasks or 1, int(name["task"]) + 1)
             program = os.path.basename(record.name) or "srun"

@@ -148,6 +148,7 @@ def _add_live_steps(driver: Driver, attempt: LiveAttempt, reader: Reader) -> Non
     for row in reader.steps(attempt.job, attempt.attempt):
         driver.steps.note_number(attempt.key, row.step)
         if row.state.is_settled:
+            driver.steps.note_end(attempt.key, row.step)
             continue
         tasks = [LiveTask(rank, f"{attempt.key}.s{row.step}.t{rank}") for rank in range(row.tasks)]
         for one in reader.tasks(row.job, row.attempt, row.step):

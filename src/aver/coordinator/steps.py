@@ -103,6 +103,7 @@ class Steps:
         self._of: dict[str, dict[int, LiveStep]] = {}  # by the attempt's key
         self._waiting: dict[str, deque[LiveStep]] = {}
         self._numbers: dict[str, int] = {}
+        self._ended: dict[str, set[int]] = {}
         self.starts: list[tuple[LiveStep, LiveTask]] = []  # for the loop: hand these to the engine
 
     # ---- beginning ----------------------------------------------------------------------------
@@ -211,6 +212,12 @@ class Steps:
         )  # fmt: skip
         text = f"DerivedExitCode={derived}"
         self._end_task(step, step.tasks[0], verdict, Heard(step.tasks[0].key, QUEUE, text, WitnessVanished(now)), now)
+
+    def has_ended(self, key: str, number: int) -> bool:
+        return number in self._ended.get(key, ())
+
+    def note_end(self, key: str, number: int) -> None:
+        self._ended.setdefault(key, set()).add(number)
 
     def note_number(self, key: str, number: int) -> None:
         """Steps up to this one have been."""
@@ -326,6 +333,7 @@ class Steps:
             )
         )
         step.state, step.srun_code = verdict.state, code
+        self.note_end(attempt.key, step.number)
         for task in step.tasks:
             self._by_key.pop(task.key, None)
         live = self._of.get(attempt.key, {})
@@ -389,6 +397,7 @@ class Steps:
     def forget(self, attempt_key: str) -> None:
         """The attempt is over: nobody asks for its steps any more."""
         self._numbers.pop(attempt_key, None)
+        self._ended.pop(attempt_key, None)
         for token in [token for token, step in self._by_token.items() if step.attempt.key == attempt_key]:
             del self._by_token[token]
 
