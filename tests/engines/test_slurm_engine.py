@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import Evidence, LeftQueue, NotTaken, QueueSaid, Taken
+from aver.core.evidence import Evidence, LeftQueue, NotTaken, QueueSaid, StartedAgain, Taken
 from aver.core.model import Request
 from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
 from aver.engines.slurm.batches import Batch, Shelf
@@ -234,3 +234,27 @@ def test_a_damaged_shelf_does_not_say_that_nothing_was_handed_over(site: Site) -
     (shelf / "k1.json").mkdir()
     with pytest.raises(UnreachableError, match=r"k1\.json: Is a directory"):
         site.engine(Settle())
+
+
+def test_members_of_an_array_that_slurm_starts_again(site: Site) -> None:
+    """Each keeps its own place and its own count of starts, also after a restart of ours."""
+    name = "train.k1+3"
+    engine = site.engine(Settle())
+    engine.submit([order("k1", "g"), order("k2", "g"), order("k3", "g")])
+    site.says("squeue", "".join(queue_row(f"7_{index}", "RUNNING", name) for index in range(3)))
+    site.hear(QueueSaid, "k3")
+    site.says("squeue", "".join(queue_row(f"7_{index}", "PENDING", name, min(index, 1)) for index in range(3)))
+    site.hear(StartedAgain, "k2")
+    site.hear(StartedAgain, "k3")
+    engine.adopt("k2", "k2b")
+    engine.adopt("k3", "k3b")
+    site.hear(QueueSaid, "k2b")
+    site.hear(QueueSaid, "k3b")
+    engine.close()
+    site.engines.clear()
+    site.heard.clear()
+    site.says("squeue", "".join(queue_row(f"7_{index}", "RUNNING", name, min(index, 1)) for index in range(3)))
+    site.engine(Settle())
+    for key, member in (("k1", "7_0"), ("k2b", "7_1"), ("k3b", "7_2")):
+        site.hear(QueueSaid, key)
+        assert [one.evidence.id for one in site.heard if isinstance(one.evidence, Taken) and one.key == key] == [member]

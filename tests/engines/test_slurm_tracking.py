@@ -163,7 +163,7 @@ def test_with_a_record_one_settled_row_is_enough() -> None:
         pytest.param(replace(JOB, name="allocation", partition=""), id="a placeholder"),
         pytest.param(replace(JOB, partition="", word="COMPLETED", exit="0:0"), id="a placeholder with our name"),
         pytest.param(replace(JOB, name="somebody.else"), id="another name: the id was used again"),
-        pytest.param(replace(JOB, submitted_at=1.0), id="submitted before us: the id was used before"),
+        pytest.param(replace(JOB, submitted_at=MADE_AT - 7200.0), id="submitted before us: the id was used before"),
         pytest.param(replace(JOB, index=3), id="a member of an array"),
         pytest.param(replace(JOB, job=8), id="another job"),
     ],

@@ -32,18 +32,23 @@ class Batch:
     cluster: str = ""
     caller: str = ""  # of the sbatch that may still be at it: pid and start time
     is_array: bool = False
-    starts: tuple[str, ...] = ()  # attempts that Slurm made of it by starting it again, in order
+    starts: tuple[tuple[str, str], ...] = ()  # by Slurm itself: a member's key, that of the attempt it went on as
     asked_at: float | None = None  # of one whose id is not known: when the queue first answered without it
     silent_s: float = 0.0  # likewise: for how long accounting has answered without it
     tracked_at: float = 0.0  # by the engine's own clock: what was answered before says nothing of it
     left: set[str] = field(default_factory=set)  # members whose verdict is not durable yet
 
     def index_of(self, key: str) -> int | None:
-        return self.keys.index(key) if self.is_array else None
+        return self.keys.index(self.script_key(key)) if self.is_array else None
 
     def script_key(self, key: str) -> str:
         """The key in the script: what Slurm starts again keeps that of its first start."""
-        return self.keys[0] if key in self.starts else key
+        return next((first for first, again in self.starts if again == key), key)
+
+    def restarts_of(self, key: str) -> int:
+        """How often Slurm had started it again for this attempt: 0 for the one that was handed over."""
+        of_member = [again for first, again in self.starts if first == self.script_key(key)]
+        return of_member.index(key) + 1 if key in of_member else 0
 
     def id_of(self, index: int | None) -> str:
         return f"{self.id}" if index is None else f"{self.id}_{index}"
@@ -126,5 +131,5 @@ def _decode(words: dict[str, Any]) -> Batch:
     return Batch(
         name=str(words["name"]), keys=keys, made_at=float(words["made_at"]),
         id=None if number is None else int(number), cluster=str(words["cluster"]), caller=str(words["caller"]),
-        is_array=bool(words["is_array"]), starts=tuple(str(key) for key in words.get("starts", ())),
+        is_array=bool(words["is_array"]), starts=tuple((str(first), str(key)) for first, key in words.get("starts", ())),
     )  # fmt: skip

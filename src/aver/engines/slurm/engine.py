@@ -296,14 +296,13 @@ class SlurmEngine:
         self._forget(old)
 
     def _add(self, batch: Batch) -> None:
-        batch.left = {*batch.keys, *batch.starts}
+        keys = (*batch.keys, *(key for _, key in batch.starts))
+        batch.left = set(keys)
         batch.tracked_at = time.monotonic()
         self._batches[batch.name] = batch
-        self._known.update(batch.left)
-        for key in batch.keys:
-            self._tracks[key] = Track(key, batch, batch.index_of(key))
-        for number, key in enumerate(batch.starts, start=1):
-            self._tracks[key] = Track(key, batch, None, restarts=number)
+        self._known.update(keys)
+        for key in keys:
+            self._tracks[key] = Track(key, batch, batch.index_of(key), batch.restarts_of(key))
 
     def _tell(self, track: Track, source: str, said: str, evidence: Iterable[Evidence]) -> None:
         found = [Heard(track.key, source, said, one) for one in evidence]
@@ -459,10 +458,10 @@ class SlurmEngine:
             if track is None or key in self._tracks:
                 continue
             batch = track.batch
-            batch.starts = (*batch.starts, key)
+            batch.starts = (*batch.starts, (batch.script_key(before), key))
             batch.left.add(key)
             self._keep(batch)
-            again = self._tracks[key] = Track(key, batch, track.index, restarts=len(batch.starts))
+            again = self._tracks[key] = Track(key, batch, track.index, batch.restarts_of(key))
             self._tell(again, SBATCH, "started again by Slurm", [Taken(time.time(), batch.id_of(track.index))])
             self._next_poll = time.monotonic()
 
@@ -474,8 +473,10 @@ class SlurmEngine:
             if track is None:
                 continue
             track.batch.left.discard(key)
-            if not track.batch.starts or not track.batch.left:
-                gone.append(track.batch.script_key(key))
+            if not track.batch.starts:
+                gone.append(key)
+            elif not track.batch.left:
+                gone += track.batch.keys
             if not track.batch.left:
                 self._reached("slurm-before-forget")
                 self._batches.pop(track.batch.name, None)
