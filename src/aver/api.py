@@ -174,7 +174,7 @@ class Flow:
         """Run it in the background; it is durable when this returns."""
         config = load_config()
         origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
-        submission = Submission(self.check(), origin, engine=config.engine)
+        submission = Submission(self.check(), origin, engine=config.engine, host=config.slurm.host)
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
         client = Client.connect(home)

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from aver.core.host_name import is_host
 from aver.core.model import NotifyOn, NotifyRule
 from aver.core.record import dataclass
 from aver.core.units import parse_size, parse_time
@@ -22,6 +23,8 @@ class SlurmConfig:
     commands: tuple[tuple[str, str], ...] = ()  # words of those whose names are others, such as sbatch = "spur sbatch"
     prefix: str = ""  # before the names of all others
     folder: str | None = None  # shared with the nodes; None: in the home
+    host: str = ""  # the cluster's commands are there, through ssh; empty: they are here
+    ssh: str = "ssh"  # the words that call it
     max_submitted: int | None = None
     poll_s: float = 1.0
     poll_max_s: float = 30.0
@@ -133,16 +136,18 @@ def _slurm(table: object) -> dict[str, Any]:
         match key:
             case "commands":
                 values["commands"] = tuple((name, _text(words)) for name, words in _table(value).items())
-            case "prefix" | "folder":
+            case "prefix" | "folder" | "ssh":
                 values[key] = _text(value)
+            case "host":
+                values[key] = _host(value)
             case "max_submitted":
                 values[key] = _count(value, least=1)
             case "poll" | "poll_max" | "timeout":
                 values[f"{key}_s"] = _seconds(value)
             case _:
                 raise ValueError(
-                    f"unknown setting {key!r}; known are commands, folder, max_submitted, poll, poll_max, "
-                    "prefix, timeout"
+                    f"unknown setting {key!r}; known are commands, folder, host, max_submitted, poll, "
+                    "poll_max, prefix, ssh, timeout"
                 )
     return values
 
@@ -164,6 +169,13 @@ def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("must be a table")
     return value
+
+
+def _host(value: object) -> str:
+    text = _text(value)
+    if not is_host(text):
+        raise ValueError(f"{text!r} is not the name of a host, such as me@login.example.org")
+    return text
 
 
 def _text(value: object) -> str:

@@ -11,22 +11,33 @@ from pathlib import Path
 from aver.cli.output.documents import Check
 from aver.config import Config
 from aver.coordinator.cluster import commands_of, folder
+from aver.coordinator.hosts import commands_on, host_of, ssh_to
 from aver.engines.slurm import squeue
-from aver.engines.slurm.commands import Commands, Reply
+from aver.engines.slurm.commands import Commands, Reply, Trouble
 from aver.engines.slurm.rows import Accounts, Disabled, NoAnswer
 from aver.engines.slurm.sacct import by_names, read_accounts
 from aver.engines.slurm.scontrol import Facts, ask_facts
+from aver.engines.slurm.ssh import Ssh
 from aver.home import Home
 from aver.store.open import is_on_network
 
 OK, LIMITED, MISSING = "ok", "limited", "missing"
 TIMEOUT_S = 20.0
+CLOCKS_S = 5.0  # apart
 COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "srun")
 
 
-def cluster_checks(home: Home, config: Config) -> Iterator[Check]:
+def cluster_checks(home: Home, config: Config, host: str | None = None) -> Iterator[Check]:
     """One check after the other; each call has a time limit."""
+    name = config.slurm.host if host is None else host
     commands = commands_of(home, config, os.environ)
+    if name:
+        ssh = ssh_to(home, config, name, os.environ.get("SSH_AUTH_SOCK"))
+        check = _host(home, config, ssh)
+        yield check
+        if check.status == MISSING:
+            return
+        commands = commands_on(config, ssh)
     troubles = {name: trouble for name in COMMANDS if (trouble := _trouble(commands, name))}
     if troubles:
         hint = "load the site's module, or name them under slurm.commands in the settings"
@@ -41,7 +52,22 @@ def cluster_checks(home: Home, config: Config) -> Iterator[Check]:
     yield _queue(commands)
     yield _accounting(commands, facts)
     yield from _limits(facts)
-    yield _shared(folder(home, config))
+    if not name:
+        yield _shared(folder(home, config))
+
+
+def _host(home: Home, config: Config, ssh: Ssh) -> Check:
+    """Our folder there, the witness, and the clock."""
+    layout = host_of(home, config, ssh, TIMEOUT_S).layout()
+    if isinstance(layout, Trouble):
+        return Check("host", MISSING, layout.text, f"aver connect {ssh.host}")
+    text = f"{ssh.host}, our folder is {layout.folder}"
+    if layout.remark:
+        return Check("host", LIMITED, f"{text}; {layout.remark}", None)
+    if abs(layout.skew_s) > CLOCKS_S:
+        hint = "of files that both sides change, the newer counts: set the clocks right"
+        return Check("host", LIMITED, f"{text}; its clock is {layout.skew_s:+.0f} s off ours", hint)
+    return Check("host", OK, text, None)
 
 
 def _trouble(commands: Commands, name: str) -> str:

@@ -31,8 +31,9 @@ VERSION_TIMEOUT_S = 5
 
 @click.command("doctor", short_help="Say what this machine can enforce, and what it can't and why.")
 @click.option("--engine", type=click.Choice(("local", "slurm")), default="local", help="slurm: what the site has.")
+@click.option("--host", metavar="HOST", help="With --engine slurm: through ssh on this host, me@login.")
 @json_option
-def command(engine: str, as_json: bool) -> int:
+def command(engine: str, host: str | None, as_json: bool) -> int:
     """Say what this machine can enforce, and what it can't and why.
 
     With --engine slurm: what the cluster has (version, accounting, limits, shared folder). Exits 1 if
@@ -42,13 +43,14 @@ def command(engine: str, as_json: bool) -> int:
     Examples:
       aver doctor
       aver doctor --engine slurm
+      aver doctor --engine slurm --host me@login.example.org
       aver doctor --json
     """
     session = Session()
     if engine == "slurm":
         from aver.cli.cluster_checks import cluster_checks  # most never need it
 
-        site = (*cluster_checks(session.home, load_config()), _witness(), _coordinator(session), _settings())
+        site = (*cluster_checks(session.home, load_config(), host), _witness(), _coordinator(session), _settings())
         answer(session.output, Diagnosis(__version__, str(session.home.path), site), as_json)
         return 1 if any(check.status == MISSING for check in site) else 0
     found = capabilities()

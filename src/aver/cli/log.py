@@ -12,6 +12,7 @@ from aver.cli.facts import files_of
 from aver.cli.options import json_option
 from aver.cli.output.documents import LogText
 from aver.cli.output.views import answer
+from aver.cli.remote_log import RemoteLog, find_remote
 from aver.cli.session import Session
 from aver.cli.streaming import OutputStream
 from aver.errors import AverError, UsageError
@@ -48,6 +49,11 @@ def command(address: str, follow: bool, attempt: int | None, err: bool, lines: i
     if err and files.stderr is None:
         session.output.note("its stderr is in the same file as its stdout")
     path = files.stderr if err and files.stderr is not None else files.stdout
+    remote = find_remote(session, job, path)
+    if remote is not None:
+        with remote:
+            _show_remote(session, job, remote, lines, follow, (which, err, path) if as_json else None)
+        return
     if follow and not job.state.is_settled:
         _follow(session, job, path, lines)
         return
@@ -132,6 +138,33 @@ def _follow(session: Session, job: JobRow, path: str, lines: int | None) -> None
         pass
     stream.finish()
     client.close()
+
+
+def _show_remote(
+    session: Session, job: JobRow, remote: RemoteLog, lines: int | None, follow: bool,
+    document: tuple[int, bool, str] | None,
+) -> None:  # fmt: skip
+    """What it wrote on its host; `document`: attempt, whether stderr, and path, for JSON."""
+    if follow and not job.state.is_settled:
+        if lines is not None:
+            remote.begin_at_last(lines)
+        remote.follow()
+        client = session.connect()
+        stream = OutputStream(session.output.masking)
+        stream.begin(remote.path, 0, session.output.raw)
+        for _ in client.watch([job.id]):
+            pass
+        remote.finish()
+        stream.finish()
+        client.close()
+        return
+    remote.copy()
+    with _open(remote.path, job) as file:
+        if document is not None:
+            which, err, path = document
+            answer(session.output, _document(session, job, which, err, path, file, lines), True)
+        else:
+            _copy(session, file, tail_offset(file, lines))
 
 
 def _document(

@@ -42,6 +42,7 @@ COMMANDS = {
     "status": "Show the coordinator and what it has to do.",
     "stop": "Stop the coordinator; jobs go on.",
     "doctor": "Say what this machine can enforce, and what it can't and why.",
+    "connect": "Open the ssh connection to a cluster's host; answers what it asks.",
     "env": "Print the line that puts Slurm's commands on PATH.",
     "shell": "Start a shell, or a command after --, with Slurm's commands on PATH.",
     "task": "Run one task of a job under its witness; for mpirun and the like.",

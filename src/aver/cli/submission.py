@@ -20,6 +20,7 @@ from aver.cli.session import Session
 from aver.config import load_config
 from aver.coordinator.origin import origin_of
 from aver.core.codec import encode
+from aver.core.host_name import is_host
 from aver.core.model import FlowSpec, Submission
 from aver.core.record import dataclass
 from aver.errors import CantWriteError, InternalError, UsageError
@@ -28,6 +29,8 @@ from aver.spec.options import Overrides, parse_overrides
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
+HERE = "-"  # as --host: this machine has Slurm's commands
+SLURM = "slurm"
 ENGINES = ("local", "slurm")
 
 
@@ -62,6 +65,7 @@ def submission_options(function: Function) -> Function:
         click.option("--hold", "-H", is_flag=True, help="Hold it until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Not before: 16:00, now+1hour, 2030-01-20T12:00."),
         click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
+        click.option("--host", metavar="HOST", help="On Slurm: through ssh on this host, me@login; - is this machine."),
         click.option(
             "--slurm-option",
             multiple=True,
@@ -81,6 +85,7 @@ def build(
     extra = tuple(options.pop("env"))
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
+    host = options.pop("host")
     stdin = options.get("stdin")
     if stdin == STDIN:
         options["stdin"] = None
@@ -96,7 +101,19 @@ def build(
     names = dict.fromkeys((*secrets, *config.secrets))
     path = None if file is None or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
-    return on_engine(Submission(flow, origin, engine=config.engine), engine, slurm_options), environment
+    submission = Submission(flow, origin, engine=config.engine, host=config.slurm.host)
+    return on_host(on_engine(submission, engine or (host and SLURM), slurm_options), host), environment
+
+
+def on_host(submission: Submission, host: str | None) -> Submission:
+    """The submission with all its jobs on this host; None: each where the flow or the settings say."""
+    if host is None:
+        return submission
+    chosen = "" if host == HERE else host
+    if chosen and not is_host(chosen):
+        raise UsageError(f"--host {host}: not the name of a host, such as me@login")
+    jobs = tuple(replace(spec, host=None) for spec in submission.flow.jobs)
+    return replace(submission, host=chosen, flow=replace(submission.flow, jobs=jobs))
 
 
 def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[str, ...] = ()) -> Submission:

@@ -101,12 +101,20 @@ def _build(home: Home) -> Loop:
 
 def cluster_engine(home: Home, config: Config) -> Engine:
     from aver.coordinator.cluster import make_engine  # most homes never need it
+    from aver.coordinator.clusters import Clusters
+    from aver.coordinator.hosts import known_hosts, make_host_engine
+    from aver.engines.slurm.engine import UNLIMITED
 
-    return make_engine(home, config)
+    def make(host: str) -> Engine:
+        return make_host_engine(home, config, host) if host else make_engine(home, config)
+
+    here = [""] if any((home.path / "slurm" / "batches").glob("*.json")) else []
+    return Clusters(make, [*here, *known_hosts(home)], UNLIMITED)
 
 
 def has_cluster_jobs(home: Home) -> bool:
-    return any((home.path / "slurm" / "batches").glob("*.json"))
+    slurm = home.path / "slurm"
+    return any(slurm.glob("batches/*.json")) or any(slurm.glob("hosts/*/batches/*.json"))
 
 
 def _leave_the_caller(home: Home, ready_fd: int) -> None:

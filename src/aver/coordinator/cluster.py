@@ -28,7 +28,7 @@ from aver.errors import CantWriteError
 from aver.home import Home
 from aver.witness import binary
 
-KEPT = ("PATH", "SLURM_CONF")
+KEPT = ("PATH", "SLURM_CONF", "SSH_AUTH_SOCK")
 
 
 def folder(home: Home, config: Config) -> Path:
@@ -48,12 +48,7 @@ def note_site(home: Home, env: Sequence[str]) -> None:
 
 def commands_of(home: Home, config: Config, environment: Mapping[str, str] | None = None) -> Commands:
     """Slurm's commands, as the settings name them, where this environment or else the last submitter finds them."""
-    try:
-        site = json.loads((home.path / "slurm" / "site.json").read_bytes()) if environment is None else environment
-    except (OSError, ValueError):
-        site = {}
-    if not isinstance(site, Mapping):
-        site = {}
+    site = site_of(home) if environment is None else environment
     path, conf = site.get("PATH"), site.get("SLURM_CONF")
     return Commands(
         names=dict(config.slurm.commands),
@@ -61,6 +56,28 @@ def commands_of(home: Home, config: Config, environment: Mapping[str, str] | Non
         conf=conf if isinstance(conf, str) else None,
         prefix=config.slurm.prefix,
     )
+
+
+def site_of(home: Home) -> Mapping[str, object]:
+    """What the last submitter's environment said."""
+    try:
+        site = json.loads((home.path / "slurm" / "site.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return site if isinstance(site, dict) else {}
+
+
+def settle_of(config: Config) -> Settle:
+    return Settle(**dict(config.slurm.settle), fallback=config.slurm.fallback)
+
+
+def pace_of(config: Config) -> Pace:
+    own = config.slurm
+    most_s = max(own.poll_s, own.poll_max_s)
+    return Pace(
+        least_s=own.poll_s, most_s=most_s, trouble_most_s=2 * most_s, retry_least_s=5 * own.poll_s,
+        retry_most_s=4 * most_s, timeout_s=own.timeout_s,
+    )  # fmt: skip
 
 
 def make_engine(home: Home, config: Config) -> SlurmEngine:
@@ -73,22 +90,16 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
         shim = install_shim(shared / "shim", os.fspath(witness), os.fspath(shared / "records")).parent
     except OSError as error:
         raise CantWriteError(f"can't make the folders of the cluster's engine: {error.strerror}") from None
-    own = config.slurm
     commands = commands_of(home, config)
-    settle = Settle(**dict(own.settle), fallback=own.fallback)
-    most_s = max(own.poll_s, own.poll_max_s)
-    pace = Pace(
-        least_s=own.poll_s, most_s=most_s, trouble_most_s=2 * most_s, retry_least_s=5 * own.poll_s,
-        retry_most_s=4 * most_s, timeout_s=own.timeout_s,
-    )  # fmt: skip
     hander = Hander(
         lambda: commands_of(home, config),
         witness=os.fspath(witness), records=os.fspath(shared / "records"), shim=os.fspath(shim),
-        own_folder=os.fspath(folder_of(home)), timeout_s=own.timeout_s,
+        own_folder=os.fspath(folder_of(home)), timeout_s=config.slurm.timeout_s,
     )  # fmt: skip
     return SlurmEngine(
-        Shelf(slurm / "batches"), commands, hander, Records(shared / "records"), settle, pace, log, reached
-    )
+        Shelf(slurm / "batches"), commands, hander, Records(shared / "records"), settle_of(config), pace_of(config),
+        log, reached,
+    )  # fmt: skip
 
 
 def _install(place: Path, name: str, data: bytes) -> Path:

@@ -9,7 +9,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from aver.coordinator.packers import SLURM
+from aver.coordinator.packers import LOCAL
 from aver.core import reasons
 from aver.core.events import Observed, RunMoved, Usage
 from aver.core.evidence import (
@@ -86,13 +86,13 @@ class Clustering:
 
     def goes_on(self, attempt: LiveAttempt) -> bool:
         """Whether the cluster has started its job again by itself."""
-        return attempt.engine == SLURM and any(isinstance(one, StartedAgain) for one in attempt.evidence)
+        return attempt.engine != LOCAL and any(isinstance(one, StartedAgain) for one in attempt.evidence)
 
     def heard_of_task(self, one: Heard, now: float) -> bool:
         """Take the record of a task; False if it is not that of a live attempt on a cluster."""
         name = _TASK.fullmatch(one.key)
         attempt = self._driver.attempts.get(name["attempt"]) if name is not None else None
-        if name is None or attempt is None or attempt.engine != SLURM or not isinstance(one.evidence, WitnessRecord):
+        if name is None or attempt is None or attempt.engine == LOCAL or not isinstance(one.evidence, WitnessRecord):
             return False
         number, record = int(name["step"]), one.evidence
         of_attempt = self._steps.setdefault(attempt.key, {})
@@ -144,8 +144,8 @@ def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:
     match evidence:
         case Taken():
             return (State.SUBMITTED, reasons.NONE) if before is State.PENDING else None
-        case HeldBack(reason=reason):
-            return (State.PENDING, reason) if before is State.PENDING else None
+        case HeldBack(reason=reason):  # before it is handed over, or its files are not back
+            return (before, reason) if before in (State.PENDING, State.SETTLING) else None
         case LeftQueue() | StartedAgain():
             return State.SETTLING, reasons.NONE
         case QueueSaid(word=word, reason=reason):

@@ -172,6 +172,11 @@ class LiveRun:
     def engine(self, index: int) -> str:
         return self.spec(index).engine or self.submission.engine
 
+    def host(self, index: int) -> str:
+        """Of the cluster that the job is for; empty: this machine has its commands."""
+        own = self.spec(index).host
+        return self.submission.host if own is None else own
+
     def rules(self, index: int) -> Rules:
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()

@@ -10,12 +10,12 @@ from aver.coordinator import vault
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import SLURM
-from aver.coordinator.places import array_index
+from aver.coordinator.places import array_index, synced_folders
 from aver.coordinator.slurm_env import slurm_pairs
 from aver.coordinator.steps import LiveStep, LiveTask
 from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.core.template import fill, fill_shell
-from aver.engines.api import Order, ScriptText
+from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.spec.patterns import Facts, expand_pattern
 
@@ -66,7 +66,18 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         script=_script(run, attempt) if on_cluster else None,
         options=_options(run, attempt) if on_cluster else (),
         requeues=spec.slurm_requeues,
+        host=run.host(attempt.index) if on_cluster else "",
+        sync=_sync(run, attempt) if on_cluster else None,
     )
+
+
+def _sync(run: LiveRun, attempt: LiveAttempt) -> Sync | None:
+    """The flow's folders that its jobs on another host need."""
+    flow = run.submission.flow
+    if not flow.sync or not run.host(attempt.index):
+        return None
+    folders = synced_folders(flow.sync, run.submission.origin.folder)
+    return Sync(run.number, run.round, folders, flow.sync_exclude)
 
 
 def _group(run: LiveRun, attempt: LiveAttempt) -> str:

@@ -12,7 +12,7 @@ from aver.spec.patterns import Facts, expand_pattern
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aver.core.model import JobSpec, Submission
 
@@ -65,6 +65,11 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     stderr = place(streams.stderr) if streams.stderr is not None else None
     stdin = place(streams.stdin) if streams.stdin is not None else None
     return JobFiles(folder, stdin, stdout, stderr, append)
+
+
+def synced_folders(names: Sequence[str], folder: str) -> tuple[str, ...]:
+    """The folders of `sync`, absolute; relative ones are in the folder that the flow was submitted from."""
+    return tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(name))) for name in names)
 
 
 def array_index(spec: JobSpec, values: tuple[tuple[str, str], ...]) -> int | None:

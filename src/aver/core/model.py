@@ -207,6 +207,7 @@ class JobSpec:
     engine: str | None = None  # None: as its run's submission says
     slurm_options: tuple[str, ...] = ()  # words for sbatch, on a cluster
     slurm_requeues: bool = False  # the cluster starts it again by itself when it loses or evicts it
+    host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,8 @@ class FlowSpec:
     retry_budget: int | None = None
     is_single: bool = False  # one script or command: the run and its job have the same number
     notify: tuple[NotifyRule, ...] = ()
+    sync: tuple[str, ...] = ()  # folders that are brought to a cluster's host and back
+    sync_exclude: tuple[str, ...] = ()  # patterns of rsync
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +284,4 @@ class Submission:
     origin: Origin
     env_name: str | None = None  # file below AVER_HOME/env
     engine: str = "local"  # of jobs that name none
+    host: str = ""  # of jobs on a cluster that name none; empty: this machine has its commands

@@ -65,12 +65,17 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str) -> FlowSp
     max_parallel = reader.integer(parts["max_parallel"], 1) if "max_parallel" in parts else None
     budget = reader.integer(parts["retry_budget"], 0) if "retry_budget" in parts else None
     notify = read_notify(parts["notify"], reader) if "notify" in parts else ()
+    sync = reader.texts(parts["sync"]) if "sync" in parts else None
+    exclude = reader.texts(parts["sync_exclude"]) if "sync_exclude" in parts else None
     defaults = _read_flow_defaults(parts, reader)
     if "jobs" not in parts:
         mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
     jobs = read_jobs(parts["jobs"], defaults, (), mistakes, now)
-    return FlowSpec(printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify)
+    return FlowSpec(
+        printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify, sync=sync or (),
+        sync_exclude=exclude or (),
+    )  # fmt: skip
 
 
 def _flow_name(entry: Entry, reader: Reader) -> str | None:
@@ -85,15 +90,17 @@ def _flow_name(entry: Entry, reader: Reader) -> str | None:
 
 
 def _read_flow_defaults(parts: dict[str, Entry], reader: Reader) -> Draft:
-    engine = parts.get("engine")
+    own: dict[str, Entry] = {name: parts[name] for name in ("engine", "host") if name in parts}
     draft = Draft()
-    if engine is not None:
-        draft = read_defaults(Mapping(engine.key.line, engine.key.column, {"engine": engine}), reader)
+    if own:
+        first = next(iter(own.values())).key
+        draft = read_defaults(Mapping(first.line, first.column, own), reader)
     mapping = reader.mapping(parts["defaults"]) if "defaults" in parts else None
     if mapping is None:
         return draft
     defaults = read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now))
     defaults.engine = defaults.engine or draft.engine
+    defaults.host = defaults.host or draft.host
     return defaults
 
 

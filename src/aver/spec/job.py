@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from aver.core.address import JOB_NAME
+from aver.core.host_name import is_host
 from aver.core.model import (
     Argv,
     CheckpointRule,
@@ -93,6 +94,7 @@ class Draft:
     engine: str | None = None
     slurm_options: tuple[str, ...] = ()
     slurm_requeues: bool = False
+    host: str | None = None
     tasks: int | None = None
 
     def spec(self, name: str, command: Command) -> JobSpec:
@@ -125,6 +127,7 @@ class Draft:
             engine=self.engine,
             slurm_options=(*self.slurm_options, *tasks),
             slurm_requeues=self.slurm_requeues,
+            host=self.host,
         )
 
 
@@ -389,7 +392,12 @@ def _requeue(draft: Draft, entry: Entry, reader: Reader) -> None:
 
 
 def _host(draft: Draft, entry: Entry, reader: Reader) -> None:
-    reader.wrong(entry, "is for clusters behind ssh, which this version does not drive", "leave it out")
+    text = reader.filled(entry)
+    if text is not None and not is_host(text):
+        reader.wrong(entry, f"is {shown(text)}, which is not the name of a host", "give one, such as me@login")
+        return
+    draft.host = text
+    _on_cluster(draft, entry)
 
 
 def _simple(name: str, read: Callable[[Reader, Entry], Any]) -> Callable[[Draft, Entry, Reader], None]:

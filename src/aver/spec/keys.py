@@ -60,7 +60,7 @@ JOB_KEYS: dict[str, Key] = {
     "priority": Key({"type": "integer"}, "higher goes first"),
     "comment": Key(TEXT, "free text"),
     "engine": Key({"enum": ["local", "slurm"]}, "where to run: local (this machine) or slurm"),
-    "host": Key(ANYTHING, "reserved for clusters behind ssh"),
+    "host": Key(TEXT, "on Slurm: the host that has Slurm's commands, reached through ssh, such as me@login"),
     "partition": Key(TEXT, "on Slurm: the partition"),
     "account": Key(TEXT, "on Slurm: the account"),
     "qos": Key(TEXT, "on Slurm: the quality of service"),
@@ -84,6 +84,9 @@ FLOW_KEYS: dict[str, Key] = {
     "retry_budget": Key({"type": "integer", "minimum": 0}, "how many retries the whole run may use"),
     "notify": Key(_ref("notify"), "commands that are told of verdicts"),
     "engine": Key({"enum": ["local", "slurm"]}, "where to run: local (this machine) or slurm"),
+    "host": Key(TEXT, "on Slurm: the host that has Slurm's commands, reached through ssh, such as me@login"),
+    "sync": Key(TEXTS, "folders that are brought to the host before its first job, and back when a job ends"),
+    "sync_exclude": Key(TEXTS, "what in these folders stays where it is, as rsync's --exclude has it"),
 }
 
 FOREIGN_JOB_KEYS = {

@@ -25,13 +25,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from aver.core.host_name import is_host
 from aver.engines.slurm.commands import Call, Here, Reply, Trouble, converse
 
 UNREACHABLE = "HostUnreachable"
 LATE_S = 20  # a text that arrives later after the shell's first word is not run
 LONGEST_SOCKET_BYTES = 85  # of 107: ssh binds a longer name first
 PERSIST = "15m"
-_IS_HOST = re.compile(r"[A-Za-z0-9_][^\s'\"\\\x00-\x1f\x7f]{0,254}").fullmatch
 _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KRB5CCNAME")
 _OPTIONS = (
@@ -44,11 +44,6 @@ _CLEAN = (
     "case $_aver_name in SLURM_CONF|SLURM_JWT) ;; *) unset $_aver_name ;; esac; done",
 )
 _MISSING, _NO_FOLDER = "missing", "folder"
-
-
-def is_host(text: str) -> bool:
-    """Whether it may be the name of a host for ssh: `login`, `me@login`, `ssh://me@login:2222`; never an option."""
-    return bool(_IS_HOST(text))
 
 
 @dataclass(frozen=True, slots=True)
