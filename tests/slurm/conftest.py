@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,22 +19,9 @@ pytest.register_assert_rewrite("fault_desk")
 
 from fault_desk import FOLDER, PORT, ClusterHome, FaultLab  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
-LAB = ROOT / "scripts" / "slurm-lab"
+from real_slurm import ONLY_ROOT, SlurmLab, lab, running_lab  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
-
-
-@dataclass(frozen=True)
-class SlurmLab:
-    """What one must know to use the lab."""
-
-    configuration: str
-    folder: Path
-    user: str
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "SLURM_CONF": self.configuration, "AVER_SLURM_LAB_USER": self.user}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,43 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slurm)
             item.add_marker(pytest.mark.xdist_group("slurm"))
             if os.geteuid() != 0:
-                item.add_marker(pytest.mark.skip(reason="only root can start a real Slurm (scripts/slurm-lab)"))
-
-
-def lab(action: str, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run([str(LAB), action], env=environment, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, f"slurm-lab {action}: {done.stderr}"
-    return done.stdout
-
-
-@contextmanager
-def counted(path: Path, change: int) -> Iterator[int]:
-    """Add to the number of users in the file, and hold its lock meanwhile."""
-    with path.open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        users = int(file.read() or "0") + change
-        file.truncate(0)
-        file.write(str(users))
-        file.flush()
-        yield users
+                item.add_marker(pytest.mark.skip(reason=ONLY_ROOT))
 
 
 @pytest.fixture(scope="session")
 def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
     """A real Slurm that runs, with an ordinary user to submit as."""
-    shared = tmp_path_factory.getbasetemp().parent / "slurm-lab-users"
-    with counted(shared, +1):
-        ran_before = subprocess.run([str(LAB), "status"], capture_output=True, check=False).returncode == 0
-        if not ran_before:
-            lab("start")
-            shared.with_suffix(".ours").touch()
-        words = shlex.split(lab("env").replace("export ", ""))
-    settings = dict(word.split("=", 1) for word in words)
-    yield SlurmLab(settings["SLURM_CONF"], Path(settings["AVER_SLURM_LAB"]), settings["AVER_SLURM_LAB_USER"])
-    with counted(shared, -1) as users:
-        if users == 0 and shared.with_suffix(".ours").exists():
-            lab("stop")
+    with running_lab(tmp_path_factory) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
