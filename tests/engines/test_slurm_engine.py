@@ -6,12 +6,24 @@ import os
 import select
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import Evidence, LeftQueue, NotTaken, QueueSaid, StartedAgain, Taken
+from aver.core.evidence import (
+    CancelledBefore,
+    Evidence,
+    HeldBack,
+    LeftQueue,
+    NotTaken,
+    QueueSaid,
+    Refused,
+    StartedAgain,
+    Taken,
+)
 from aver.core.model import Request
 from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
 from aver.engines.slurm.batches import Batch, Shelf
@@ -258,3 +270,62 @@ def test_members_of_an_array_that_slurm_starts_again(site: Site) -> None:
     for key, member in (("k1", "7_0"), ("k2b", "7_1"), ("k3b", "7_2")):
         site.hear(QueueSaid, key)
         assert [one.evidence.id for one in site.heard if isinstance(one.evidence, Taken) and one.key == key] == [member]
+
+
+AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
+FULL = "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: " + (
+    "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+)
+NO_ARRAY = "sbatch: error: Batch job submission failed: Invalid job array specification"
+
+
+@pytest.mark.parametrize("said", [AWAY, FULL])
+def test_a_slurm_that_takes_nothing_is_asked_once_for_all(site: Site, said: str) -> None:
+    """Jobs that are alike wait together: one call finds out, and a cancellation does not wait for the others' calls."""
+    pace = replace(PACE, retry_least_s=600.0, retry_most_s=600.0)
+    engine = site.engine(Settle(), pace)
+    site.does("sbatch", f"cat >&2 <<'END'\n{said}\nEND\nexit 1")
+    keys = [f"k{number}" for number in range(20)]
+    engine.submit([order(key) for key in keys])
+    for key in keys:
+        site.hear(HeldBack, key)
+    assert len(site.calls("sbatch")) == 1
+    engine.control([Control("k7", "cancel")])
+    site.hear(CancelledBefore, "k7")
+    assert len(site.calls("sbatch")) == 1
+
+
+def test_what_waits_is_handed_over_when_slurm_is_back(site: Site) -> None:
+    """All of it, one after the other; and that it waits for the same reason is said once."""
+    engine = site.engine(Settle())
+    site.does("sbatch", f"echo '{AWAY}' >&2; exit 1")
+    keys = [f"k{number}" for number in range(5)]
+    engine.submit([order(key) for key in keys])
+    site.wait(lambda: len(site.calls("sbatch")) >= 5)
+    site.does("sbatch", "")
+    for key in keys:
+        site.hear(Taken, key)
+    held = Counter(one.key for one in site.heard if isinstance(one.evidence, HeldBack))
+    assert held == Counter(keys)
+
+
+def test_questions_do_not_wait_for_the_last_order(site: Site) -> None:
+    """Many orders are handed over in turns: what runs is looked after in between."""
+    engine = site.engine(Settle(), replace(PACE, at_once_s=0.1))
+    site.does("sbatch", "sleep 0.1")
+    engine.submit([order(f"k{number}") for number in range(30)])
+    site.wait(lambda: len(site.calls("squeue")) >= 3)
+    assert len(site.calls("sbatch")) < 30
+    site.hear(Taken, "k29")
+
+
+def test_a_limit_on_arrays_that_is_lower_than_it_was(site: Site) -> None:
+    """MaxArraySize was changed: the members go in smaller arrays, and none of them fails."""
+    engine = site.engine(Settle())
+    refuse = f"echo '{NO_ARRAY}' >&2; exit 1"
+    site.does("sbatch", f"for word; do case $word in --array=0-0|--array=0-1) ;; --array=*) {refuse} ;; esac; done")
+    keys = [f"k{number}" for number in range(5)]
+    engine.submit([order(key, "g") for key in keys])
+    for key in keys:
+        site.hear(Taken, key)
+    assert not site.has(Refused)

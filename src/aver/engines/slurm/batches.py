@@ -131,5 +131,6 @@ def _decode(words: dict[str, Any]) -> Batch:
     return Batch(
         name=str(words["name"]), keys=keys, made_at=float(words["made_at"]),
         id=None if number is None else int(number), cluster=str(words["cluster"]), caller=str(words["caller"]),
-        is_array=bool(words["is_array"]), starts=tuple((str(first), str(key)) for first, key in words.get("starts", ())),
+        is_array=bool(words["is_array"]),
+        starts=tuple((str(first), str(key)) for first, key in words.get("starts", ())),
     )  # fmt: skip

@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -57,6 +58,7 @@ GROWTH = 1.3
 CALM = 5.0  # times what a call takes is the least pause after it
 ACCOUNTING_MARGIN_S = 3600.0
 LATE_S = 7 * 86400.0
+NO_SUCH_ARRAY = "invalid job array specification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Pace:
     retry_least_s: float = 5.0
     retry_most_s: float = 120.0
     timeout_s: float = 60.0
+    at_once_s: float = 2.0  # so long orders are handed over before anything else has its turn
 
 
 @dataclass(slots=True)
@@ -134,7 +137,9 @@ class SlurmEngine:
         self._reached = reached  # names of moments, at which tests end us
         self._tracks: dict[str, Track] = {}
         self._batches: dict[str, Batch] = {}  # by name
+        self._groups: deque[Waiting] = deque()  # to be handed over in turn
         self._waiting: list[Waiting] = []
+        self._held: dict[str, str] = {}  # by key: why it waits, as it was told
         self._cancel_when_taken: set[str] = set()
         self._cancel_again: set[str] = set()  # scancel did not reach Slurm
         self._at_it: set[str] = set()  # names of batches that an sbatch may be handing over at this moment
@@ -270,14 +275,17 @@ class SlurmEngine:
                 work, self._work = self._work, Work()
             self._adopt(work.adoptions)
             self._forget(work.settled)
-            self._submit(work.orders)
+            self._groups += [Waiting(group, 0.0, self._pace.retry_least_s) for group in self._grouped(work.orders)]
             self._control(work.controls)
             self._submit_again()
+            self._submit()
             if self._is_due():
                 self._poll()
 
     def _has_work(self) -> bool:
-        return bool(self._work.orders or self._work.controls or self._work.settled or self._work.adoptions)
+        return bool(
+            self._groups or self._work.orders or self._work.controls or self._work.settled or self._work.adoptions
+        )
 
     def _idle_s(self) -> float | None:
         due = [waiting.due for waiting in self._waiting]
@@ -317,16 +325,45 @@ class SlurmEngine:
 
     # ---- handing over -------------------------------------------------------------------------------
 
-    def _submit(self, orders: Sequence[Order]) -> None:
-        for group in self._grouped(orders):
-            self._hand_over(group, self._pace.retry_least_s)
+    def _submit(self) -> None:
+        """Hand over what is to be, for a while; what Slurm would not take either is not tried."""
+        until = time.monotonic() + self._pace.at_once_s
+        while self._groups and time.monotonic() < until:
+            group = self._groups.popleft()
+            answer = self._hand_over(group.orders, group.pause_s)
+            if isinstance(answer, (Busy, Unreachable)):
+                self._hold_back_the_like(group, answer)
 
     def _submit_again(self) -> None:
         now = time.monotonic()
         due = [one for one in self._waiting if one.due <= now]
         self._waiting = [one for one in self._waiting if one.due > now]
         for waiting in due:
-            self._hand_over(waiting.orders, min(waiting.pause_s * 2, self._pace.retry_most_s))
+            waiting.pause_s = min(waiting.pause_s * 2, self._pace.retry_most_s)
+        self._groups += due
+
+    def _hold_back_the_like(self, tried: Waiting, answer: Busy | Unreachable) -> None:
+        """Those that ask for the same wait with it, and come before it: all of them, where nobody was reached."""
+        like = [
+            one for one in self._groups
+            if isinstance(answer, Unreachable) or one.orders[0].options == tried.orders[0].options
+        ]  # fmt: skip
+        if not like:
+            return
+        due = time.monotonic() + self._pace.retry_least_s
+        for one in like:
+            one.due = due
+            self._tell_held([order.key for order in one.orders], answer)
+        held = {id(one) for one in like}
+        self._groups = deque(one for one in self._groups if id(one) not in held)
+        self._waiting = [*like, *self._waiting]
+
+    def _tell_held(self, keys: Sequence[str], answer: Busy | Unreachable) -> None:
+        """Once for each reason: it may be held back for days."""
+        news = [key for key in keys if self._held.get(key) != answer.reason]
+        self._held.update(dict.fromkeys(news, answer.reason))
+        now = time.time()
+        self._put([Heard(key, SBATCH, answer.text, HeldBack(now, answer.reason, answer.text)) for key in news])
 
     def _grouped(self, orders: Sequence[Order]) -> list[list[Order]]:
         """Those that may be one array, in chunks that the site and a script's size allow."""
@@ -351,16 +388,17 @@ class SlurmEngine:
             self._facts = facts
         return self._facts
 
-    def _hand_over(self, orders: list[Order], pause_s: float) -> None:
+    def _hand_over(self, orders: list[Order], pause_s: float) -> Answer | None:
         cancelled = [order for order in orders if order.key in self._cancel_when_taken]
         if cancelled:
             now = time.time()
             text = "a request before Slurm took it"
             self._put([Heard(order.key, "engine", text, CancelledBefore(now, text)) for order in cancelled])
             self._cancel_when_taken.difference_update(order.key for order in cancelled)
-            orders = [order for order in orders if order not in cancelled]
+            gone = {order.key for order in cancelled}
+            orders = [order for order in orders if order.key not in gone]
         if not orders:
-            return
+            return None
         keys = tuple(order.key for order in orders)
         batch = Batch(batch_name(orders[0].name, keys), keys, time.time(), is_array=len(keys) > 1)
         self.calls[SBATCH] += 1
@@ -368,9 +406,13 @@ class SlurmEngine:
         answer = self._hander.hand_over(batch, orders, self._shelf)
         self._reached("slurm-after-sbatch")
         self._take_answer(batch, orders, answer, pause_s)
+        return answer
 
     def _take_answer(self, batch: Batch, orders: list[Order], answer: Answer, pause_s: float) -> None:
         now = time.time()
+        if isinstance(answer, (Handed, Lost)):
+            for key in batch.keys:
+                self._held.pop(key, None)
         match answer:
             case Handed(id=number, cluster=cluster):
                 batch.id, batch.cluster = number, cluster
@@ -380,16 +422,23 @@ class SlurmEngine:
                 for key in batch.keys:
                     self._tell(self._tracks[key], SBATCH, _taken_text(batch, key), [_taken(batch, key, now)])
                 self._cancel_taken(batch)
-                self._next_poll = time.monotonic() + self._pace.least_s / 4
+                soon = time.monotonic() + self._pace.least_s / 4
+                is_first = len(self._tracks) == len(batch.keys)
+                self._next_poll = soon if is_first else min(self._next_poll, soon)
                 self._pause_s = self._pace.least_s
+            case Refusal(text=text) if batch.is_array and NO_SUCH_ARRAY in text.lower():
+                self._shelf.remove(batch)
+                self._facts = None  # its limit is another one by now
+                parts = [Waiting(part, 0.0, pause_s) for part in _halves(orders)]
+                self._groups.extendleft(reversed(parts))
             case Refusal(text=text):
                 self._shelf.remove(batch)
                 self._put([Heard(key, SBATCH, text, Refused(now, text)) for key in batch.keys])
-            case Busy(reason=reason, text=text) | Unreachable(reason=reason, text=text):
+            case Busy() | Unreachable():
                 self._shelf.remove(batch)
-                self._put([Heard(key, SBATCH, text, HeldBack(now, reason, text)) for key in batch.keys])
+                self._tell_held(batch.keys, answer)
                 due = time.monotonic() + pause_s
-                self._waiting += [Waiting(part, due, pause_s) for part in _parts(orders, reason)]
+                self._waiting += [Waiting(part, due, pause_s) for part in _parts(orders, answer.reason)]
             case Lost(text=text):
                 self._add(batch)
                 self._put([Heard(key, SBATCH, text, HeldBack(now, "Unsure", text)) for key in batch.keys])
@@ -412,16 +461,19 @@ class SlurmEngine:
 
     def _control(self, controls: Sequence[Control]) -> None:
         by_words: dict[tuple[str, ...], list[Track]] = {}
+        early: set[str] = set()
         for control in controls:
             track = self._tracks.get(control.key)
             if track is None or track.batch.id is None:
                 if control.verb == "cancel":
-                    self._cancel_when_taken.add(control.key)
-                    self._drop_waiting(control.key)
+                    early.add(control.key)
                 continue
             words = _scancel_words(control)
             if words is not None and not track.has_ended:  # its id may be another's by now
                 by_words.setdefault(words, []).append(track)
+        if early:
+            self._cancel_when_taken |= early
+            self._drop_waiting(early)
         for words, tracks in by_words.items():
             for first in range(0, len(tracks), 500):
                 self._scancel(words, tracks[first : first + 500])
@@ -446,11 +498,15 @@ class SlurmEngine:
         for first in range(0, len(tracks), 500):
             self._scancel((), tracks[first : first + 500])
 
-    def _drop_waiting(self, key: str) -> None:
-        """Those that Slurm has not taken are tried at once, and those to be cancelled are then left out."""
-        for waiting in self._waiting:
-            if any(order.key == key for order in waiting.orders):
-                waiting.due = time.monotonic()
+    def _drop_waiting(self, keys: Collection[str]) -> None:
+        """What Slurm has not taken is cancelled now; the others of its array go on waiting."""
+        for waiting in (*self._waiting, *self._groups):
+            orders = [order for order in waiting.orders if order.key in keys]
+            if orders:
+                self._hand_over(orders, waiting.pause_s)
+                waiting.orders = [order for order in waiting.orders if order.key not in keys]
+        self._waiting = [one for one in self._waiting if one.orders]
+        self._groups = deque(one for one in self._groups if one.orders)
 
     def _adopt(self, adoptions: Sequence[tuple[str, str]]) -> None:
         for before, key in adoptions:
@@ -469,6 +525,7 @@ class SlurmEngine:
         gone: list[str] = []
         for key in keys:
             self._cancel_when_taken.discard(key)
+            self._held.pop(key, None)
             track = self._tracks.pop(key, None)
             if track is None:
                 continue
@@ -670,6 +727,10 @@ def _parts(orders: list[Order], reason: str) -> list[list[Order]]:
     """What is handed over later: an array over a limit on the number of jobs goes in halves, or it never goes."""
     if len(orders) == 1 or not ("SubmitJob" in reason or reason in ("AccountingPolicy", "MaxJobCount")):
         return [orders]
+    return _halves(orders)
+
+
+def _halves(orders: list[Order]) -> list[list[Order]]:
     middle = len(orders) // 2
     return [orders[:middle], orders[middle:]]
 
