@@ -107,7 +107,7 @@ class Ssh:
 
     def longest_s(self, timeout_s: float) -> float:
         """So long after a call was begun nothing of it can run any more, also if the connection was lost."""
-        return 2 * timeout_s + LATE_S + 15
+        return 2 * timeout_s + _late_s(timeout_s) + 10
 
     def _ask(self, text: str, call: Call) -> Trouble | tuple[str, Reply]:
         """Run the text: the word that says how it ended, and what it printed."""
@@ -116,7 +116,7 @@ class Ssh:
         mark = f"aver-{secrets.token_hex(12)}"
         begin = (
             f'printf "%s\\n" {mark}; printf "%s\\n" {mark} >&2; _aver_since=$SECONDS; IFS= read -r -d "" _aver_text '
-            f'&& [ $((SECONDS - _aver_since)) -le {LATE_S} ] && eval "$_aver_text"'
+            f'&& [ $((SECONDS - _aver_since)) -le {_late_s(call.timeout_s)} ] && eval "$_aver_text"'
         )
         whole = "\n".join([
             *_CLEAN, "_aver_do() {", text, "}", "_aver_do" + ("" if call.stdin else " </dev/null"),
@@ -155,6 +155,10 @@ class Ssh:
             theirs = [line for line in lines if line.startswith("controlpath ") and line != "controlpath none"]
             self._found["socket"] = "" if theirs else _socket_path([*self.words, self.host])
         return self._found["socket"]
+
+
+def _late_s(timeout_s: float) -> int:
+    return min(LATE_S, math.ceil(timeout_s))
 
 
 def _socket_path(words: Sequence[str]) -> str:

@@ -1,0 +1,197 @@
+"""An sshd on loopback with a key of its own, and a home whose jobs go to the lab's Slurm through it.
+
+Nothing of the machine's own ssh is used or touched: host key, user key, known hosts, configuration and port are the
+test's. The sshd runs as whoever runs the tests and lets only that user in. Its HOME is a folder of the test, so that
+a profile can be written there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fault_desk import ClusterHome, FaultLab
+from fault_desk import job as plain_job
+
+from aver.core.model import FlowSpec, JobSpec, Submission
+from aver.engines.slurm.ssh import Ssh
+from live_home import is_alive, wait_for
+
+HOST = "lab"
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+MISSING = [name for name, found in (("sshd", SSHD), ("ssh", shutil.which("ssh")), ("rsync", shutil.which("rsync")))
+           if found is None]  # fmt: skip
+NEEDS = f"not installed: {', '.join(MISSING)} (apt-get install openssh-server openssh-client rsync)"
+CUT = """\
+cut() { # end the connection that this process came through
+    local process=$$ parent
+    while [ "$process" -gt 1 ]; do
+        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$process/status")
+        if [ "$parent" = "$(cat @SSHD@)" ]; then kill -9 "$process"; return; fi
+        process=$parent
+    done
+}
+once() { mkdir "@FOLDER@/once-$1" 2>/dev/null; }
+"""
+
+
+class Sshd:
+    """The daemon. `folder` has all of it."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.bin = folder / "bin"
+        for one in (folder, self.home, self.bin):
+            one.mkdir(exist_ok=True)
+        for name in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+        self.port = _free_port()
+        self.user = pwd.getpwuid(os.geteuid()).pw_name
+        variables = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", **environment}
+        (folder / "sshd_config").write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile {self.pid_file}\n"
+            f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
+            f"PermitRootLogin prohibit-password\nAllowUsers {self.user}\n"
+            f"SetEnv {' '.join(f'{name}={value}' for name, value in variables.items())}\n"
+        )
+        kind, key = (folder / "host.pub").read_text().split()[:2]
+        (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
+        self.configuration = folder / "ssh_config"
+        self.configuration.write_text(
+            f"Host {HOST}\n HostName 127.0.0.1\n Port {self.port}\n User {self.user}\n IdentityFile {folder}/user\n"
+            f" IdentitiesOnly yes\n UserKnownHostsFile {folder}/known_hosts\n StrictHostKeyChecking yes\n"
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / "sshd.pid"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("ssh", "-F", str(self.configuration))
+
+    def ssh(self) -> Ssh:
+        return Ssh(HOST, self.words)
+
+    def start(self) -> None:
+        assert SSHD is not None
+        if os.geteuid() == 0:
+            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+        words = [SSHD, "-D", "-f", self.folder / "sshd_config", "-E", self.folder / "log"]
+        self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+        wait_for(self._listens, "sshd listens")
+
+    def stop(self) -> None:
+        """The daemon and all its connections."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            for pid in self.sessions():
+                _kill(pid)
+            self._process = None
+
+    def sessions(self) -> list[int]:
+        """The connections, by the process that serves each."""
+        assert self._process is not None
+        return [pid for pid in _pids() if _parent(pid) == self._process.pid or _is_of(pid, self._process.pid)]
+
+    def cut(self) -> None:
+        """End all connections; the daemon takes new ones."""
+        found = self.sessions()
+        for pid in found:
+            _kill(pid)
+        wait_for(lambda: not any(is_alive(pid) for pid in found), "the connections are cut")
+
+    def leave(self) -> None:
+        """End the shared connection from our side."""
+        ssh = self.ssh()
+        words = [*ssh.command(), "-O", "exit", "--", HOST]
+        subprocess.run(words, env=ssh.environment(), capture_output=True, check=False)
+
+    def _listens(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return self.pid_file.exists()
+        return False
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Sshd]:
+        self.start()
+        try:
+            yield self
+        finally:
+            self.leave()
+            self.stop()
+
+
+class SshHome(ClusterHome):
+    """A home whose flows run on the lab behind the sshd. `synced` is brought there and back."""
+
+    def __init__(self, path: Path, folder: Path, lab: FaultLab, sshd: Sshd) -> None:
+        self.sshd = sshd
+        self.synced = folder / "project"
+        self.synced.mkdir()
+        super().__init__(path, folder, lab)
+
+    def configure(self, commands: Mapping[str, Path] = {}, timeout: float = 5, **settle: float) -> None:
+        super().configure(commands, timeout, **settle)
+        text = self.config.read_text()
+        host = f'[slurm]\nhost = "{HOST}"\nssh = "{" ".join(self.sshd.words)}"\n'
+        self.config.write_text(text.replace("[slurm]\n", host, 1))
+
+    def wrapper(self, name: str, text: str) -> Path:
+        """As it is, and it may `cut` the connection, and do a thing `once NAME`."""
+        cut = CUT.replace("@SSHD@", str(self.sshd.pid_file)).replace("@FOLDER@", str(self.folder))
+        return super().wrapper(name, cut + text)
+
+    def submission(self, flow: FlowSpec) -> Submission:
+        found = super().submission(flow)
+        return replace(found, host=HOST, origin=replace(found.origin, folder=str(self.synced)))
+
+    def ssh_job(self, name: str, text: str, **fields: object) -> JobSpec:
+        """A job that says that it ran: the environment of here does not go to the host."""
+        spec = plain_job(name, text, **fields)
+        command = spec.command
+        return replace(spec, command=replace(command, text=f"RAN={self.ran}; {command.text}"))  # type: ignore[union-attr]
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _is_of(pid: int, daemon: int) -> bool:
+    return _parent(_parent(pid)) == daemon and _name(pid) == "sshd"
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
