@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from aver.core.evidence import (
+    AccountingSaid,
     CancelledBefore,
     Evidence,
     HeldBack,
     LeftQueue,
+    NeverSeen,
+    NobodySaid,
     NotTaken,
     QueueSaid,
     Refused,
@@ -329,3 +332,38 @@ def test_a_limit_on_arrays_that_is_lower_than_it_was(site: Site) -> None:
     for key in keys:
         site.hear(Taken, key)
     assert not site.has(Refused)
+
+
+def test_what_slurm_started_again_was_there(site: Site) -> None:
+    """It left the queue before anybody asked for its second start: nobody says that Slurm never had it."""
+    engine = site.engine(Settle(ask_accounting_s=0.0, never_seen_s=0.0, long_s=0.3))
+    engine.submit([replace(order("k1"), requeues=True)])
+    site.says("squeue", queue_row("7", "RUNNING", "train.k1"))
+    site.hear(QueueSaid)
+    site.says("squeue", queue_row("7", "PENDING", "train.k1", 1))
+    site.hear(StartedAgain)
+    site.says("squeue", "")
+    engine.adopt("k1", "k1b")
+    site.hear(NobodySaid, "k1b")
+    assert not site.has(NeverSeen)
+
+
+def test_late_evidence_on_a_job_of_last_month_is_waited_for(site: Site) -> None:
+    """A week is counted from the time when nobody knew, not from its submission."""
+    made_at = time.time() - 30 * 86400
+    batch = Batch("train.k1", ("k1",), made_at, id=7)
+    Shelf(site.folder / "batches").put(batch)
+    site.engine(Settle(stable_s=0.0, long_s=0.2))
+    site.hear(NobodySaid)
+    site.polls(3)
+    site.says("sacct", account_row("7", "COMPLETED", "train.k1", made_at, "2026-11-16T01:00:00"))
+    site.hear(AccountingSaid)
+
+
+def test_records_are_removed_by_their_attempts(tmp_path: Path) -> None:
+    """All of an attempt, script, starts and tasks, and nothing of another one whose key begins alike."""
+    names = ["k1.r0", "k1.r1", "k1.r1.s0.t3", "k10.r0", "k1.rx", "k2.r0", "other"]
+    for name in names:
+        (tmp_path / name).touch()
+    Records(tmp_path).remove(["k1", "k2"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k1.rx", "k10.r0", "other"]

@@ -300,8 +300,8 @@ class SlurmEngine:
     def _drop_old(self) -> None:
         """What nobody has said for a week nobody will say."""
         oldest = time.time() - LATE_S
-        old = [track.key for track in self._tracks.values() if "nobody" in track.told and track.batch.made_at < oldest]
-        self._forget(old)
+        tracks = [track for track in self._tracks.values() if track.given_up_at is not None]
+        self._forget([track.key for track in tracks if track.given_up_at is not None and track.given_up_at < oldest])
 
     def _add(self, batch: Batch) -> None:
         keys = (*batch.keys, *(key for _, key in batch.starts))
@@ -518,6 +518,7 @@ class SlurmEngine:
             batch.left.add(key)
             self._keep(batch)
             again = self._tracks[key] = Track(key, batch, track.index, batch.restarts_of(key))
+            again.was_listed = True  # by its row the one before was known to be over
             self._tell(again, SBATCH, "started again by Slurm", [Taken(time.time(), batch.id_of(track.index))])
             self._next_poll = time.monotonic()
 
@@ -705,6 +706,7 @@ class SlurmEngine:
             track = self._tracks.get(key)
             if track is not None and "nobody" not in track.told:
                 track.told.add("nobody")
+                track.given_up_at = at
                 text = "Slurm does not list its name, may have forgotten it, and accounting does not tell"
                 self._tell(track, QUEUE, text, [NobodySaid(at, track.unseen_s, "not to be asked")])
 

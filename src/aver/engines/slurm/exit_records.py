@@ -42,11 +42,15 @@ class Records:
                 yield *name, *found
 
     def remove(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            with contextlib.suppress(OSError):
-                for path in self.folder.glob(f"{key}.r*"):
-                    path.unlink(missing_ok=True)
-                    self._seen.pop(path.name, None)
+        """Look through the folder once, however many they are."""
+        wanted = set(keys)
+        with contextlib.suppress(OSError):
+            for entry in list(os.scandir(self.folder)):
+                name = record_name(entry.name)
+                if name is not None and name[0].rpartition(".r")[0] in wanted:
+                    with contextlib.suppress(OSError):
+                        os.unlink(entry.path)
+                    self._seen.pop(entry.name, None)
 
     def _read(self, entry: os.DirEntry[str]) -> tuple[str, WitnessRecord] | None:
         try:

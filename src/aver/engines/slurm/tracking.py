@@ -59,6 +59,7 @@ class Track:
     same_s: float = 0.0
     account: AccountingSaid | None = None
     rows: tuple[AccountRow, ...] = ()  # all rows of it that accounting showed last
+    given_up_at: float | None = None  # when it was told that nobody says how it ended
     told: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)  # of its steps, those whose records are there
 
@@ -181,6 +182,7 @@ class Track:
         if not self.is_over or self.silent_s < enough or "nobody" in self.told:
             return []
         self.told.add("nobody")
+        self.given_up_at = at
         return [NobodySaid(at, self.silent_s, word)]
 
     def _of_my_job(self, rows: Sequence[AccountRow]) -> tuple[AccountRow, ...]:
