@@ -35,6 +35,9 @@ def _controller_goes(cluster: ClusterHome, daemon: str, calls: int) -> None:
     assert set(cluster.states(later).values()) == {"PENDING"}
     cluster.lab.heal()
     cluster.settle([run, later], 120)
+    attempts = {name: cluster.attempt_states(run, name) for name in ("good", "bad", "unseen")}
+    lost = {state for states in attempts.values() for state in states[:-1]}
+    assert lost <= {State.NODE_FAIL}, "without munge the controller loses its nodes after a while"
     cluster.check(
         run,
         {
@@ -44,6 +47,7 @@ def _controller_goes(cluster: ClusterHome, daemon: str, calls: int) -> None:
             "after": (State.COMPLETED, OK),
             "never": (State.SKIPPED, None),
         },
+        {name: len(states) for name, states in attempts.items()},
     )
     cluster.check(later, {"late": (State.COMPLETED, OK), "late-bad": (State.FAILED, SEVEN)})
 
