@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,8 +17,8 @@ from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.core.events import Observed
-from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, WitnessRecord
+from aver.core.events import JobsGenerated, Observed
+from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, Verdict, WitnessRecord
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, Scope, Submission
 from aver.core.pack import Room
@@ -53,11 +53,9 @@ class Cluster:
     def settle(self, keys: Sequence[str]) -> None:
         self.forgotten += keys
 
-    def adopt(self, adoptions: Sequence[tuple[str, str]]) -> None:
-        assert not adoptions
-
-    def tidy(self) -> None:
-        return None
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Whatever else it is told is taken."""
+        return lambda *told: None
 
     def say(self, key: str, *evidence: Evidence) -> None:
         self.to_say += [Heard(key, "test", "", one) for one in evidence]
@@ -188,3 +186,25 @@ def test_a_record_that_comes_late_settles_what_nobody_knew(desk: Desk, is_durabl
         states = [stored.event.state for stored in reader.events(job=1) if isinstance(stored.event, Observed)]
     assert State.UNVERIFIED in states
     assert desk.cluster.forgotten == [key]
+
+
+@pytest.mark.parametrize("who", ["late", "person"])
+def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
+    """Also when a late record or a person says that it completed, the jobs that it generated come to be."""
+    turn = Turn()
+    run = turn.submit(job("a", engine="slurm", generates="more.yaml"), job("b", "a"))
+    turn.driver.read_generated = lambda run, index: FlowSpec("more", (job("c"),))
+    turn.commit()
+    key = turn.key(2)
+    for evidence in (Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent")):
+        turn.driver.heard(Heard(key, "test", "", evidence), turn.now)
+    turn.commit()
+    assert (turn.state(2), turn.state(3), run.state) == (State.UNVERIFIED, State.SKIPPED, State.UNVERIFIED)
+    verdict = Verdict(State.COMPLETED, ExitStatus(), "None", True, "witness")
+    if who == "late":
+        asking.correct_late(turn.driver, run, 0, 1, verdict, Heard(key, "test", "", record(key)), turn.now)
+    else:
+        asking.correct(turn.driver, run, 0, verdict, "accepted", "me", turn.now)
+    events = turn.commit()
+    assert [event.flow.jobs[0].name for event in events if isinstance(event, JobsGenerated)] == ["c"]
+    assert run.job_count == 3

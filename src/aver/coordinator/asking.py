@@ -160,8 +160,7 @@ def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: st
         )
     )
     _reopen_run(driver, run, now)
-    driver.obey(run, run.plan.settle(index, verdict.state), now)
-    driver.check_run(run, now)
+    driver.end(run, index, verdict, now)
 
 
 def correct_late(
@@ -171,8 +170,7 @@ def correct_late(
     job = run.job_number(index)
     driver.emit(Observed(now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict))
     _reopen_run(driver, run, now)
-    driver.obey(run, run.plan.settle(index, verdict.state), now)
-    driver.check_run(run, now)
+    driver.end(run, index, verdict, now)
 
 
 def reinit(

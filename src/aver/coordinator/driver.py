@@ -510,7 +510,6 @@ class Driver:
             self._open.add((attempt.job, attempt.attempt))
         index = attempt.index
         usage = self._usage(attempt, evidence)
-        generated: FlowSpec | None = None
         job_state, job_reason = verdict.state, verdict.reason
         again = None
         goes_on = self.clustering.goes_on(attempt)
@@ -520,13 +519,6 @@ class Driver:
             again = self._requeued(run, attempt, now) or self._again(run, attempt, verdict, now)
         elif not attempt.cancel_asked:
             again = self._requeued(run, attempt, now)
-        spec = run.spec(index)
-        trouble: str | None = None
-        if verdict.state is State.COMPLETED and spec.generates is not None:
-            try:
-                generated = self.read_generated(run, index)
-            except GeneratedBatch as error:
-                trouble = str(error)
         if again is not None:
             job_state, job_reason = State.PENDING, again
         self.emit(
@@ -543,14 +535,27 @@ class Driver:
             if goes_on:
                 self._go_on(attempt, now)
             return
-        if generated is not None:
-            trouble = self._generate(run, attempt, generated, now)
-        if trouble is not None:
-            failed = Verdict(State.FAILED, verdict.exit, reasons.GENERATED_JOBS, True, COORDINATOR, (), trouble)
-            self.emit(JobMoved(now, run.number, attempt.job, State.FAILED, failed.reason, failed))
-            job_state = State.FAILED
-        self.obey(run, run.plan.settle(index, job_state), now)
+        self.end(run, index, verdict, now)
+
+    def end(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> None:
+        """The job has this verdict: the jobs that it generated come to be, and what follows from it follows."""
+        self.obey(run, run.plan.settle(index, self._add_generated(run, index, verdict, now)), now)
         self.check_run(run, now)
+
+    def _add_generated(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> State:
+        """Add the jobs that a completion brought; the state that the job has then."""
+        if verdict.state is not State.COMPLETED or run.spec(index).generates is None:
+            return verdict.state
+        job = run.job_number(index)
+        try:
+            trouble = self._generate(run, job, self.read_generated(run, index), now)
+        except GeneratedBatch as error:
+            trouble = str(error)
+        if trouble is None:
+            return verdict.state
+        failed = Verdict(State.FAILED, verdict.exit, reasons.GENERATED_JOBS, True, COORDINATOR, (), trouble)
+        self.emit(JobMoved(now, run.number, job, State.FAILED, failed.reason, failed))
+        return State.FAILED
 
     def _let_go(self, attempt: LiveAttempt) -> None:
         self.steps.forget(attempt.key)
@@ -611,9 +616,9 @@ class Driver:
         self.at(now + again.delay_s, "again", attempt.job)
         return str(again.why)
 
-    def _generate(self, run: LiveRun, attempt: LiveAttempt, flow: FlowSpec, now: float) -> str | None:
+    def _generate(self, run: LiveRun, job: int, flow: FlowSpec, now: float) -> str | None:
         """Add the jobs that a verified completion brought, all or none; return what is wrong with them."""
-        before = [segment for segment in run.segments if segment.made_by == attempt.job]
+        before = [segment for segment in run.segments if segment.made_by == job]
         if before:
             if any(segment.flow.jobs == flow.jobs for segment in before):
                 return None  # the same jobs as when it ran before: they are there
@@ -623,10 +628,10 @@ class Driver:
             instructions = run.plan.add(flow)
         except ValueError as error:
             return f"the jobs that it generated can't be added: {error}"
-        run.add_segment(first_job, flow, attempt.job)
+        run.add_segment(first_job, flow, job)
         self._note_numbers(first_job, run.number)
         self.next_id = first_job + FlowIndex(flow).count
-        self.emit(JobsGenerated(now, run.number, attempt.job, first_job, flow))
+        self.emit(JobsGenerated(now, run.number, job, first_job, flow))
         self.obey(run, instructions, now)
         return None
 
