@@ -524,6 +524,7 @@ class SlurmEngine:
 
     def _forget(self, keys: Sequence[str]) -> None:
         gone: list[str] = []
+        over: list[Batch] = []
         for key in keys:
             self._cancel_when_taken.discard(key)
             self._held.pop(key, None)
@@ -536,11 +537,13 @@ class SlurmEngine:
             elif not track.batch.left:
                 gone += track.batch.keys
             if not track.batch.left:
-                self._reached("slurm-before-forget")
-                self._batches.pop(track.batch.name, None)
-                self._shelf.remove(track.batch)
+                over.append(track.batch)
         if gone:
             self._records.remove(gone)
+        for batch in over:  # last: after a crash before this, all of it is done again
+            self._reached("slurm-before-forget")
+            self._batches.pop(batch.name, None)
+            self._shelf.remove(batch)
 
     # ---- asking ---------------------------------------------------------------------------------------
 
