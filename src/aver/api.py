@@ -134,6 +134,7 @@ class Flow:
         constraint: str | None = None,
         slurm_options: Sequence[str] | None = None,
         requeue: str | None = None,
+        srun_termination_signal: str | None = None,
     ) -> FlowJob:
         """Add a job: `run` is text for a shell, `argv` a command without one; all else as in a flow's file.
 
@@ -153,6 +154,7 @@ class Flow:
             "begin": begin, "deadline": deadline, "priority": priority, "comment": comment,
             "engine": engine, "partition": partition, "account": account, "qos": qos, "nodes": nodes, "tasks": tasks,
             "gres": gres, "constraint": constraint, "slurm_options": slurm_options, "requeue": requeue,
+            "srun_termination_signal": srun_termination_signal,
         }  # fmt: skip
         self._jobs.append({"name": name} | {key: value for key, value in given.items() if value is not None})
         return FlowJob(name)

@@ -16,6 +16,7 @@ from aver.errors import AverError, CantWriteError
 COMMANDS = {
     "run": "Run a script, a flow or a command, show its output and exit as it ended.",
     "submit": "Submit in the background and print the number.",
+    "allocate": "Take more allocations of Slurm for a run that runs in them.",
     "check": "Show every mistake of a flow or a script; run nothing.",
     "graph": "Draw a flow as a text tree, DOT or SVG.",
     "watch": "Wait until jobs or runs are settled.",

@@ -24,6 +24,7 @@ from aver.core.host_name import is_host
 from aver.core.model import FlowSpec, Submission
 from aver.core.record import dataclass
 from aver.errors import CantWriteError, InternalError, UsageError
+from aver.spec.allocation import allocation_of
 from aver.spec.command import flow_of_command
 from aver.spec.options import Overrides, parse_overrides
 
@@ -31,6 +32,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
 HERE = "-"  # as --host: this machine has Slurm's commands
 SLURM = "slurm"
+ALLOCATION = "allocation"
 ENGINES = ("local", "slurm")
 
 
@@ -67,6 +69,11 @@ def submission_options(function: Function) -> Function:
         click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
         click.option("--host", metavar="HOST", help="On Slurm: through ssh on this host, me@login; - is this machine."),
         click.option(
+            "--allocation", metavar="WORDS", help="Run all jobs as steps of one allocation of Slurm: '-N 4 -t 4:00:00'."
+        ),
+        click.option("--allocations", metavar="N", help="So many of them, one after the other (1 without this)."),
+        click.option("--headroom", metavar="TIME", help="No step runs so long before an allocation's end (120 s)."),
+        click.option(
             "--slurm-option",
             multiple=True,
             metavar="OPTION",
@@ -86,6 +93,10 @@ def build(
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
     host = options.pop("host")
+    allocation = allocation_of(*(options.pop(name) for name in ("allocation", "allocations", "headroom")))
+    if allocation is not None and (engine or host or slurm_options):
+        raise UsageError("--allocation stands alone: --engine, --host and --slurm-option are for jobs of their own")
+    engine = engine if allocation is None else ALLOCATION
     stdin = options.get("stdin")
     if stdin == STDIN:
         options["stdin"] = None
@@ -101,7 +112,7 @@ def build(
     names = dict.fromkeys((*secrets, *config.secrets))
     path = None if file is None or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
-    submission = Submission(flow, origin, engine=config.engine, host=config.slurm.host)
+    submission = Submission(flow, origin, engine=config.engine, host=config.slurm.host, allocation=allocation)
     return on_host(on_engine(submission, engine or (host and SLURM), slurm_options), host), environment
 
 
@@ -124,7 +135,7 @@ def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[s
         own = engine or spec.engine
         if slurm_options and (own or chosen) != "slurm":
             raise UsageError("--slurm-option is for jobs on Slurm: add --engine slurm")
-        is_there = (own or chosen) == "slurm"
+        is_there = (own or chosen) != "local"
         jobs.append(
             replace(
                 spec,

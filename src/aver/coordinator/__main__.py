@@ -28,7 +28,7 @@ from aver.coordinator.log import log
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.core.pack import Room
-from aver.engines.api import Engine, Totals
+from aver.engines.api import Allocator, Engine, Totals
 from aver.engines.local.capabilities import capabilities, leave_job_cgroup
 from aver.engines.local.engine import LocalEngine
 from aver.engines.local.mark import wipe
@@ -95,7 +95,10 @@ def _build(home: Home) -> Loop:
     local = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
     poller = select.epoll()
     server = Server(home.path, poller)
-    engines = Engines(local, lambda: cluster_engine(home, config), lambda: has_cluster_jobs(home), poller)
+    engines = Engines(
+        local, lambda: cluster_engine(home, config), lambda: has_cluster_jobs(home), poller,
+        lambda: allocator(home, config, identity.home), lambda: has_allocations(home, config),
+    )  # fmt: skip
     return Loop(home, server, poller, Committer(writer), engines, driver, config.kill_wait_s, config.idle_exit_s)
 
 
@@ -115,6 +118,20 @@ def cluster_engine(home: Home, config: Config) -> Engine:
 def has_cluster_jobs(home: Home) -> bool:
     slurm = home.path / "slurm"
     return any(slurm.glob("batches/*.json")) or any(slurm.glob("hosts/*/batches/*.json"))
+
+
+def allocator(home: Home, config: Config, key: str) -> Allocator:
+    from aver.coordinator.cluster import make_allocator  # most homes never need it
+
+    return make_allocator(home, config, key)
+
+
+def has_allocations(home: Home, config: Config) -> bool:
+    if not (home.path / "slurm").is_dir():
+        return False
+    from aver.coordinator.cluster import folder
+
+    return any(not (path / "close").exists() for path in (folder(home, config) / "alloc").glob("[0-9]*"))
 
 
 def _leave_the_caller(home: Home, ready_fd: int) -> None:

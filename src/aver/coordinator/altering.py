@@ -15,7 +15,7 @@ from aver.coordinator import asking
 from aver.coordinator.altered import NOT_PENDING, THROTTLE, WHILE_IT_WAITS, alter, ask_again
 from aver.coordinator.driver import REQUEUE_DELAY_S, Driver
 from aver.coordinator.live import LiveRun
-from aver.coordinator.packers import SLURM
+from aver.coordinator.packers import LOCAL
 from aver.core import reasons
 from aver.core.events import PersonAsked
 from aver.core.states import State
@@ -70,7 +70,7 @@ def update(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any],
     waits = attempt is None or not (attempt.is_dispatched or attempt.wants_start)
     if not waits and not WHILE_IT_WAITS.isdisjoint(changes):
         return NOT_PENDING
-    if attempt is not None and attempt.is_dispatched and attempt.engine == SLURM and TIME_LIMIT in changes:
+    if attempt is not None and attempt.is_dispatched and attempt.engine != LOCAL and TIME_LIMIT in changes:
         return ON_SLURM
     asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
     driver.emit(asked)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
-from aver.coordinator.packers import SLURM
+from aver.coordinator.packers import LOCAL
 from aver.core import reasons
 from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved
 from aver.core.evidence import CancelledBefore, Verdict
@@ -69,11 +69,11 @@ def signal(
     if attempt is None or not attempt.is_dispatched:
         state = run.plan.state(index)
         return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
-    if attempt.engine == SLURM and attempt.state not in STARTED:
+    if attempt.engine != LOCAL and attempt.state not in STARTED:
         return "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     driver.emit(asked)
-    if attempt.engine == SLURM:  # it reaches the steps by itself
+    if attempt.engine != LOCAL:  # it reaches the steps by itself
         driver.after_commit.append((asked, Control(attempt.key, "signal", signal=number, scope=scope)))
         return "signalled"
     keys = driver.running_keys(attempt) if scope is not Scope.SCRIPT else [attempt.key]
@@ -93,7 +93,7 @@ def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
     if state is not None and state.is_settled:
         return f"already {state}"
     if attempt is not None and (attempt.is_dispatched or attempt.wants_start):
-        if attempt.engine == SLURM and attempt.state not in STARTED:
+        if attempt.engine != LOCAL and attempt.state not in STARTED:
             return "handed to Slurm: there scontrol hold holds it"
         return "running: a job that runs can't be held"
     if index in run.held:
@@ -127,7 +127,7 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
     attempt = driver.by_job.get(job)
     if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
         return "not running"
-    if attempt.engine == SLURM:
+    if attempt.engine != LOCAL:
         return "on Slurm: only an operator of the cluster can do that (scontrol suspend, scontrol resume)"
     if attempt.is_suspended is not resume:
         return "suspended already" if attempt.is_suspended else "not suspended"

@@ -17,6 +17,8 @@ from aver.config import Config
 from aver.coordinator.commands import folder_of
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.log import log
+from aver.engines.slurm.allocating import Taker
+from aver.engines.slurm.allocation import AllocationEngine
 from aver.engines.slurm.batches import Shelf, write_durably
 from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.engine import Pace, SlurmEngine
@@ -89,7 +91,8 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
         witness = _install(shared / "bin", "aver-witness", binary().read_bytes())
         shim = install_shim(shared / "shim", os.fspath(witness), os.fspath(shared / "records")).parent
     except OSError as error:
-        raise CantWriteError(f"can't make the folders of the cluster's engine: {error.strerror}") from None
+        text = f"can't make the folders of the cluster's engine: {error.filename}: {error.strerror}"
+        raise CantWriteError(text) from None
     commands = commands_of(home, config)
     hander = Hander(
         lambda: commands_of(home, config),
@@ -99,6 +102,27 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
     return SlurmEngine(
         Shelf(slurm / "batches"), commands, hander, Records(shared / "records"), settle_of(config), pace_of(config),
         log, reached,
+    )  # fmt: skip
+
+
+def make_allocator(home: Home, config: Config, key: str) -> AllocationEngine:
+    """The engine whose attempts are steps of allocations; CantWriteError if its folders can't be made."""
+    shared = folder(home, config)
+    try:
+        for one in (shared / "alloc", shared / "alloc-records", shared / "bin"):
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+        witness = os.fspath(_install(shared / "bin", "aver-witness", binary().read_bytes()))
+        shim = install_shim(shared / "alloc-shim", witness, os.fspath(shared / "alloc-records")).parent
+    except OSError as error:
+        text = f"can't make the folders of the cluster's engine: {error.filename}: {error.strerror}"
+        raise CantWriteError(text) from None
+    taker = Taker(
+        lambda: commands_of(home, config), home=key, witness=witness, shim=os.fspath(shim),
+        own_folder=os.fspath(folder_of(home)), timeout_s=config.slurm.timeout_s,
+    )  # fmt: skip
+    return AllocationEngine(
+        shared / "alloc", commands_of(home, config), taker, Records(shared / "alloc-records"), settle_of(config),
+        pace_of(config), config.kill_wait_s, log, reached,
     )  # fmt: skip
 
 

@@ -28,6 +28,14 @@ SLURM_POINTS = (  # of the cluster's engine, which has a thread of its own
     "slurm-queue-heard",
     "slurm-before-forget",  # the verdict is durable, what was handed over is still on disk
 )
+ALLOCATION_POINTS = (  # of the engine of allocations, likewise
+    "allocation-before-sbatch",
+    "allocation-after-sbatch",
+    "allocation-order-put",
+    "allocation-taken-back",  # a cancellation was quicker than every allocation, and nobody knows
+    "allocation-looked",
+    "allocation-before-forget",
+)
 
 _wanted, _, _count = os.environ.get("AVER_CRASH_AT", "").partition(":")
 _left = int(_count) if _count.isdigit() else 1

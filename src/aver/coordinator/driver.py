@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from aver.coordinator.clustering import Clustering, cluster_usage
 from aver.coordinator.depending import Depending
 from aver.coordinator.live import LiveAttempt, LiveRun
-from aver.coordinator.packers import LOCAL, SLURM, Packers
+from aver.coordinator.packers import LOCAL, Packers
 from aver.coordinator.steps import Steps
 from aver.core import reasons
 from aver.core.events import (
@@ -25,6 +25,7 @@ from aver.core.events import (
     JobMoved,
     JobsGenerated,
     Observed,
+    PersonAsked,
     RunMoved,
     RunSubmitted,
     TaskEnded,
@@ -87,6 +88,7 @@ class Outbox:
     controls: list[Control] = field(default_factory=list)
     finished_runs: list[int] = field(default_factory=list)
     adoptions: list[tuple[str, str]] = field(default_factory=list)
+    allocations: list[int] = field(default_factory=list)  # runs whose wishes for these are durable
 
 
 class GeneratedBatch(Exception):
@@ -181,6 +183,12 @@ class Driver:
             ]
             self._firsts = [first for first, _ in kept]
             self._owners = [owner for _, owner in kept]
+
+    def want_allocations(self, number: int) -> None:
+        """What a run that is not settled wants of a cluster as a whole is durable, and asked for however often."""
+        run = self.runs.get(number)
+        if run is not None and run.submission.allocation is not None and not run.state.is_settled:
+            self.out.allocations.append(number)
 
     def _note_numbers(self, first_job: int, run: int) -> None:
         place = bisect_right(self._firsts, first_job)
@@ -397,6 +405,8 @@ class Driver:
                     continue  # its engine goes on asking
                 self._earlier_keys.pop(which, None)
                 ended.append(key)
+            elif isinstance(event, (RunSubmitted, RunMoved, PersonAsked)):
+                self.want_allocations(event.run)
             elif isinstance(event, TaskEnded):
                 ended.append(f"{self.identity.key(event.job, event.attempt)}.s{event.step}.t{event.task}")
         if self.after_commit:
@@ -418,7 +428,7 @@ class Driver:
             self.restarted(attempt, now)
             return True
         run = self.runs[attempt.run]
-        if attempt.engine == SLURM:
+        if attempt.engine != LOCAL:
             self.clustering.heard(run, attempt, one, now)
             return True
         attempt.evidence.append(one.evidence)
@@ -506,7 +516,7 @@ class Driver:
         """The attempt has its verdict; the job has it too, unless another attempt is due."""
         self._let_go(attempt)
         self._ending.add(attempt.key)
-        if attempt.engine == SLURM and verdict.state is State.UNVERIFIED:
+        if attempt.engine != LOCAL and verdict.state is State.UNVERIFIED:
             self._open.add((attempt.job, attempt.attempt))
         index = attempt.index
         usage = self._usage(attempt, evidence)
@@ -573,7 +583,7 @@ class Driver:
             attempt.gpus = ()
 
     def _usage(self, attempt: LiveAttempt, evidence: Evidence) -> Usage | None:
-        if attempt.engine == SLURM:
+        if attempt.engine != LOCAL:
             return cluster_usage(attempt, attempt.evidence)
         if isinstance(evidence, WitnessRecord):
             return Usage(

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from aver.coordinator import asking
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
-from aver.coordinator.packers import SLURM
-from aver.core.evidence import LeftQueue, NobodySaid, Taken
+from aver.coordinator.packers import LOCAL
+from aver.core.evidence import Evidence, LeftQueue, NobodySaid, Taken
 from aver.core.judge_cluster import judge_cluster
 from aver.core.states import State
 from aver.engines.api import Heard
@@ -32,7 +32,7 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     with reader:
         row = reader.job(job)
         newest = max(reader.attempts(job), key=lambda some: some.attempt, default=None)
-    if row is None or newest is None or newest.key != one.key or newest.attempt != attempt or newest.engine != SLURM:
+    if row is None or newest is None or newest.key != one.key or newest.attempt != attempt or newest.engine == LOCAL:
         return False
     if row.state is not State.UNVERIFIED or newest.state is not State.UNVERIFIED:
         return False
@@ -42,7 +42,8 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     index = run.index_of(job) if run is not None else None
     if run is None or index is None:
         return False
-    before = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent")]  # that is what UNVERIFIED says
+    # that is what UNVERIFIED says
+    before: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent")]
     verdict = judge_cluster([*before, one.evidence], run.rules(index))
     if verdict is not None and verdict.state is not State.UNVERIFIED:
         driver.note_key(job, attempt, one.key)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from aver.core.evidence import Evidence, Rules, Verdict
 from aver.core.expand import FlowIndex
-from aver.core.model import FlowSpec, JobSpec, Request, Submission
+from aver.core.model import Allocation, FlowSpec, JobSpec, Request, Submission
 from aver.core.plan import Plan
 from aver.core.retry import AttemptSummary
 from aver.core.states import State
@@ -80,6 +80,7 @@ class LiveRun:
         self.fallback_completes = False
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
         self._last_member: tuple[int, str, tuple[tuple[str, str], ...]] = (-1, "", ())
+        self.extra: list[Allocation] = []  # that persons asked for, beside its submission's
         self.sealed: dict[str, str] = {}  # environment values by their digests, once read
 
     @property
@@ -110,6 +111,7 @@ class LiveRun:
             run.plan.add(segment.flow)
             run.add_segment(segment.first_job, segment.flow, segment.made_by)
         run.state, run.round = self.state, self.round
+        run.extra = self.extra
         run.attempts, run.history = self.attempts, self.history
         run.retries_used, run._retried = self.retries_used, self._retried
         return run

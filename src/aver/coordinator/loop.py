@@ -15,6 +15,7 @@ from typing import Any
 
 from aver import __version__
 from aver.coordinator import asking, vault
+from aver.coordinator.allocations import asks_of
 from aver.coordinator.aside import Aside
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
@@ -45,7 +46,7 @@ QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for
 GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
 COMMIT_RETRY_S = 1.0
 LARGEST_GENERATED_BYTES = 64 << 20
-OPS = frozenset("submit sbatch cancel hold release suspend resume accept retry reinit requeue update".split())
+OPS = frozenset("submit sbatch allocate cancel hold release suspend resume accept retry reinit requeue update".split())
 CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 
 
@@ -108,6 +109,7 @@ class Loop:
         remove_files_from(self._home, self._driver.next_id)
         ask_engine(self._driver, self._engines, now)
         ask_engine_of_tasks(self._driver, self._engine, now)
+        self._engines.keep_only(self._driver.runs)
         self._aside.begin()
         reached("recovered")
         if self._driver.runs:
@@ -269,6 +271,10 @@ class Loop:
     def _act(self, now: float) -> None:
         """Give the orders and signals that are due."""
         out = self._driver.out
+        wanting, out.allocations = dict.fromkeys(out.allocations), []
+        for number in wanting:
+            run = self._driver.runs.get(number)
+            self._engines.allocate(asks_of(self._home, run) if run is not None else ())
         while out.starts:
             starts, out.starts = out.starts, []
             orders: dict[str, list[Order]] = {}
@@ -390,6 +396,7 @@ class Loop:
             run = self._driver.runs.get(number)
             if run is not None and run.state.is_settled and not self._has_events_of(number):
                 self._driver.forget(number)
+                self._engines.release([number])
         self._finished = [number for number in self._finished if self._has_events_of(number)]
 
     def _has_events_of(self, number: int) -> bool:

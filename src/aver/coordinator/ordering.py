@@ -9,7 +9,7 @@ from pathlib import Path
 from aver.coordinator import vault
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
-from aver.coordinator.packers import SLURM
+from aver.coordinator.packers import ALLOCATION, LOCAL, SLURM
 from aver.coordinator.places import array_index, synced_folders
 from aver.coordinator.slurm_env import slurm_pairs
 from aver.coordinator.steps import LiveStep, LiveTask
@@ -45,6 +45,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
     files = job_files(run.submission, spec, which, run.is_single)
     origin = run.submission.origin
     on_cluster = attempt.engine == SLURM
+    in_allocation = attempt.engine == ALLOCATION
     return Order(
         key=attempt.key,
         args=_args(home, run, attempt),
@@ -58,16 +59,19 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         stdout=None if spec.has_streams else files.stdout,
         stderr=files.stderr,
         append=files.append,
-        warning=_warning(spec),
+        warning=_warning(spec, spec.step_warning if in_allocation else None),
         kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
         streams=attempt.streams,
         name=name,
         group=_group(run, attempt) if on_cluster else "",
-        script=_script(run, attempt) if on_cluster else None,
+        script=_script(run, attempt) if attempt.engine != LOCAL else None,
         options=_options(run, attempt) if on_cluster else (),
         requeues=spec.slurm_requeues,
         host=run.host(attempt.index) if on_cluster else "",
         sync=_sync(run, attempt) if on_cluster else None,
+        run=run.number,
+        step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if in_allocation else "",
+        least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
     )
 
 
@@ -123,9 +127,9 @@ def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
     return words
 
 
-def _warning(spec: JobSpec) -> WarningSignal | None:
+def _warning(spec: JobSpec, of_step: WarningSignal | None = None) -> WarningSignal | None:
     """A command with no shell is the program itself: the warning is for it, whether it traps it or not."""
-    warning = spec.warning
+    warning = of_step or spec.warning
     if warning is not None and warning.scope is Scope.PROGRAM and isinstance(spec.command, Argv):
         return WarningSignal(warning.signal, warning.lead_s, Scope.ALL)
     return warning
@@ -245,12 +249,12 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
-    if attempt.request.gpus and attempt.engine != SLURM:
+    if attempt.request.gpus and attempt.engine == LOCAL:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
-    if spec.facts and attempt.engine != SLURM:  # it came from one of Slurm's commands
+    if spec.facts and attempt.engine == LOCAL:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
-    elif attempt.engine != SLURM:
+    elif attempt.engine == LOCAL:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts
     return tuple(pairs)

@@ -11,6 +11,7 @@ from aver.core.pack import LaneKey, Packer, Room
 
 LOCAL = "local"
 SLURM = "slurm"
+ALLOCATION = "allocation"  # steps of what a run has taken from Slurm as a whole
 UNLIMITED = Room(1 << 40, 1 << 40, 1 << 60)
 
 
@@ -57,4 +58,4 @@ class Packers:
         yield from self.cluster.heads()
 
     def _of(self, engine: str) -> Packer:
-        return self.cluster if engine == SLURM else self.local
+        return self.local if engine == LOCAL else self.cluster

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from aver.coordinator.allocations import extra_allocations
 from aver.coordinator.altered import alter_again
 from aver.coordinator.altering import REQUEUES, apply_again, changes_of
 from aver.coordinator.driver import Driver
 from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveAttempt, LiveRun
-from aver.coordinator.packers import LOCAL, SLURM
+from aver.coordinator.packers import ALLOCATION, LOCAL, SLURM
 from aver.coordinator.steps import KILL, LiveStep, LiveTask
 from aver.core import reasons
 from aver.core.events import PersonAsked, TaskEnded
@@ -43,6 +44,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
         run.plan.add(event.flow)
         run.add_segment(event.first_job, event.flow, event.job)
     run.state, run.round = row.state, row.round
+    run.extra = extra_allocations(reader.asked(number))
     jobs = reader.jobs(run=number)
     attempts = reader.attempts_of_run(number)
     asked = reader.asked_by_seq(number)
@@ -61,6 +63,7 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     driver.take_up(run, instructions, _due_again(run, jobs, newest), now)
     _cancel_again(driver, run, asked, planned)
     apply_again(driver, run, asked, _first_that_counts(asked), planned)
+    driver.want_allocations(number)
     return run
 
 
@@ -201,7 +204,7 @@ def _due_again(run: LiveRun, jobs: Sequence[JobRow], newest: dict[int, AttemptRo
 
 def ask_engine(driver: Driver, engines: Engines, now: float) -> None:
     """Ask what became of every live attempt, and put each where it belongs."""
-    for name in (LOCAL, SLURM):
+    for name in (LOCAL, SLURM, ALLOCATION):
         attempts = [attempt for attempt in driver.attempts.values() if attempt.engine == name]
         replies = engines.observe([attempt.key for attempt in attempts], name)
         for attempt, reply in zip(attempts, replies, strict=True):

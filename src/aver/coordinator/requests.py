@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aver.coordinator import altering, asking, batching, vault
+from aver.coordinator.allocations import check_allocation, want_more
 from aver.coordinator.altered import CPUS, DEPENDENCY, MEMORY, is_readable
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import change_env, prepare_outputs, remove_run_files, write_env, write_scripts
 from aver.coordinator.live import LiveRun
-from aver.coordinator.packers import LOCAL, SLURM
+from aver.coordinator.packers import LOCAL
 from aver.coordinator.recovery import load_run
 from aver.core.codec import decode, encode
 from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
@@ -81,7 +82,7 @@ class Requests:
             write_env(self.home, number, env)
             vault.store(self.home, number, values)
             write_scripts(self.home, number, submission.flow)
-            if any((spec.engine or submission.engine) == SLURM for spec in submission.flow.jobs):
+            if any((spec.engine or submission.engine) != LOCAL for spec in submission.flow.jobs):
                 from aver.coordinator.cluster import note_site  # most homes never need it
 
                 note_site(self.home, env)
@@ -120,6 +121,7 @@ class Requests:
         if not 0 < count <= LARGEST_RUN:
             raise UsageError(f"the flow {flow.name!r} has {count} jobs; 1 to {LARGEST_RUN} are possible")
         self.check_fits(flow, submission.engine)
+        check_allocation(submission)
 
     def _check_afters(self, flow: FlowSpec) -> None:
         """Refuse jobs that are to run after one that there never was."""
@@ -231,6 +233,15 @@ class Requests:
         cpus, mem_bytes = changes.get(CPUS), changes.get(MEMORY)
         if (cpus is not None and not 1 <= cpus <= total.cpus) or (mem_bytes or 0) > total.mem_bytes:
             raise UsageError("Requested node configuration is not available")
+
+    def allocate(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+        found = self.driver.runs.get(request["run"]) if isinstance(request.get("run"), int) else None
+        if found is None or found.state.is_settled:
+            known = isinstance(request.get("run"), int) and self._settled_state(request["run"]) is not None
+            hint = "is settled; aver retry runs again what failed, in new allocations" if known else "is not there"
+            raise UsageError(f"run {request.get('run')} {hint}")
+        want_more(self.driver, found, request.get("allocation"), _by(request), now)
+        return {"run": found.number}
 
     def accept(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)

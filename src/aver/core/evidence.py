@@ -175,6 +175,10 @@ class AccountingSaid:
     sys_s: float | None = None
     maxrss_bytes: int | None = None
     node: str = ""
+    allocation: str = ""  # of a step that was an attempt: its allocation's id
+    allocation_word: str = ""  # of its row, if the allocation is over
+    allocation_ended_at: float | None = None
+    is_cancelled: bool = False  # we had sent the step a cancellation while it ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ class NeverSeen:
 
     at: float
     waited_s: float
+    text: str = ""  # what the one said who was to start it
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ UNSETTLED = frozenset(
 )
 CANT_OPEN_OUTPUT = "0:53"
 NOBODY_SAID = "left the queue, and neither its witness nor accounting said how it ended; exit code unknown"
+LOST_WITH_ALLOCATION = "NODE_FAIL"  # its executor was lost: the cluster's loss, not the program's
 NO_RECORD = "sbatch accepted the job but the scheduler has no record of it"
 
 
@@ -126,7 +127,33 @@ def sort_out(evidence: list[Evidence]) -> Heard:
                 heard.accepted = said
             case _:
                 pass  # the other kinds are of one machine's own engine
+    if heard.account is not None and heard.account.allocation:
+        heard.account = _of_step(heard.account, heard.record)
     return heard
+
+
+def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSaid:
+    """What accounting says of a step that was an attempt, in the words of a job.
+
+    CANCELLED without a name is its word for every step that a signal ended, be it its own; and a step that ended with
+    its allocation has the allocation's cause. A witness that got no signal saw nobody end it.
+    """
+    word = plain_word(said.word)
+    if word in CAUSES and (word != "CANCELLED" or " by " in said.word):
+        return said
+    was_signalled = record is None or bool(record.got)
+    ended, over = said.ended_at, said.allocation_ended_at
+    with_allocation = over is not None and ended is not None and ended >= over
+    cause, is_own = said.allocation_word, word in ("COMPLETED", "FAILED") and record is None
+    if was_signalled and said.is_cancelled:
+        word = "CANCELLED"
+    elif was_signalled and with_allocation and plain_word(cause) in CAUSES and not is_own:
+        word = cause
+    elif was_signalled and with_allocation and word in ("CANCELLED", ""):
+        word = LOST_WITH_ALLOCATION
+    else:
+        word = said.word if word in ("COMPLETED", "FAILED") else "FAILED"
+    return replace(said, word=word, batch_word=word if said.batch_word else "")
 
 
 def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
@@ -143,7 +170,8 @@ def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     if word in ENDS:
         return _without_record(heard, word, rules)
     if heard.never is not None:
-        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ACCOUNTING, (), NO_RECORD)
+        text = heard.never.text or NO_RECORD
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ACCOUNTING, (), text)
     if heard.nobody is None:
         return None
     if heard.accepted is not None:
@@ -306,6 +334,9 @@ def _parse(text: str) -> ExitStatus | None:
 def _detail(heard: Heard, word: str) -> str:
     said = heard.account.word if heard.account is not None else heard.queue.word if heard.queue is not None else ""
     _, by, who = said.partition(" by ")
+    account = heard.account
+    if account is not None and account.allocation_word and word in CAUSES and not by:
+        return f"its allocation {account.allocation} ended: {account.allocation_word}"
     if word == "CANCELLED" and by:
         return f"cancelled by uid {who.strip()}, says accounting"
     return ""

@@ -207,6 +207,7 @@ class JobSpec:
     engine: str | None = None  # None: as its run's submission says
     slurm_options: tuple[str, ...] = ()  # words for sbatch, on a cluster
     slurm_requeues: bool = False  # the cluster starts it again by itself when it loses or evicts it
+    step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
 
 
@@ -279,9 +280,19 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Allocation:
+    """What is asked of a cluster for a whole run, whose jobs are then steps in it."""
+
+    words: tuple[str, ...]  # for sbatch
+    count: int = 1  # so many, one after the other
+    headroom_s: int = 120  # at its end no step runs for so long
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     flow: FlowSpec
     origin: Origin
     env_name: str | None = None  # file below AVER_HOME/env
     engine: str = "local"  # of jobs that name none
+    allocation: Allocation | None = None  # then jobs on the engine `allocation` run in these
     host: str = ""  # of jobs on a cluster that name none; empty: this machine has its commands

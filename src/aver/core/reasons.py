@@ -1,8 +1,8 @@
 """The reason strings of verdicts and of pending jobs.
 
 Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`, `Retry`,
-`ConditionNotMet`, `GeneratedJobs` (those that it generated can't be used), and those that name
-the need for which a job was SKIPPED:
+`ConditionNotMet`, `GeneratedJobs` (those that it generated can't be used), `AllocationPending`,
+`AllocationTooSmall`, `NoAllocation`, and those that name the need for which a job was SKIPPED:
 
     NeedFailed:prep(OUT_OF_MEMORY)    the need ended badly
     NeedUnverified:prep(UNVERIFIED)   nobody knows how the need ended
@@ -44,6 +44,9 @@ JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
 RETRY = "Retry"
 REQUEUE = "Requeue"
+ALLOCATION_PENDING = "AllocationPending"
+ALLOCATION_TOO_SMALL = "AllocationTooSmall"
+NO_ALLOCATION = "NoAllocation"
 
 _RAISED_SIGNAL = "RaisedSignal:"
 
@@ -59,6 +62,9 @@ PENDING_WORDS: dict[str, str] = {
     RETRY: "its last attempt failed, and it will be tried again",
     REQUEUE: "the cluster lost or evicted it, and it will be tried again",
     CHECKPOINT: "it was checkpointed, and will be continued",
+    ALLOCATION_PENDING: "its run's allocation waits in the cluster's queue",
+    ALLOCATION_TOO_SMALL: "it asks for more than any node of its run's allocation has; `aver allocate` takes another",
+    NO_ALLOCATION: "no allocation of its run is left; `aver allocate` takes another",
     DEPENDENCY_NEVER_SATISFIED: "a job that it needs can no longer end as required",
 }
 

@@ -60,6 +60,28 @@ class Order:
     requeues: bool = False  # the scheduler may start it again by itself
     host: str = ""  # the cluster's, reached through ssh; empty: this machine has its commands
     sync: Sync | None = None
+    run: int = 0  # in an allocation: its run's number, whose allocations these are
+    step: str = ""  # likewise: the name of its step
+    least_s: int = 0  # likewise: it is not started with less time left than this
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationAsk:
+    """Allocations that a run wants, one after the other. The same name asks for the same ones."""
+
+    run: int
+    name: str
+    words: tuple[str, ...]
+    count: int
+    headroom_s: int
+    env_file: str | None
+    folder: str
+    umask: int
+
+    @property
+    def is_extra(self) -> bool:
+        """A person asked for it beside what the run was submitted with."""
+        return self.name.startswith("p")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +195,16 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go. What runs goes on."""
+
+
+class Allocator(Engine, Protocol):
+    """An engine whose attempts run in what a run was given beforehand."""
+
+    def allocate(self, asks: Sequence[AllocationAsk]) -> None:
+        """Take these, each once however often it is asked for."""
+
+    def release(self, runs: Sequence[int]) -> None:
+        """These runs are settled and need nothing any more."""
+
+    def open_runs(self) -> list[int]:
+        """Runs that were given something and not released."""

@@ -94,6 +94,7 @@ class Draft:
     engine: str | None = None
     slurm_options: tuple[str, ...] = ()
     slurm_requeues: bool = False
+    step_warning: WarningSignal | None = None
     host: str | None = None
     tasks: int | None = None
 
@@ -127,6 +128,7 @@ class Draft:
             engine=self.engine,
             slurm_options=(*self.slurm_options, *tasks),
             slurm_requeues=self.slurm_requeues,
+            step_warning=self.step_warning,
             host=self.host,
         )
 
@@ -215,7 +217,8 @@ def _check_whole(mapping: Mapping, draft: Draft, reader: Reader) -> None:
     parts = mapping.entries
     if "signal" in parts and draft.signal and draft.time is None and "time" not in parts:
         reader.wrong(parts["signal"], "warns before a time limit that there is not", 'add "time"')
-    if "checkpoint" in parts and draft.checkpoint and draft.signal is None and "signal" not in parts:
+    is_warned = draft.signal is not None or draft.step_warning is not None or "signal" in parts
+    if "checkpoint" in parts and draft.checkpoint and not is_warned and "srun_termination_signal" not in parts:
         reader.wrong(parts["checkpoint"], "needs a warning signal", "add it, such as signal: TERM@5m")
     if draft.condition is Condition.FAILURE and "needs" not in parts:
         reader.wrong(parts["if"], "is failure, and there is no need that could fail", 'add "needs"')
@@ -391,6 +394,11 @@ def _requeue(draft: Draft, entry: Entry, reader: Reader) -> None:
     _on_cluster(draft, entry)
 
 
+def _step_warning(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.step_warning = _parsed(entry, reader, lambda text: parse_warning(text, Scope.PROGRAM))
+    _on_cluster(draft, entry)
+
+
 def _host(draft: Draft, entry: Entry, reader: Reader) -> None:
     text = reader.filled(entry)
     if text is not None and not is_host(text):
@@ -451,5 +459,6 @@ _READERS: dict[str, Callable[[Draft, Entry, Reader], None]] = {
     "gres": _option("gres", Reader.filled),
     "constraint": _option("constraint", Reader.filled),
     "slurm_options": _slurm_options,
+    "srun_termination_signal": _step_warning,
     "requeue": _requeue,
 }

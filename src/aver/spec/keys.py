@@ -69,6 +69,7 @@ JOB_KEYS: dict[str, Key] = {
     "gres": Key(TEXT, "on Slurm: generic resources, such as gpu:a100:2"),
     "constraint": Key(TEXT, "on Slurm: features that its nodes must have"),
     "slurm_options": Key(TEXTS, "on Slurm: further options of sbatch"),
+    "srun_termination_signal": Key(TEXT, "in an allocation: warning signal before the step's limit, SIG[@lead]"),
     "requeue": Key({"enum": ["aver", "slurm"]}, "on Slurm: who starts it again when its node is lost or it is evicted"),
 }
 

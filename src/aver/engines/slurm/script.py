@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _IS_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+").fullmatch
+_STEP_LIMITS = tuple(f'${{AVER_STEP_{name}:+--{name.lower()} "$AVER_STEP_{name}"}}' for name in ("TIME", "WARN"))
 _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
@@ -55,6 +56,7 @@ class Member:
     time_ms: int | None = None
     warn: str | None = None  # SIGNAL LEAD_MS SCOPE
     kill_wait_ms: int | None = None
+    has_step_limits: bool = False  # limit and warning are in AVER_STEP_TIME and AVER_STEP_WARN when it starts
 
 
 def batch_script(members: Sequence[Member], *, witness: str, records: str, shim: str | None = None) -> bytes:
@@ -117,7 +119,10 @@ def _settings(member: Member, numbers: dict[str, int]) -> str:
     odd = [f"{name}={value}" for name, value in member.env if not _IS_NAME(name)]
     if odd:  # names that no shell can say
         words = ["env", *map(quote, odd), *words]
-    lines.append(" ".join(["set --", *map(quote, _options(member)), "--", *words]))
+    limits = _STEP_LIMITS if member.has_step_limits else ()
+    lines.append(" ".join(["set --", *limits, *map(quote, _options(member)), "--", *words]))
+    if member.has_step_limits:
+        lines.append("unset AVER_STEP_TIME AVER_STEP_WARN")
     pairs = [(name, value) for name, value in member.env if _IS_NAME(name)]
     if member.name is not None:
         pairs.append(("SLURM_JOB_NAME", member.name))

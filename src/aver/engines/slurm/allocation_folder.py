@@ -1,0 +1,246 @@
+"""The folder that a run shares with its allocations: orders go in, ends come out. `executor` says what each file is.
+
+Every step is a rename or a whole file, so whoever is killed leaves nothing half done. What a file's absence means is
+left to others: on a shared folder it may only be late.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aver.engines.api import AllocationAsk
+from aver.engines.slurm.batches import write_durably
+
+SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log")
+CLOSE = "close"
+LONGEST_SAID = 2000
+_NAME = re.compile(
+    r"(?P<seq>[0-9]+)_(?P<cpus>[0-9]+)_(?P<mib>[0-9]+)_(?P<gpus>[0-9]+)_(?P<seconds>[0-9]+)_(?P<key>[^@/]+)"
+)
+_STARTED = re.compile(r"(?P<name>[^@]+)@(?P<job>[0-9]{1,10})@(?P<node>[^@]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one step takes. `mib` 0 is no limit of its own."""
+
+    cpus: int
+    mib: int
+    gpus: int
+    seconds: int = 0  # that must be left; 0: any
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What an allocation has on one node; `mib` None: nobody knows."""
+
+    name: str
+    cpus: int
+    mib: int | None
+    gpus: int
+
+    def holds(self, size: Size) -> bool:
+        return self.cpus >= size.cpus and self.gpus >= size.gpus and (self.mib is None or self.mib >= size.mib)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An order that an allocation took."""
+
+    job: int
+    node: str
+    at: float
+
+
+@dataclass(slots=True)
+class Listing:
+    """By key, where each order is."""
+
+    waiting: dict[str, str] = field(default_factory=dict)  # its name
+    started: dict[str, Claim] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    cancelled: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Allocation:
+    """One call of sbatch."""
+
+    name: str
+    made_at: float
+    id: int | None = None
+    word: str = ""  # the last one that the queue had for it
+    reason: str = ""
+    is_over: bool = False  # it has left the queue, or is leaving it
+    unseen_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Asked:
+    """What somebody asked for, and what was made of it."""
+
+    ask: AllocationAsk
+    allocations: list[Allocation] = field(default_factory=list)
+    refused: str = ""
+    due: float = 0.0  # not before this is sbatch called again
+    held_back: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.refused) or len(self.allocations) >= self.ask.count
+
+
+class RunFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run = int(path.name)
+
+    def make(self) -> None:
+        """OSError if that fails."""
+        for name in SUBFOLDERS:
+            (self.path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def is_closed(self) -> bool:
+        return (self.path / CLOSE).exists()
+
+    def open(self) -> None:
+        self.make()
+        (self.path / CLOSE).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Allocations of the run leave when nothing of it runs."""
+        write_durably(self.path / CLOSE, b"")
+
+    def put_order(self, seq: int, key: str, size: Size, lines: Sequence[str], script: bytes) -> str:
+        """From now on an allocation may take it. OSError if it can't be written: then none will."""
+        name = f"{seq:016d}_{size.cpus}_{size.mib}_{size.gpus}_{size.seconds}_{key}"
+        write_durably(self.path / "orders" / f"{key}.sh", script)
+        whole = self.path / "orders" / f"{key}.in"
+        write_durably(whole, "".join(f"{line}\n" for line in lines).encode())
+        whole.rename(self.path / "in" / name)
+        return name
+
+    def read(self) -> Listing:
+        """OSError if the folder can't be read: that says nothing."""
+        found = Listing()
+        for name in os.listdir(self.path / "started"):
+            claim = _STARTED.fullmatch(name)
+            order = _NAME.fullmatch(claim["name"]) if claim is not None else None
+            if claim is not None and order is not None:
+                with contextlib.suppress(OSError):
+                    at = os.stat(self.path / "started" / name).st_ctime
+                    found.started[order["key"]] = Claim(int(claim["job"]), claim["node"], at)
+        for folder, put in (("in", found.waiting.__setitem__), ("cancelled", lambda key, _: found.cancelled.add(key))):
+            for name in os.listdir(self.path / folder):
+                order = _NAME.fullmatch(name)
+                if order is not None:
+                    put(order["key"], name)
+        found.done.update(os.listdir(self.path / "done"))
+        return found
+
+    def take_back(self, name: str) -> bool:
+        """Whether we were quicker than every allocation."""
+        try:
+            (self.path / "in" / name).rename(self.path / "cancelled" / name)
+        except OSError:
+            return False
+        return True
+
+    def status_of(self, key: str) -> int | None:
+        """srun's exit status; None while it is not wholly written."""
+        try:
+            text = (self.path / "done" / key).read_text()
+        except (OSError, ValueError):
+            return None
+        return int(text) if re.fullmatch(r"[0-9]{1,3}\n", text) else None
+
+    def said(self, key: str) -> str:
+        """The last line of what srun printed itself."""
+        try:
+            with open(self.path / "said" / key, errors="replace") as file:
+                lines = file.read(LONGEST_SAID).splitlines()
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def nodes(self, job: int) -> tuple[Node, ...]:
+        """What the allocation has, as its executor found it; empty: it has not begun, or can't be read."""
+        try:
+            lines = (self.path / "allocs" / str(job)).read_text().splitlines()
+            rows = [line.split() for line in lines]
+            return tuple(
+                Node(row[0], int(row[1]), int(row[2]) if int(row[2]) >= 0 else None, int(row[3])) for row in rows
+            )
+        except (OSError, ValueError, IndexError):
+            return ()
+
+    def forget(self, key: str, listing: Listing) -> None:
+        """Its verdict is durable."""
+        for path in (f"done/{key}", f"said/{key}", f"orders/{key}.sh", f"orders/{key}.in"):
+            with contextlib.suppress(OSError):
+                (self.path / path).unlink(missing_ok=True)
+        for folder in ("started", "cancelled"):
+            with contextlib.suppress(OSError):
+                for name in os.listdir(self.path / folder):
+                    order = _NAME.fullmatch(name.partition("@")[0])
+                    if order is not None and order["key"] == key:
+                        (self.path / folder / name).unlink(missing_ok=True)
+        listing.waiting.pop(key, None)
+
+    # ---- what was asked for ---------------------------------------------------------------------------
+
+    def load_asks(self) -> list[Asked]:
+        """One that can't be read is left out; so nothing more is taken for it."""
+        found = []
+        for path in sorted((self.path / "asks").glob("*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                found.append(_decode(json.loads(path.read_bytes())))
+        return found
+
+    def keep(self, asked: Asked) -> None:
+        """Durable when this returns; OSError if it can't be written."""
+        ask = asked.ask
+        words = {
+            "run": ask.run, "name": ask.name, "words": ask.words, "count": ask.count, "headroom_s": ask.headroom_s,
+            "env_file": ask.env_file, "folder": ask.folder, "umask": ask.umask, "refused": asked.refused,
+            "allocations": [
+                {"name": one.name, "made_at": one.made_at, "id": one.id, "word": one.word, "is_over": one.is_over}
+                for one in asked.allocations
+            ],
+        }  # fmt: skip
+        write_durably(self.path / "asks" / f"{ask.name}.json", json.dumps(words).encode())
+
+    def has_asked(self, name: str) -> bool:
+        return (self.path / "asks" / f"{name}.json").exists()
+
+
+def size_of(name: str) -> Size | None:
+    order = _NAME.fullmatch(name)
+    if order is None:
+        return None
+    return Size(int(order["cpus"]), int(order["mib"]), int(order["gpus"]), int(order["seconds"]))
+
+
+def _decode(words: dict[str, Any]) -> Asked:
+    ask = AllocationAsk(
+        run=int(words["run"]), name=str(words["name"]), words=tuple(str(one) for one in words["words"]),
+        count=int(words["count"]), headroom_s=int(words["headroom_s"]),
+        env_file=None if words["env_file"] is None else str(words["env_file"]), folder=str(words["folder"]),
+        umask=int(words["umask"]),
+    )  # fmt: skip
+    allocations = [
+        Allocation(
+            str(one["name"]), float(one["made_at"]), None if one["id"] is None else int(one["id"]), str(one["word"]),
+            is_over=bool(one["is_over"]),
+        )
+        for one in words["allocations"]
+    ]  # fmt: skip
+    return Asked(ask, allocations, str(words["refused"]))
