@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("fault_desk")
+pytest.register_assert_rewrite("fault_desk", "ssh_desk")
 
 from fault_desk import FOLDER, PORT, ClusterHome, FaultLab  # noqa: E402
+from ssh_desk import MISSING, NEEDS, Sshd, SshHome  # noqa: E402
 
 from real_slurm import ONLY_ROOT, SlurmLab, lab, running_lab  # noqa: E402
 
@@ -100,3 +102,25 @@ def whole_cluster(
     """For a test that leaves the lab whole: others of its kind may use it at the same time."""
     with home_at(fault_lab, fcntl.LOCK_SH, aver_home, tmp_path / "jobs", monkeypatch) as home:
         yield home
+
+
+@pytest.fixture
+def ssh_home(
+    slurm_lab: SlurmLab, aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SshHome]:
+    """A home whose jobs run on the lab behind an sshd of the test's own."""
+    if MISSING:
+        pytest.skip(NEEDS)
+    monkeypatch.setenv("AVER_CONFIG", "")
+    monkeypatch.delenv("AVER_CRASH_AT", raising=False)
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    lab = FaultLab(slurm_lab.folder, slurm_lab.environment)
+    with Sshd(aver_home.with_name(f"{aver_home.name}-sshd"), {"SLURM_CONF": slurm_lab.configuration}).running() as sshd:
+        home = SshHome(aver_home, folder, lab, sshd)
+        try:
+            yield home
+        finally:
+            home.kill_coordinator()
+            home.cancel_all()
+    shutil.rmtree(sshd.folder, ignore_errors=True)

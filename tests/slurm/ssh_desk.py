@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -152,6 +153,25 @@ class SshHome(ClusterHome):
         """As it is, and it may `cut` the connection, and do a thing `once NAME`."""
         cut = CUT.replace("@SSHD@", str(self.sshd.pid_file)).replace("@FOLDER@", str(self.folder))
         return super().wrapper(name, cut + text)
+
+    def cancel_all(self) -> None:
+        """Nothing of this home is left in the lab, which others use."""
+        names = self.lab.call("squeue", "-h", "-a", "-O", "JobID:20,Name:300").splitlines()
+        keys = {path.stem.split(".")[0] for path in self.home.path.glob("slurm/hosts/*/batches/*.json")}
+        left = [line.split()[0] for line in names if any(f".{key}." in line for key in keys)]
+        if left:
+            self.lab.can_ask("scancel", *left)
+
+    def aver(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What a user types, in the project's folder."""
+        return subprocess.run(
+            [sys.executable, "-m", "aver", *words], cwd=self.synced, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+
+    def there(self, path: Path) -> Path:
+        """The copy of a file of here on the host."""
+        return next(self.sshd.home.glob(".local/state/aver/slurm-*")) / "files" / str(path).lstrip("/")
 
     def submission(self, flow: FlowSpec) -> Submission:
         found = super().submission(flow)

@@ -28,6 +28,8 @@ def lacks_output_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
     spec = run.spec(attempt.index)
     if spec.has_streams or not any(name == "command" for name, _ in spec.facts):
         return False
+    if attempt.engine == SLURM and run.host(attempt.index):
+        return False  # its folders are the host's
     which = Which(run.number, attempt.job, run.name(attempt.index), attempt.attempt, run.values(attempt.index))
     files = job_files(run.submission, spec, which, run.is_single)
     return not all(os.path.isdir(os.path.dirname(name)) for name in (files.stdout, files.stderr) if name is not None)
