@@ -26,6 +26,7 @@ from aver.core.record import dataclass
 from aver.errors import CantWriteError, InternalError, UsageError
 from aver.spec.allocation import allocation_of
 from aver.spec.command import flow_of_command
+from aver.spec.job import OWNED_OPTIONS, own_option
 from aver.spec.options import Overrides, parse_overrides
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -131,6 +132,11 @@ def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[s
     """The submission with all its jobs on this engine; None: each where the flow or the settings say."""
     chosen = engine or submission.engine
     jobs = []
+    for word in slurm_options:
+        if (name := own_option(word)) is not None:
+            raise UsageError(f"--slurm-option {word}: {name} is Aver's own; {OWNED_OPTIONS[name]}")
+        if not word.startswith("-"):
+            raise UsageError(f"--slurm-option {word}: no option of sbatch; write --slurm-option=--name=value")
     for spec in submission.flow.jobs:
         own = engine or spec.engine
         if slurm_options and (own or chosen) != "slurm":

@@ -53,6 +53,8 @@ OWNED_OPTIONS = {
     "--time": "use time", "-t": "use time", "--mem": "use mem", "--export": "use env", "--open-mode": "use append",
     "--requeue": "use requeue: slurm", "--no-requeue": "leave it out", "--hold": "use hold", "-H": "use hold",
     "--begin": "use begin", "-b": "use begin", "--signal": "use signal",
+    "--clusters": "jobs go to sbatch's own cluster", "--cluster": "jobs go to sbatch's own cluster",
+    "-M": "jobs go to sbatch's own cluster",
 }  # fmt: skip
 
 T = TypeVar("T")
@@ -377,13 +379,19 @@ def _nodes(reader: Reader, entry: Entry) -> str | None:
     return text
 
 
+def own_option(word: str) -> str | None:
+    """The option of sbatch that this word gives (`--array=1-3`, `-a1-3`), if it is Aver's own."""
+    name = word.partition("=")[0] if word.startswith("--") else word[:2]
+    return name if name in OWNED_OPTIONS else None
+
+
 def _slurm_options(draft: Draft, entry: Entry, reader: Reader) -> None:
     words = reader.texts(entry)
     for word in words or ():
-        name = word.partition("=")[0]
+        name = own_option(word)
         if not word.startswith("-"):
             reader.wrong(entry, f"has {shown(word)}, which is no option", "write each as --name=value")
-        elif name in OWNED_OPTIONS:
+        elif name is not None:
             reader.wrong(entry, f"has {name}, which is Aver's own", OWNED_OPTIONS[name])
     draft.slurm_options = (*draft.slurm_options, *(words or ()))
     _on_cluster(draft, entry)

@@ -344,9 +344,10 @@ class SlurmEngine:
 
     def _hold_back_the_like(self, tried: Waiting, answer: Busy | Unreachable) -> None:
         """Those that ask for the same wait with it, and come before it: all of them, where nobody was reached."""
+        is_for_all = isinstance(answer, Unreachable) and answer.reason not in ("NoConfiguration", "CommandNotFound")
         like = [
             one for one in self._groups
-            if isinstance(answer, Unreachable) or one.orders[0].options == tried.orders[0].options
+            if is_for_all or one.orders[0].options == tried.orders[0].options
         ]  # fmt: skip
         if not like:
             return
