@@ -11,6 +11,7 @@ import pytest
 from test_driver import ORIGIN, Turn, job
 
 from aver.coordinator import altering, asking
+from aver.coordinator.clusters import Clusters
 from aver.coordinator.committer import Committer
 from aver.coordinator.driver import Driver, Identity
 from aver.coordinator.engines import Engines
@@ -20,10 +21,12 @@ from aver.coordinator.server import Server
 from aver.core.events import JobsGenerated, Observed
 from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, Verdict, WitnessRecord
 from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, Scope, Submission
+from aver.core.model import FlowSpec, Request, Scope, Submission
 from aver.core.pack import Room
 from aver.core.states import State
-from aver.engines.api import Control, Heard, Order, SubmitReply
+from aver.engines.api import Control, Engine, Heard, Order, Rejected, SubmitReply
+from aver.engines.slurm.engine import UNLIMITED
+from aver.errors import CantWriteError
 from aver.home import Home
 from aver.store.reader import Reader
 from aver.store.writer import Writer
@@ -208,3 +211,20 @@ def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     events = turn.commit()
     assert [event.flow.jobs[0].name for event in events if isinstance(event, JobsGenerated)] == ["c"]
     assert run.job_count == 3
+
+
+def test_a_cluster_that_can_not_be_made_ends_nothing_else() -> None:
+    """Its folders can't be made: its own orders are refused with the reason; the coordinator and the others go on."""
+
+    def make(host: str) -> Engine:
+        if host:
+            raise CantWriteError("can't make the folders of the cluster's engine: /no: Read-only file system")
+        return cast(Engine, Cluster())
+
+    order = Order(
+        key="k1", args=("true",), folder="/", env_file=None, env=(), umask=0o22, limits=(), request=Request(),
+        stdin=None, stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0, host="elsewhere",
+    )  # fmt: skip
+    (refused,) = Clusters(make, [], UNLIMITED).submit([order])
+    assert isinstance(refused, Rejected)
+    assert "Read-only" in refused.text
