@@ -367,3 +367,15 @@ def test_records_are_removed_by_their_attempts(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     Records(tmp_path).remove(["k1", "k2"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["k1.rx", "k10.r0", "other"]
+
+
+@pytest.mark.parametrize(("config", "said"), [("ClusterName = x\nMinJobAge = 300 sec\n", NeverSeen), ("", NobodySaid)])
+def test_without_accounting_a_job_may_have_been_forgotten(site: Site, config: str, said: type[Evidence]) -> None:
+    """Taken and never listed: that Slurm lost it is said only where the queue was asked before it could forget."""
+    site.does("sacct", 'echo "Slurm accounting storage is disabled" >&2; exit 1')
+    site.says("scontrol", config)
+    engine = site.engine(Settle(ask_accounting_s=0.0, never_seen_s=0.2, long_s=0.5))
+    engine.submit([order("k1")])
+    site.hear(said)
+    told = [type(one.evidence) for one in site.heard if isinstance(one.evidence, (NeverSeen, NobodySaid))]
+    assert told == [said]

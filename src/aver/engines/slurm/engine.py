@@ -620,6 +620,8 @@ class SlurmEngine:
                 continue  # it may be among the lines that can't be read
             if row is not None and row.name != track.batch.name:
                 row = None  # somebody else's: ids are used again
+            if row is None and not track.was_listed:
+                track.batch.asked_at = track.batch.asked_at or at
             evidence = track.hear_queue(row, asked_for_s, at, self._settle)
             self._tell(track, QUEUE, _queue_text(row), evidence)
         return True
@@ -675,6 +677,8 @@ class SlurmEngine:
         for track in asked:
             mine = [] if track.batch.id is None else by_job.get((track.batch.id, track.index), [])
             if isinstance(answer, Disabled):
+                # it was taken, and may have ended and been forgotten before anybody could ask
+                track.was_listed = track.was_listed or not self._would_be_remembered(track.batch)
                 evidence = track.hear_disabled(since, at, self._settle)
             else:
                 evidence = track.hear_accounting(mine, since, at, self._settle, whole)
