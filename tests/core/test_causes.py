@@ -42,7 +42,7 @@ def test_the_sentences_of_a_bad_evening() -> None:
         "2 jobs never ran: train, which they need, is OUT_OF_MEMORY",
     ]
     assert causes[0].next[0] == "aver recover 3 --dry-run"
-    assert causes[2].next[0] == "aver log 10"
+    assert causes[2].next == ("aver log 10", "aver retry 3", "aver reinit 3")
     assert causes[4].next == ("aver why 13",)
     assert [cause.has_log for cause in causes] == [True, True, True, True, False, True, True, False]
 

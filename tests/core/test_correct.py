@@ -67,6 +67,15 @@ def test_a_matrix_is_corrected_together() -> None:
     assert new(group(*attempts, grown), Resource.MEM) == 12 * GIB
 
 
+def test_the_words_do_not_move_attempts_to_another_limit() -> None:
+    """Attempts with different limits did not all fail at the highest one."""
+    low, high = (ended("OUT_OF_MEMORY", mem_bytes=size, peak_bytes=size) for size in (4 * GIB, 6 * GIB))
+    (change,) = correct(group(low, high, request=Request(1, 0, 6 * GIB, HOUR)), RULES)
+    assert change.why == "2 of 2 attempts ran out of memory at up to 6 GiB"
+    (change,) = correct(group(low, low), RULES)
+    assert change.why == "2 of 2 attempts ran out of memory at 4 GiB"
+
+
 def test_a_request_that_has_grown_since_stays() -> None:
     """An attempt that failed with less than what is asked for now changes nothing."""
     old = ended("OUT_OF_MEMORY", mem_bytes=4 * GIB, peak_bytes=4 * GIB)

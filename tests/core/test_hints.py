@@ -17,6 +17,7 @@ from aver.core.hints import KNOWN, LONGEST_QUOTE, find_hint
         ("OSError: [Errno 122] Disk quota exceeded", "disk quota exceeded", None),
         ("bash: line 1:  4711 Killed                  python x.py", "killed", None),
         ("Traceback (most recent call last):\n  File \"x\"\nValueError: no", "exception", "ValueError: no"),
+        ("Traceback (most recent call last):\n  File \"x\"\nValueError: \nbad", "exception", "ValueError:"),
         ("Traceback (most recent call last):\n  File \"x\"", "Traceback", "Traceback (most recent call last):"),
         ("Traceback …\nModuleNotFoundError: No module named 'foo'", "missing module", None),
         ("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(...)", "NCCL timeout", None),

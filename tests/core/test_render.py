@@ -156,7 +156,7 @@ OOM = replace(ended(0, 9), oom_kills=1, limit_bytes=2 * GIB, peak_bytes=2 * GIB 
             "Killed by the kernel for memory: it was never measured, of the 2 GiB asked for, 41 s after its start.",
         ),
         (
-            replace(OOM, oom_kills=0, peak_bytes=3 * GIB, acts=(Act(ActKind.MEMORY, 1.0, 9),)),
+            replace(OOM, oom_kills=0, peak_bytes=3 * GIB, maxrss_bytes=4 * GIB, acts=(Act(ActKind.MEMORY, 1.0, 9),)),
             "Killed by its witness for memory: it reached 3.0 GiB of the 2 GiB asked for, 41 s after its start.",
         ),
         (ended(), "Completed with exit code 0 after 41 s."),

@@ -55,7 +55,14 @@ def test_nothing_changed(lab: Lab, done: aver.Run) -> None:
     answer = lab("reinit", str(done.number))
     assert answer.status == 0
     assert "nothing" in answer.err
+    assert "retry" not in answer.err
     assert done.round == 1
+
+
+def test_nothing_changed_for_a_failure(lab: Lab) -> None:
+    """What failed and rests on nothing that changed is named with the command that runs it again."""
+    run = lab.run("jobs: {a: {run: exit 3}}")
+    assert f"`aver retry {run.number}`" in lab("reinit", str(run.number)).err
 
 
 def test_an_input_changed(lab: Lab, done: aver.Run) -> None:

@@ -106,6 +106,7 @@ def test_csv(past: Path, call: Call) -> None:
     lost = next(row for row in read if row["job"] == "9")
     assert (lost["exit"], lost["return_code"], lost["cpu_s"], lost["peak_bytes"]) == ("", "", "", "")
     assert read[0]["return_code"] == "137"
+    assert (read[0]["verified"], lost["verified"]) == ("true", "false")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,10 @@ def test_csv(past: Path, call: Call) -> None:
         (("results", "77"), "no job or run 77"),
         (("results", "1", "--state", "sad"), "is no state"),
         (("results", "1", "--pattern", "a[b"), "a[b"),
+        (("results", "1", "--csv", "--json"), "one of them"),
+        (("usage", "1", "--csv", "--json"), "one of them"),
+        (("export", "1", "--csv", "--junit"), "one format"),
+        (("export", "1", "-o", "run.zip"), "the format"),
         (("usage", "1", "--dry-run"), "--correct"),
         (("usage", "1", "--correct", "--csv"), "--json"),
         (("usage", "1/train", "--correct"), "give the run"),

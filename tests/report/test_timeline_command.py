@@ -29,6 +29,11 @@ def test_the_document_has_the_same(past: Path, call: Call) -> None:
     assert document["job"]["state"] == "OUT_OF_MEMORY"
 
 
+def test_a_verdict_without_a_reason_names_none(past: Path, call: Call) -> None:
+    """A completed job has no reason, and no word stands for it."""
+    assert call("timeline", "1/prep")[1].rstrip().endswith("verdict: COMPLETED 0:0")
+
+
 def test_a_skipped_job_has_a_story_too(past: Path, call: Call) -> None:
     """Submitted, then skipped."""
     document = json.loads(call("timeline", "1/eval", "--json")[1])

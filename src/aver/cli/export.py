@@ -25,9 +25,9 @@ CHUNK = 1 << 18
 
 @click.command("export", short_help="Write a run as JUnit XML, JSON lines or CSV.")
 @click.argument("run", metavar="RUN")
-@click.option("--junit", "form", flag_value="junit", help="JUnit XML, for CI systems.")
-@click.option("--jsonl", "form", flag_value="jsonl", help="All events of the run, one JSON object a line.")
-@click.option("--csv", "form", flag_value="csv", help="One row for each attempt.")
+@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, for CI systems.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="All events of the run, one JSON object a line.")
+@click.option("--csv", "as_csv", is_flag=True, help="One row for each attempt.")
 @click.option(
     "--output",
     "-o",
@@ -37,7 +37,7 @@ CHUNK = 1 << 18
     help="Write to FILE; .xml, .jsonl and .csv say the format.",
 )
 @json_option
-def command(run: str, form: str | None, target: str | None, as_json: bool) -> None:
+def command(run: str, as_junit: bool, as_jsonl: bool, as_csv: bool, target: str | None, as_json: bool) -> None:
     """Write a run as JUnit XML, JSON lines or CSV.
 
     To stdout without FILE. A file is whole or not there: it is written beside its place and renamed.
@@ -53,10 +53,7 @@ def command(run: str, form: str | None, target: str | None, as_json: bool) -> No
     session = Session()
     session.refresh()
     found = find_run(session, run)
-    if form is None:
-        form = BY_SUFFIX.get(Path(target).suffix.lower()) if target else None
-    if form is None:
-        raise UsageError("say the format: --junit, --jsonl or --csv")
+    form = _form(as_junit, as_jsonl, as_csv, target)
     to_stdout = target is None or target == "-"
     if to_stdout and as_json:
         raise UsageError("--json answers with a document about the file: it needs --output FILE")
@@ -73,6 +70,15 @@ def command(run: str, form: str | None, target: str | None, as_json: bool) -> No
         answer(session.output, document, as_json)
     else:
         session.output.note(f"wrote {target}")
+
+
+def _form(as_junit: bool, as_jsonl: bool, as_csv: bool, target: str | None) -> str:
+    said = [name for name, is_said in (("junit", as_junit), ("jsonl", as_jsonl), ("csv", as_csv)) if is_said]
+    if not said and target and (by_suffix := BY_SUFFIX.get(Path(target).suffix.lower())):
+        return by_suffix
+    if len(said) != 1:
+        raise UsageError(f"say {'one' if said else 'the'} format: --junit, --jsonl or --csv")
+    return said[0]
 
 
 def _pieces(session: Session, run: RunRow, form: str) -> Iterator[str]:

@@ -24,6 +24,11 @@ def csv_option(function: Function) -> Function:
     return click.option("--csv", "as_csv", is_flag=True, help="Answer with rows of CSV; unknown is empty.")(function)
 
 
+def only_one(as_csv: bool, as_json: bool) -> None:
+    if as_csv and as_json:
+        raise UsageError("--csv and --json are two answers: give one of them")
+
+
 def addresses(function: Function) -> Function:
     return click.argument("ids", metavar="ID...", nargs=-1, required=True)(function)
 

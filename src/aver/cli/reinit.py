@@ -12,6 +12,7 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.coordinator.reiniting import compare
 from aver.core.model import FlowSpec
+from aver.core.states import State
 from aver.errors import UsageError
 from aver.store.rows import RunRow
 
@@ -49,9 +50,16 @@ def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...],
         session.call("reinit", **reinit.arguments(), by=user_name())
     word = "would run again" if dry_run else "runs again"
     if not changes.causes:
-        session.output.note(f"nothing to run again: nothing that run {number} rests on has changed")
+        session.output.note(
+            f"nothing to run again: nothing that run {number} rests on has changed{_failed(session, number)}"
+        )
     results = tuple(Done(cause.job, f"{word} ({cause.name}): {cause.why}") for cause in changes.causes)
     answer(session.output, Acted("reinit", results), as_json)
+
+
+def _failed(session: Session, number: int) -> str:
+    is_fine = session.run_row(number).state is State.COMPLETED
+    return "" if is_fine else f"; `aver retry {number}` runs what failed again"
 
 
 def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | None:

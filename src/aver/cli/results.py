@@ -9,7 +9,7 @@ import click
 
 from aver.cli.address import Named
 from aver.cli.logs import RunLogs
-from aver.cli.options import StateType, csv_option, json_option, listing_options, row_limit
+from aver.cli.options import StateType, csv_option, json_option, listing_options, only_one, row_limit
 from aver.cli.output.report_documents import ResultFacts, ResultList, SumFacts
 from aver.cli.output.report_views import RESULT_HEADS, result_cells, write_csv
 from aver.cli.output.views import answer
@@ -63,6 +63,7 @@ def command(
       aver results 3 --pattern 'train*' --state out_of_memory --state timeout
       aver results 3 --csv > results.csv
     """
+    only_one(as_csv, as_json)
     session = Session()
     session.refresh()
     with collector_paused():

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from aver.cli.correcting import change_facts, correct_run, correction_options, rules_of
-from aver.cli.options import csv_option, json_option, listing_options, row_limit
+from aver.cli.options import csv_option, json_option, listing_options, only_one, row_limit
 from aver.cli.output.report_documents import Corrected, LeftFacts, UsageList
 from aver.cli.output.report_views import (
     GROUP_USE_HEADS,
@@ -70,6 +70,7 @@ def command(
     """
     if dry_run and not correct:
         raise UsageError("--dry-run is for --correct: aver usage RUN --correct --dry-run")
+    only_one(as_csv, as_json)
     session = Session()
     session.refresh()
     rules = rules_of(options)

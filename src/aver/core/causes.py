@@ -175,7 +175,7 @@ def _next(run: int, state: State, first: Failed) -> tuple[str, ...]:
         case State.FAILED if first.exit is None:
             return (f"aver why {first.job}",)
         case State.FAILED:
-            return (f"aver log {first.job}", f"aver reinit {run}")
+            return (f"aver log {first.job}", f"aver retry {run}", f"aver reinit {run}")
         case State.CANCELLED | State.DEADLINE:
             return (f"aver why {first.job}", f"aver retry {first.job}")
         case State.UNVERIFIED:

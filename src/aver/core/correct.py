@@ -108,8 +108,9 @@ def _more_memory(group: Group, rules: Rules) -> Change | Blocked | None:
     need = max([need, *(one.peak_bytes * rules.mem_factor for one in _told(group) if one.peak_bytes is not None)])
     if need <= 0:
         return Blocked(Resource.MEM, "it ran out of memory without a limit, and its peak is not known")
-    at = max((one.mem_bytes for one in short if one.mem_bytes is not None), default=None)
-    where = "without a limit" if at is None else f"at {limit_words(at)}"
+    limits = {one.mem_bytes for one in short if one.mem_bytes is not None}
+    at = max(limits, default=None)
+    where = "without a limit" if at is None else f"at {_up_to(limits)}{limit_words(at)}"
     why = f"{_of(len(short), group)} ran out of memory {where}"
     return _grown(Resource.MEM, group.request.mem_bytes, at, whole_memory(need), rules.mem_ceiling_bytes, why)
 
@@ -129,8 +130,12 @@ def _more_time(group: Group, rules: Rules) -> Change | Blocked | None:
         return None
     ended = [one.elapsed_s for one in group.attempts if one.state == State.COMPLETED and one.elapsed_s is not None]
     need = max([*late, *ended]) * rules.time_factor
-    why = f"{_of(len(late), group)} passed the limit of {duration_words(max(late))}"
+    why = f"{_of(len(late), group)} passed the limit of {_up_to(set(late))}{duration_words(max(late))}"
     return _grown(Resource.TIME, group.request.time_s, max(late), whole_time(need), rules.time_ceiling_s, why)
+
+
+def _up_to(limits: set[int]) -> str:
+    return "up to " if len(limits) > 1 else ""
 
 
 def _grown(

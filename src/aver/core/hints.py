@@ -86,7 +86,7 @@ KNOWN: tuple[Known, ...] = (
           r"AssertionError|ssertion .*failed|panicked at"),
     Known("syntax error", ("SyntaxError: ", "syntax error near", "IndentationError: "), "the program can't be read"),
     Known("exception", ("Error", "Exception", "KeyboardInterrupt"), "an exception ended it",
-          r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt)(: |$)"),
+          r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt)(: |:?$)"),
     Known("Traceback", ("Traceback (most recent call last)",), "an exception ended it"),
     Known("aborted", ("Aborted", "core dumped"), "the program ended itself by a signal"),
     Known("killed", ("Killed",), "somebody sent KILL: often the kernel, for memory", r"(^|[\s:])Killed(\s|$)"),

@@ -244,8 +244,13 @@ def _out_of_memory(verdict: Verdict, record: WitnessRecord | None, request: Requ
 
 
 def _reached(record: WitnessRecord | None, limit: int | None) -> str:
-    """What it used. Samples lag behind the kernel, so far below the limit only the measurement is claimed."""
-    used = 0 if record is None else max(record.peak_bytes or 0, record.maxrss_bytes or 0)
+    """What it used. Samples lag behind the kernel, so far below the limit only the measurement is claimed.
+
+    The largest process, mapped files and all, is another measure: it counts only where the peak explains nothing.
+    """
+    used = 0 if record is None else record.peak_bytes or 0
+    if record is not None and (limit is None or used < limit * _NEAR):
+        used = max(used, record.maxrss_bytes or 0)
     if limit is None:
         return f"it was last measured at {bytes_words(used)}, with no limit of its own" if used else "it had no limit"
     asked = f"of the {limit_words(limit)} asked for"

@@ -15,7 +15,7 @@ from aver.core import render
 from aver.core.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.core.judge import launch_text
 from aver.core.model import Request
-from aver.core.reasons import PENDING_WORDS
+from aver.core.reasons import NONE, PENDING_WORDS
 from aver.core.record import dataclass
 from aver.core.signals import signal_name
 from aver.core.states import State
@@ -162,9 +162,8 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
         case _:
             assert_never(said)
     if event.verdict is not None:
-        what = (
-            f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)} {render.reason_text(event.reason)}"
-        )
+        why = "" if event.reason in ("", NONE) else f" {event.reason}"
+        what = f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)}{why}"
         yield Told(event.at, "judge", what, event.attempt, None)
     if event.job_state is not None and event.job_state is not event.state:
         yield Told(event.at, "coordinator", _moved(event.job_state, event.job_reason or ""), event.attempt, None)

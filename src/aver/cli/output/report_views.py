@@ -43,7 +43,7 @@ def write_csv(output: Output, heads: Sequence[str], rows: Iterable[Sequence[obje
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
-    writer.writerows(rows)
+    writer.writerows([str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows)
     output.raw(output.masking.whole(text.getvalue().encode("utf-8", "replace")))
 
 
