@@ -196,7 +196,7 @@ def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     """Also when a late record or a person says that it completed, the jobs that it generated come to be."""
     turn = Turn()
     run = turn.submit(job("a", engine="slurm", generates="more.yaml"), job("b", "a"))
-    turn.driver.read_generated = lambda run, index: FlowSpec("more", (job("c"),))
+    turn.driver.following.read_generated = lambda run, index: FlowSpec("more", (job("c"),))
     turn.commit()
     key = turn.key(2)
     for evidence in (Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent")):

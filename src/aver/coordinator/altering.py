@@ -13,7 +13,8 @@ from typing import Any
 
 from aver.coordinator import asking
 from aver.coordinator.altered import NOT_PENDING, THROTTLE, WHILE_IT_WAITS, alter, ask_again
-from aver.coordinator.driver import REQUEUE_DELAY_S, Driver
+from aver.coordinator.driver import Driver
+from aver.coordinator.following import REQUEUE_DELAY_S
 from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.core import reasons

@@ -159,14 +159,27 @@ def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:
             return None
 
 
+def usage_of(attempt: LiveAttempt, evidence: Evidence, host: str) -> Usage | None:
+    """What it used: as its witness measured it, else as accounting has it. `host` is this machine."""
+    if attempt.engine != LOCAL:
+        return cluster_usage(attempt, attempt.evidence)
+    if isinstance(evidence, WitnessRecord):
+        return _as_measured(evidence, host)
+    return Usage(attempt.started_at, node=host) if attempt.started_at is not None else None
+
+
+def _as_measured(record: WitnessRecord, node: str | None) -> Usage:
+    peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
+    return Usage(record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, node)
+
+
 def cluster_usage(attempt: LiveAttempt, evidence: list[Evidence]) -> Usage | None:
     """What it used: as its witness measured it, else as accounting has it."""
     record = next((one for one in evidence if isinstance(one, WitnessRecord)), None)
     account = next((one for one in reversed(evidence) if isinstance(one, AccountingSaid)), None)
     node = attempt.node or (account.node if account is not None else "") or None
     if record is not None:
-        peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
-        return Usage(record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, node)
+        return _as_measured(record, node)
     if account is not None and account.started_at is not None:
         return Usage(
             account.started_at, account.elapsed_s, account.user_s, account.sys_s, account.maxrss_bytes, node,

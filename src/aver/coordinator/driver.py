@@ -7,23 +7,23 @@ Packing, planning, judging and retrying are `core`'s; this ties them together.
 
 from __future__ import annotations
 
-import heapq
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from aver.coordinator.clustering import Clustering, cluster_usage
+from aver.coordinator.clustering import Clustering, usage_of
 from aver.coordinator.depending import Depending
+from aver.coordinator.following import Following
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import LOCAL, Packers
+from aver.coordinator.roster import Roster
 from aver.coordinator.steps import Steps
+from aver.coordinator.timers import Timers
 from aver.core import reasons
 from aver.core.events import (
     AttemptPlanned,
     Event,
     GpusGiven,
     JobMoved,
-    JobsGenerated,
     Observed,
     PersonAsked,
     RunMoved,
@@ -38,20 +38,16 @@ from aver.core.evidence import (
     MachineRestarted,
     Refused,
     Verdict,
-    WitnessRecord,
     WitnessStart,
     WitnessVanished,
 )
-from aver.core.expand import FlowIndex
 from aver.core.judge import judge
-from aver.core.model import FlowSpec, Submission
+from aver.core.model import Submission
 from aver.core.pack import Cap, LaneKey, Packer, Room, room_of
 from aver.core.plan import Cancel, Instruction, Skip, Start, Unskip
-from aver.core.retry import AttemptSummary, Why, decide
 from aver.core.states import State
 from aver.engines.api import Control, Heard
 
-REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
 KEPT_REASONS = (  # by Slurm, when it cancels
     reasons.JOB_HELD_USER,
     reasons.JOB_REQUEUED_HELD,
@@ -91,10 +87,6 @@ class Outbox:
     allocations: list[int] = field(default_factory=list)  # runs whose wishes for these are durable
 
 
-class GeneratedBatch(Exception):
-    """What a job generated can't be used; the text says why."""
-
-
 class Driver:
     def __init__(
         self, identity: Identity, total: Room, next_id: int, max_running: int | None = None,
@@ -104,16 +96,13 @@ class Driver:
         self.packer = Packers(Packer(total, max_running), max_submitted)
         self._fallback_completes = fallback_completes
         self.out = Outbox()
-        self.runs: dict[int, LiveRun] = {}
+        self.roster = Roster()
+        self.runs = self.roster.runs
         self.attempts: dict[str, LiveAttempt] = {}  # by key
         self.by_job: dict[int, LiveAttempt] = {}
-        self._firsts: list[int] = []  # first numbers of segments, growing, and beside it whose they are
-        self._owners: list[int] = []
         self.next_id = next_id
         self._ahead = 0  # planned and without room
-        self._timers: list[tuple[float, int, str, int]] = []
-        self._due: dict[tuple[str, int], float] = {}
-        self._sequence = 0
+        self.timers = Timers()
         self.after_commit: list[tuple[Event, Control]] = []
         self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
@@ -123,7 +112,7 @@ class Driver:
         self.steps = Steps(self)
         self.depending = Depending(self)
         self.clustering = Clustering(self)
-        self.read_generated = _no_generated  # set by the loop: reads a job's generated batch
+        self.following = Following(self)
         self.lacks_folder = _has_folder  # set by the loop: whether the folder of its output is not there
         self._folder_until: dict[int, float] = {}  # how long a job waits for that folder
 
@@ -154,46 +143,27 @@ class Driver:
                 self._let_go(attempt)
             self.packer.remove(job)
 
-    def find(self, number: int) -> tuple[LiveRun, int | None] | None:
-        """The live run with this number (index None), or the live run and index of the job with it."""
-        run = self.runs.get(number)
-        if run is not None:
-            return run, 0 if run.is_single else None
-        place = bisect_right(self._firsts, number) - 1
-        run = self.runs.get(self._owners[place]) if place >= 0 else None
-        index = run.index_of(number) if run is not None else None
-        return (run, index) if run is not None and index is not None else None
-
     def adopt(self, run: LiveRun) -> None:
         """Hold this run from now on."""
         run.fallback_completes = self._fallback_completes
-        self.runs[run.number] = run
-        for segment in run.segments:
-            self._note_numbers(segment.first_job, run.number)
+        self.roster.add(run)
+
+    def find(self, number: int) -> tuple[LiveRun, int | None] | None:
+        """The live run with this number (index None), or the live run and index of the job with it."""
+        return self.roster.find(number)
 
     def forget(self, number: int) -> None:
         """The run is settled and durable: the store has all of it."""
         run = self.runs.get(number)
         if run is not None:
             self.depending.forgets(run)
-            del self.runs[number]
-        if len(self._firsts) > 2 * len(self.runs) + 1000:
-            kept = [
-                (first, owner) for first, owner in zip(self._firsts, self._owners, strict=True) if owner in self.runs
-            ]
-            self._firsts = [first for first, _ in kept]
-            self._owners = [owner for _, owner in kept]
+            self.roster.remove(number)
 
     def want_allocations(self, number: int) -> None:
         """What a run that is not settled wants of a cluster as a whole is durable, and asked for however often."""
         run = self.runs.get(number)
         if run is not None and run.submission.allocation is not None and not run.state.is_settled:
             self.out.allocations.append(number)
-
-    def _note_numbers(self, first_job: int, run: int) -> None:
-        place = bisect_right(self._firsts, first_job)
-        self._firsts.insert(place, first_job)
-        self._owners.insert(place, run)
 
     def start_clocks(self, run: LiveRun) -> None:
         """Watch the deadlines of jobs that are not settled."""
@@ -519,16 +489,10 @@ class Driver:
         if attempt.engine != LOCAL and verdict.state is State.UNVERIFIED:
             self._open.add((attempt.job, attempt.attempt))
         index = attempt.index
-        usage = self._usage(attempt, evidence)
+        usage = usage_of(attempt, evidence, self.identity.host)
         job_state, job_reason = verdict.state, verdict.reason
-        again = None
         goes_on = self.clustering.goes_on(attempt)
-        if goes_on:
-            again = reasons.REQUEUE
-        elif verdict.state is not State.COMPLETED and not attempt.cancel_asked:
-            again = self._requeued(run, attempt, now) or self._again(run, attempt, verdict, now)
-        elif not attempt.cancel_asked:
-            again = self._requeued(run, attempt, now)
+        again = reasons.REQUEUE if goes_on else self.following.again(run, attempt, verdict, now)
         if again is not None:
             job_state, job_reason = State.PENDING, again
         self.emit(
@@ -549,23 +513,8 @@ class Driver:
 
     def end(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> None:
         """The job has this verdict: the jobs that it generated come to be, and what follows from it follows."""
-        self.obey(run, run.plan.settle(index, self._add_generated(run, index, verdict, now)), now)
+        self.obey(run, run.plan.settle(index, self.following.add_generated(run, index, verdict, now)), now)
         self.check_run(run, now)
-
-    def _add_generated(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> State:
-        """Add the jobs that a completion brought; the state that the job has then."""
-        if verdict.state is not State.COMPLETED or run.spec(index).generates is None:
-            return verdict.state
-        job = run.job_number(index)
-        try:
-            trouble = self._generate(run, job, self.read_generated(run, index), now)
-        except GeneratedBatch as error:
-            trouble = str(error)
-        if trouble is None:
-            return verdict.state
-        failed = Verdict(State.FAILED, verdict.exit, reasons.GENERATED_JOBS, True, COORDINATOR, (), trouble)
-        self.emit(JobMoved(now, run.number, job, State.FAILED, failed.reason, failed))
-        return State.FAILED
 
     def _let_go(self, attempt: LiveAttempt) -> None:
         self.steps.forget(attempt.key)
@@ -581,69 +530,6 @@ class Driver:
         if attempt.gpus:
             self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
             attempt.gpus = ()
-
-    def _usage(self, attempt: LiveAttempt, evidence: Evidence) -> Usage | None:
-        if attempt.engine != LOCAL:
-            return cluster_usage(attempt, attempt.evidence)
-        if isinstance(evidence, WitnessRecord):
-            return Usage(
-                started_at=evidence.started_at,
-                elapsed_s=evidence.elapsed_s,
-                user_s=evidence.user_s,
-                sys_s=evidence.sys_s,
-                peak_bytes=evidence.peak_bytes if evidence.peak_bytes is not None else evidence.maxrss_bytes,
-                node=self.identity.host,
-            )
-        if attempt.started_at is not None:
-            return Usage(started_at=attempt.started_at, node=self.identity.host)
-        return None
-
-    def _requeued(self, run: LiveRun, attempt: LiveAttempt, now: float) -> str | None:
-        """Put the job down for another attempt if a person asked for it; return the pending reason."""
-        if not attempt.requeue:
-            return None
-        if attempt.requeue == "requeuehold":
-            run.held.add(attempt.index)
-            return reasons.JOB_REQUEUED_HELD
-        self.at(now + REQUEUE_DELAY_S, "again", attempt.job)
-        return reasons.BEGIN_TIME
-
-    def _again(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, now: float) -> str | None:
-        """Put the job down for another attempt if its flow says so; return the pending reason."""
-        spec = run.spec(attempt.index)
-        if spec.retry is None and spec.checkpoint is None and attempt.engine == LOCAL:
-            return None
-        history = run.history.setdefault(attempt.index, [])
-        budget = run.submission.flow.retry_budget
-        left = None if budget is None else max(0, budget - run.retries_used)
-        again = decide(spec, history, verdict, left, attempt.request, attempt.engine != LOCAL)
-        history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
-        if again is None:
-            return None
-        if again.why is Why.RETRY:
-            run.count_retry(attempt.index)
-        run.requests[attempt.index] = again.request
-        self.at(now + again.delay_s, "again", attempt.job)
-        return str(again.why)
-
-    def _generate(self, run: LiveRun, job: int, flow: FlowSpec, now: float) -> str | None:
-        """Add the jobs that a verified completion brought, all or none; return what is wrong with them."""
-        before = [segment for segment in run.segments if segment.made_by == job]
-        if before:
-            if any(segment.flow.jobs == flow.jobs for segment in before):
-                return None  # the same jobs as when it ran before: they are there
-            return "it generated other jobs when it ran before; submit the flow as a new run"
-        first_job = self.next_id
-        try:
-            instructions = run.plan.add(flow)
-        except ValueError as error:
-            return f"the jobs that it generated can't be added: {error}"
-        run.add_segment(first_job, flow, job)
-        self._note_numbers(first_job, run.number)
-        self.next_id = first_job + FlowIndex(flow).count
-        self.emit(JobsGenerated(now, run.number, job, first_job, flow))
-        self.obey(run, instructions, now)
-        return None
 
     def check_run(self, run: LiveRun, now: float) -> None:
         """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
@@ -686,8 +572,7 @@ class Driver:
             verdict = replace(verdict, reason=shown)
         self.packer.remove(job)
         run.held.discard(index)
-        for kind in ("begin", "again", "folder"):
-            self._due.pop((kind, job), None)
+        self.timers.drop(job, "begin", "again", "folder")
         self._folder_until.pop(job, None)
         attempt = self.by_job.get(job)
         if attempt is None:
@@ -705,15 +590,11 @@ class Driver:
     # ---- clocks -----------------------------------------------------------------------------------
 
     def next_due(self) -> float | None:
-        return self._timers[0][0] if self._timers else None
+        return self.timers.next_due()
 
     def tick(self, now: float) -> None:
         """What is due by now."""
-        while self._timers and self._timers[0][0] <= now:
-            at, _, kind, job = heapq.heappop(self._timers)
-            if self._due.get((kind, job)) != at:
-                continue
-            del self._due[kind, job]
+        for kind, job in self.timers.take(now):
             found = self.find(job)
             if found is None:
                 continue
@@ -763,13 +644,11 @@ class Driver:
         self.out.events.append(event)
 
     def at(self, when: float, kind: str, job: int) -> None:
-        self._sequence += 1
-        self._due[kind, job] = when
-        heapq.heappush(self._timers, (when, self._sequence, kind, job))
+        self.timers.at(when, kind, job)
 
     def forget_begin(self, job: int) -> None:
         """The time that a job waited for counts no more."""
-        self._due.pop(("begin", job), None)
+        self.timers.drop(job, "begin")
 
     def move(
         self, run: LiveRun, index: int, state: State, reason: str, now: float, verdict: Verdict | None = None
@@ -786,7 +665,3 @@ class Driver:
 
 def _has_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
     return False
-
-
-def _no_generated(run: LiveRun, index: int) -> FlowSpec:
-    raise GeneratedBatch("generated jobs can't be read here")

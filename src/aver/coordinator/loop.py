@@ -19,10 +19,11 @@ from aver.coordinator.allocations import asks_of
 from aver.coordinator.aside import Aside
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
-from aver.coordinator.driver import Driver, GeneratedBatch
+from aver.coordinator.driver import Driver
 from aver.coordinator.engines import Engines
 from aver.coordinator.files import Which, job_files, remove_files_from, remove_run_files
 from aver.coordinator.fingerprints import Fingerprinter
+from aver.coordinator.following import GeneratedBatch
 from aver.coordinator.late import take_late
 from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
@@ -89,7 +90,7 @@ class Loop:
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
-        driver.read_generated = self._read_generated
+        driver.following.read_generated = self._read_generated
         driver.lacks_folder = lacks_output_folder
 
     def stop(self, *_: object) -> None:
