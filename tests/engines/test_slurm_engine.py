@@ -353,7 +353,7 @@ def test_late_evidence_on_a_job_of_last_month_is_waited_for(site: Site) -> None:
     made_at = time.time() - 30 * 86400
     batch = Batch("train.k1", ("k1",), made_at, id=7)
     Shelf(site.folder / "batches").put(batch)
-    site.engine(Settle(stable_s=0.0, long_s=0.2))
+    site.engine(Settle(stable_s=0.1, long_s=0.2))
     site.hear(NobodySaid)
     site.polls(3)
     site.says("sacct", account_row("7", "COMPLETED", "train.k1", made_at, "2026-11-16T01:00:00"))
@@ -379,3 +379,20 @@ def test_without_accounting_a_job_may_have_been_forgotten(site: Site, config: st
     site.hear(said)
     told = [type(one.evidence) for one in site.heard if isinstance(one.evidence, (NeverSeen, NobodySaid))]
     assert told == [said]
+
+
+def test_late_evidence_is_asked_for_slowly(site: Site) -> None:
+    """A job of which nobody knew costs no question to accounting in every poll of those that run."""
+    engine = site.engine(Settle(stable_s=0.0, long_s=0.2), replace(PACE, trouble_most_s=600.0))
+    site.says("squeue", queue_row("7", "RUNNING", "train.k1"))
+    engine.submit([order("k1")])
+    site.hear(QueueSaid)
+    site.says("squeue", "")
+    site.hear(NobodySaid)
+    site.says("sbatch", "8\n")
+    site.says("squeue", queue_row("8", "RUNNING", "train.k2"))
+    engine.submit([order("k2")])
+    site.hear(QueueSaid, "k2")
+    asked = len(site.calls("sacct"))
+    site.polls(10)
+    assert len(site.calls("sacct")) <= asked + 1

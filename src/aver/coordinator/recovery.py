@@ -218,13 +218,13 @@ def _put_on_cluster(driver: Driver, engines: Engines, attempt: LiveAttempt, repl
     """The engine's shelf has all that was ever handed over; what is not on it never was."""
     if isinstance(reply, Seen):
         driver.occupy(attempt)
+    elif attempt.goes_on_from and isinstance(engines.observe([attempt.goes_on_from], SLURM)[0], Seen):
+        driver.occupy(attempt)
+        engines.adopt([(attempt.goes_on_from, attempt.key)])
     elif isinstance(reply, CouldNotAsk):  # it may have been handed over: never twice
         driver.occupy(attempt)
         unknown = NobodySaid(now, 0.0, "not asked")
         driver.heard(Heard(attempt.key, "coordinator", reply.text, unknown), now)
-    elif attempt.goes_on_from and isinstance(engines.observe([attempt.goes_on_from], SLURM)[0], Seen):
-        driver.occupy(attempt)
-        engines.adopt([(attempt.goes_on_from, attempt.key)])
     elif attempt.state is State.PENDING:
         driver.wait_again(attempt)
         if attempt.cancel_asked:

@@ -153,6 +153,8 @@ class SlurmEngine:
         self._thread: threading.Thread | None = None
         self._last_queue_answer: float | None = None
         self._last_accounting_answer: float | None = None
+        self._last_late_answer: float | None = None
+        self._late_due = 0.0  # when accounting is asked next for those of which nobody said how they ended
         self._changed_at = 0.0
         self._polls = 0
         self._bug: BaseException | None = None
@@ -653,7 +655,11 @@ class SlurmEngine:
 
     def _ask_accounting(self) -> None:
         """One question for those that have ended without a word on how."""
-        asked = [track for track in self._tracks.values() if self._should_ask(track)]
+        is_late_due = time.monotonic() >= self._late_due
+        asked = [
+            track for track in self._tracks.values()
+            if self._should_ask(track) and (is_late_due or track.given_up_at is None)
+        ]  # fmt: skip
         lost = [batch for batch in self._batches.values() if batch.id is None and batch.name not in self._at_it]
         if not asked and not lost:
             self._last_accounting_answer = None
@@ -661,13 +667,18 @@ class SlurmEngine:
         ids = sorted({track.batch.id for track in asked if track.batch.id is not None})
         since_when = min(batch.made_at for batch in [*(track.batch for track in asked), *lost]) - ACCOUNTING_MARGIN_S
         answer = self._questions.accounting(ids, [batch.name for batch in lost], since_when)
+        if is_late_due:
+            self._late_due = time.monotonic() + self._pace.trouble_most_s
         if isinstance(answer, NoAnswer):
-            self._last_accounting_answer = None
+            self._last_accounting_answer = self._last_late_answer = None
             self._note_trouble(answer.text)
             return
         now = time.monotonic()
         since = 0.0 if self._last_accounting_answer is None else now - self._last_accounting_answer
         self._last_accounting_answer = now
+        late_since = 0.0 if self._last_late_answer is None else now - self._last_late_answer
+        if is_late_due:
+            self._last_late_answer = now
         rows: Sequence[AccountRow] = () if isinstance(answer, Disabled) else answer.rows
         by_job: dict[tuple[int, int | None], list[AccountRow]] = {}
         for row in rows:
@@ -676,12 +687,13 @@ class SlurmEngine:
         whole = self._facts_now().has_whole_codes
         for track in asked:
             mine = [] if track.batch.id is None else by_job.get((track.batch.id, track.index), [])
+            asked_for_s = since if track.given_up_at is None else late_since
             if isinstance(answer, Disabled):
                 # it was taken, and may have ended and been forgotten before anybody could ask
                 track.was_listed = track.was_listed or not self._would_be_remembered(track.batch)
-                evidence = track.hear_disabled(since, at, self._settle)
+                evidence = track.hear_disabled(asked_for_s, at, self._settle)
             else:
-                evidence = track.hear_accounting(mine, since, at, self._settle, whole)
+                evidence = track.hear_accounting(mine, asked_for_s, at, self._settle, whole)
             self._tell(track, ACCOUNTING, _account_text(mine), evidence)
         is_whole = isinstance(answer, Accounts) and answer.is_whole
         for batch in lost:
