@@ -95,10 +95,12 @@ class Sshd:
     def stop(self) -> None:
         """The daemon and all its connections."""
         if self._process is not None:
+            found = self.sessions()  # who is without the daemon is nobody's child
             self._process.terminate()
             self._process.wait()
-            for pid in self.sessions():
+            for pid in found:
                 _kill(pid)
+            wait_for(lambda: not any(is_alive(pid) for pid in found), "the connections are cut")
             self._process = None
 
     def sessions(self) -> list[int]:
