@@ -147,9 +147,11 @@ def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSa
     cause, is_own = said.allocation_word, word in ("COMPLETED", "FAILED") and record is None
     if was_signalled and said.is_cancelled:
         word = "CANCELLED"
+    elif record is None and not word:
+        word = LOST_WITH_ALLOCATION  # there never was a step
     elif was_signalled and with_allocation and plain_word(cause) in CAUSES and not is_own:
         word = cause
-    elif was_signalled and with_allocation and word in ("CANCELLED", ""):
+    elif was_signalled and with_allocation and word not in ("COMPLETED", "FAILED"):
         word = LOST_WITH_ALLOCATION
     else:
         word = said.word if word in ("COMPLETED", "FAILED") else "FAILED"
@@ -335,7 +337,7 @@ def _detail(heard: Heard, word: str) -> str:
     said = heard.account.word if heard.account is not None else heard.queue.word if heard.queue is not None else ""
     _, by, who = said.partition(" by ")
     account = heard.account
-    if account is not None and account.allocation_word and word in CAUSES and not by:
+    if account is not None and account.allocation_word and said in (account.allocation_word, LOST_WITH_ALLOCATION):
         return f"its allocation {account.allocation} ended: {account.allocation_word}"
     if word == "CANCELLED" and by:
         return f"cancelled by uid {who.strip()}, says accounting"

@@ -50,7 +50,8 @@ WITNESS = "witness"
 SBATCH = "sbatch"
 LOOK_S = 0.25  # between two looks at the folder while things change …
 LOOK_MOST_S = 2.0  # … and while they do not
-LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", ""})
+ENDING = "COMPLETING"  # its steps' rows have its own word meanwhile
+LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", "", ENDING})
 MIB = 1 << 20
 _STEP = re.compile(r"wf[0-9]+_j([0-9]{1,18})_r[0-9]+_a([0-9]{1,9})")
 
@@ -336,6 +337,8 @@ class AllocationEngine:
             live.listing.waiting[order.key] = track.name
             self._reached("allocation-order-put")
         if orders:
+            for live in self._runs.values():
+                self._refuse_waiting(live)
             self._show_reasons()
             self._look_s, self._next_look = LOOK_S, min(self._next_look, time.monotonic() + LOOK_S)
 
@@ -363,6 +366,7 @@ class AllocationEngine:
                 self._reached("allocation-taken-back")
                 by = "a request before an allocation took it"
                 track.name = ""
+                track.told.add("cancelled")
                 self._tell(track.key, FOLDER, by, [CancelledBefore(time.time(), by)])
                 return
         self._cancels.setdefault(control.key, (None, control.signal))
@@ -426,19 +430,24 @@ class AllocationEngine:
         self._keep(live, asked)
         if outcome.refused:
             self._log(f"run {asked.ask.run}: sbatch refused its allocation: {outcome.refused}")
-            self._refuse_waiting(live, asked)
+            self._refuse_waiting(live)
         self._hurry()
         self._show_reasons()
         return outcome.id is not None
 
-    def _refuse_waiting(self, live: LiveFolder, asked: Asked) -> None:
-        """What the flow itself asked for will never come: neither will its jobs. A further wish leaves them be."""
-        if asked.ask.is_extra or any(not one.is_over for one in live.allocations()):
+    def _refuse_waiting(self, live: LiveFolder) -> None:
+        """What the run itself asked for will never come: neither will its jobs. A further wish leaves them be."""
+        of_round = [asked for asked in live.asks if not asked.ask.is_extra]
+        refused = of_round[-1].refused if of_round else ""
+        if not refused or any(not asked.is_complete for asked in live.asks):
+            return
+        if any(not one.is_over for one in live.allocations()):
             return
         for track in self._tracks.values():
             if track.run == live.folder.run and track.name and live.folder.take_back(track.name):
                 track.name = ""
-                self._tell(track.key, SBATCH, asked.refused, [Refused(time.time(), asked.refused)])
+                track.told.add("cancelled")
+                self._tell(track.key, SBATCH, refused, [Refused(time.time(), refused)])
 
     def _keep(self, live: LiveFolder, asked: Asked) -> None:
         """Without its id on disk an allocation is found by its name after a restart."""
@@ -490,11 +499,10 @@ class AllocationEngine:
                 self._tell(key, QUEUE, f"its allocation {claim.job} is over", track.hear_over(at))
         for key in live.listing.cancelled:
             track = self._tracks.get(key)
-            if track is not None and not track.told:
+            if track is not None and "cancelled" not in track.told:  # by an earlier coordinator
                 track.told.add("cancelled")
-                if not track.shown_reason:  # of an earlier coordinator
-                    by = "a request before an allocation took it"
-                    self._tell(key, FOLDER, by, [CancelledBefore(at, by)])
+                by = "a request before an allocation took it"
+                self._tell(key, FOLDER, by, [CancelledBefore(at, by)])
 
     def _hear_records(self) -> None:
         names = {f"{key}.r0": key for key, track in self._tracks.items() if track.claim is not None}
@@ -619,9 +627,12 @@ class AllocationEngine:
             else:
                 steps.setdefault((row.job, which_step(row.name)), []).append(row)
         over = {one.id for live in self._runs.values() for one in live.allocations() if one.is_over}
+        ending = {one.id for live in self._runs.values() for one in live.allocations() if one.word == ENDING}
         for track in asked:
             assert track.claim is not None
             number = track.claim.job
+            if number in ending - over:
+                continue
             rows, job = steps.get((number, track.which), []), jobs.get(number)
             said = self._runs[track.run].folder.said(track.key) if track.run in self._runs else ""
             evidence = track.hear_accounting(rows, job, number in over, said, since, at, self._settle, whole)

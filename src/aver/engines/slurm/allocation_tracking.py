@@ -98,7 +98,7 @@ class StepTrack:
             return []
         self.told.add("account")
         over = of_allocation if allocation_is_over else None
-        return [_account(self, row, over, at, has_whole_codes)]
+        return [_account(self, row or (of_step[-1] if of_step else None), over, at, has_whole_codes)]
 
     def hear_disabled(self, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
         """There is no accounting at this site."""
@@ -130,7 +130,7 @@ def _account(
         batch_exit="" if row is None else row.exit,
         has_whole_codes=has_whole_codes,
         started_at=claim.at if row is None else row.started_at,
-        ended_at=row.ended_at if row is not None else over.ended_at if over is not None else None,
+        ended_at=row.ended_at if row is not None and row.ended_at is not None else over.ended_at if over else None,
         elapsed_s=None if row is None else row.elapsed_s,
         user_s=None if row is None else row.user_s,
         sys_s=None if row is None else row.sys_s,

@@ -145,8 +145,10 @@ _aver_start() { # NAME CPUS MIB GPUS KEY NODE MINUTES: claim it, and run it in t
     _aver_running=$((_aver_running + 1))
     {
         srun "${words[@]}" --input=none /bin/bash --posix "orders/$5.sh" </dev/null >"said/$5" 2>&1 5>&-
-        printf '%s\\n' "$?" >"done/$5"
-        printf '%s %s %s %s\\n' "$6" "$2" "$3" "$4" >&5
+        _aver_reply=$?
+        printf '%s\\n' "$_aver_reply" >"done/$5"
+        [ "$_aver_reply" -ne 1 ] || case $(<"said/$5") in *"srun: error: Unable to c"*) _aver_reply=255 ;; esac
+        printf '%s %s %s %s %s\\n' "$6" "$2" "$3" "$4" "$_aver_reply" >&5
     } &
 }
 _aver_scan() { # start what fits, the oldest first
@@ -172,19 +174,29 @@ _aver_scan() { # start what fits, the oldest first
         [ -z "$_aver_stop" ] || return 0
     done
 }
-_aver_wait() { # for the end of a step, or a while; fails where there was none. Room of all that have ended comes back
+_aver_ended() { # NODE CPUS MIB GPUS STATUS of a step
+    _aver_take + "$1" "$2" "$3" "$4"
+    _aver_running=$((_aver_running - 1))
+    [ "$5" -lt 128 ] || _aver_doubt=1
+}
+_aver_wait() { # for the end of a step, or a while; fails where there was none. All that have ended are heard
     local line='' rest=''
     if ! read -r -t "$1" -u 5 line; then
         [ -n "$line" ] || return 1
         read -r -u 5 rest # the time was over in the middle of a line
     fi
-    _aver_take + $line$rest
-    _aver_running=$((_aver_running - 1))
+    _aver_ended $line$rest
     while read -t 0 -u 5; do
         read -r -u 5 line
-        _aver_take + $line
-        _aver_running=$((_aver_running - 1))
+        _aver_ended $line
     done
+}
+_aver_ask_state() { # a step that was killed, or was not made: is the allocation itself being ended?
+    case $(squeue -h -j "$SLURM_JOB_ID" -o %T 2>/dev/null) in
+    RUNNING) _aver_doubt= ;;
+    '') ;; # no answer: nothing is started meanwhile
+    *) _aver_stop=1 ;;
+    esac
 }
 
 cd "$_aver_folder" || exit 1
@@ -201,7 +213,8 @@ _aver_pipe=$(mktemp -u "${TMPDIR:-/tmp}/aver.XXXXXXXXXX") && mkfifo -m 600 "$_av
 exec 5<>"$_aver_pipe" # ends of steps come through here
 rm -f "$_aver_pipe"
 declare -A _aver_cpus=() _aver_mib=() _aver_gpus=()
-_aver_nodes=() _aver_running=0 _aver_has_gpus=0 _aver_end= _aver_asked=0 _aver_stop= _aver_quiet=0 _aver_pause=0.5
+_aver_nodes=() _aver_running=0 _aver_has_gpus=0 _aver_end= _aver_asked=0
+_aver_stop= _aver_doubt= _aver_quiet=0 _aver_pause=0.5
 trap '_aver_stop=1' TERM
 set -f # node lists have brackets
 _aver_learn
@@ -209,7 +222,8 @@ set +f
 shopt -s nullglob
 _aver_say "began on ${_aver_nodes[*]}"
 while :; do
-    [ -n "$_aver_stop" ] || _aver_scan
+    [ -z "$_aver_doubt" ] || _aver_ask_state
+    [ -n "$_aver_stop$_aver_doubt" ] || _aver_scan
     if [ "$_aver_running" -eq 0 ]; then
         [ -z "$_aver_stop" ] || break
         [ ! -e close ] || break
