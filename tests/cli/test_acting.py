@@ -63,8 +63,20 @@ def test_hold_and_release(aver: Product) -> None:
     number = aver.submit("--hold", "--", "true")
     assert aver("show", str(number), "--json").document["job"]["reason"] == "JobHeldUser"
     assert f"aver release {number}" in aver("why", str(number)).out
+    status = aver("status", "--json").document
+    assert (status["running"], status["pending"]) == (0, 1)
     assert aver("release", str(number)).status == 0
     assert aver("watch", str(number), "-e").status == 0
+
+
+def test_run_says_what_its_job_waits_for(aver: Product) -> None:
+    """Whoever waits in the foreground is told once why nothing happens."""
+    waiting = aver.start("run", "--hold", "--", "true")
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == b"aver: job 1 PENDING (JobHeldUser): it is held; `aver release` lets it go\n"
+    assert aver("release", "1").status == 0
+    assert waiting.communicate()[1].startswith(b"aver: job 1 COMPLETED in ")
+    assert waiting.returncode == 0
 
 
 def test_suspend_and_resume(aver: Product) -> None:

@@ -108,6 +108,7 @@ def test_watching_goes_on_while_it_helps(lab: Lab) -> None:
     answer = lab("recover", str(run.number), "--yes", "--watch", "--limit-factor", "1.5")
     assert answer.status == 0, answer.err
     assert run.state == "COMPLETED"
+    assert "a COMPLETED attempt" in answer.out  # each change while it waited
     limits = [attempt.request.mem_bytes for attempt in run["a"].attempts]
     assert len(limits) >= 2
     assert f"mem: {limits[-1] // (1 << 20)}M" in (lab.folder / "flow.yaml").read_text()
@@ -203,7 +204,7 @@ def test_usage_writes_the_file_and_says_so(lab: Lab, failed: aver.Run) -> None:
     assert [entry.name for entry in lab.folder.iterdir() if entry.name.startswith(".")] == []
     assert "nothing to correct" not in answer.err
     again = lab("usage", str(failed.number), "--correct")
-    assert "left alone" in again.out  # the file says more than the run had: that is somebody's wish now
+    assert "not corrected in the file" in again.out  # the file says more than the run had: that is somebody's wish now
     assert real.read_text() == text
 
 

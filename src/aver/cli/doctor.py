@@ -15,6 +15,7 @@ from aver.cli.options import json_option
 from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
+from aver.cli.status import to_do
 from aver.config import load_config
 from aver.coordinator.client import Client
 from aver.coordinator.lock import read_holder
@@ -166,7 +167,8 @@ def _coordinator(session: Session) -> Check:
         if holder is not None and holder != os.uname().nodename:
             return Check("coordinator", LIMITED, f"on host {holder}: from here only reading works", None)
         return Check("coordinator", OK, "none runs; the next command that needs one starts it", None)
-    text = f"process {reply['pid']}, {reply['running']} running, {reply['pending']} pending"
+    running, pending = to_do(session)
+    text = f"process {reply['pid']}, {running} running, {pending} pending"
     if reply.get("version") != __version__:
         return Check(
             "coordinator", LIMITED, f"{text}, version {reply.get('version')}", "`aver stop`: the next one is new"

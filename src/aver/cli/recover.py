@@ -14,6 +14,7 @@ from aver.cli.output.views import answer
 from aver.cli.recovering import Pass, begin, plan_pass
 from aver.cli.selecting import whole_run
 from aver.cli.session import Session
+from aver.cli.waiting import Watched, shown_for, wait
 from aver.core.fold import exit_status_of
 from aver.core.measure import Rules
 from aver.core.states import State
@@ -55,10 +56,11 @@ def command(run: str, dry_run: bool, yes: bool, watch: bool, max_rounds: int, as
     if as_json and not yes and not dry_run:
         raise UsageError("--json needs --yes, or --dry-run: a document can't ask")
     if not yes and not dry_run and not sys.stdin.isatty():
+        whole_run(Session(), run, "recover")  # first of all, is there such a run?
         raise UsageError(f"there is no terminal to ask on: look with  aver recover {run} --dry-run  and add --yes")
     session = Session()
     rules = rules_of(options)
-    row = _settled(session, run, watch)
+    row = _settled(session, run, watch, as_json)
     while True:
         found = plan_pass(session, row, rules)
         if not found.has_work or dry_run:
@@ -70,7 +72,7 @@ def command(run: str, dry_run: bool, yes: bool, watch: bool, max_rounds: int, as
         if not watch:
             return 0
         session = Session(session.home, session.output)  # the run has another flow now
-        row = _settled(session, run, watch)
+        row = _settled(session, run, watch, as_json)
         if row.round > max_rounds and row.state is not State.COMPLETED:
             session.output.note(f"run {row.id} is {row.state}, and was continued {row.round - 1} times: --max-rounds")
             return exit_status_of(row.state)
@@ -92,17 +94,21 @@ def _go_on(session: Session, row: RunRow, rules: Rules, found: Pass, yes: bool, 
     return True
 
 
-def _settled(session: Session, text: str, waits: bool) -> RunRow:
+def _settled(session: Session, text: str, waits: bool, is_silent: bool) -> RunRow:
     row = whole_run(session, text, "recover")
     if row.state.is_settled:
         return row
     if not waits:
         raise UsageError(f"run {row.id} is {row.state}: it can be recovered when it is settled; aver watch {row.id}")
+    watched = Watched(session, [row.id])
     client = session.connect()
+    shown = shown_for(watched)
+    if not is_silent:
+        shown.begin()
     try:
-        for _ in client.watch([row.id]):
-            pass
+        wait(watched, client, (lambda changed: None) if is_silent else shown)
     finally:
+        shown.end()
         client.close()
     return session.run_row(row.id)
 

@@ -26,13 +26,16 @@ from aver.cli.submit import note_ignored, report
 from aver.cli.tails import show_tails
 from aver.cli.waiting import Watched, shown_for, wait
 from aver.coordinator.places import Which, job_files
+from aver.core import render
 from aver.core.fold import exit_status_of, return_code
 from aver.core.model import Submission
-from aver.core.reasons import JOB_LAUNCH_FAILURE
+from aver.core.reasons import JOB_LAUNCH_FAILURE, NONE, PRIORITY
+from aver.core.states import State
 from aver.errors import CantWriteError, UsageError
 from aver.store.rows import AttemptRow, JobRow
 
 LEAVING_S = 1.0  # for the output's rest when nobody reads it, or nobody waits for the verdict any more
+AT_ONCE = ("", NONE, PRIORITY)  # a job that waits for nothing passes through these
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -64,7 +67,7 @@ def command(
 
     FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
     goes to the script. A command comes after --. With --json the output is only in its file, and
-    the answer is one document. Ctrl-C cancels the job.
+    the answer is one document. Ctrl-C cancels the job. While a job is held back, stderr says why.
 
     \b
     Examples:
@@ -104,6 +107,7 @@ class Attached:
         self._watched = Watched(session, [accepted.run], foreground_only=True)
         self._stream = OutputStream(session.output.masking)
         self._attempt = 0  # whose output is shown
+        self._waits = ""  # the reason that was told
         self._shown = shown_for(self._watched)
         self._news = StepNews(session)
 
@@ -152,6 +156,9 @@ class Attached:
         job = self._watched.jobs()[0]
         for text in self._news.of([job]):
             self._note(text)
+        if job.state is State.PENDING and not self._attempt and job.reason not in (self._waits, *AT_ONCE):
+            self._waits = job.reason
+            self._note(f"job {job.id} {render.moved_words(job.state, job.reason)}")
         for attempt in self._session.found_reader(str(job.id)).attempts(job.id):
             if attempt.attempt > self._attempt and attempt.started_at is not None:
                 self._begin_stream(job, attempt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from aver.cli.options import json_option
@@ -9,6 +11,7 @@ from aver.cli.output.documents import CoordinatorFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.coordinator.client import Client
+from aver.core.states import UNSETTLED, State
 from aver.errors import UnreachableError
 
 
@@ -37,7 +40,7 @@ def command(as_json: bool) -> None:
 def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts:
     """Ask the coordinator who it is."""
     reply = client.call("ping")
-    running, pending = int(reply["running"]), int(reply["pending"])
+    running, pending = to_do(session)
     return CoordinatorFacts(
         is_running=True,
         pid=int(reply["pid"]),
@@ -47,6 +50,16 @@ def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts
         home=str(session.home.path),
         detail=f"coordinator {reply['pid']} {verb}: {running} running, {pending} pending, home {session.home.path}",
     )
+
+
+def to_do(session: Session) -> tuple[int, int]:
+    """How many jobs run, and how many have not begun: held ones and those that wait for others or for a cluster too."""
+    counts: Counter[State] = Counter()
+    if session.reader is not None:
+        for run in session.reader.unsettled_runs():
+            counts.update(session.reader.counts(run))
+    pending = counts[State.PENDING] + counts[State.SUBMITTED]
+    return sum(counts[state] for state in UNSETTLED) - pending, pending
 
 
 def nobody(session: Session) -> CoordinatorFacts:

@@ -28,7 +28,7 @@ from aver.core.judge import judge
 from aver.core.model import Argv, FlowSpec, JobSpec, Scope, Submission
 from aver.core.pack import room_of
 from aver.core.states import State
-from aver.core.units import size_text
+from aver.core.units import MIB, size_text
 from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.spec.afters import parse_dependency
@@ -151,7 +151,7 @@ class Requests:
             if room.mem_bytes > total.mem_bytes:
                 raise UsageError(
                     f"job {spec.name!r} asks for {size_text(room.mem_bytes)} of memory, "
-                    f"and this machine has {size_text(total.mem_bytes)}"
+                    f"and this machine has {size_text(total.mem_bytes - total.mem_bytes % MIB)}"
                 )
 
     def cancel(self, request: dict[str, Any], now: float) -> dict[str, Any]:

@@ -111,6 +111,15 @@ def limit_words(size: int) -> str:
     return f"{number} B" if letter == "B" else f"{number} {letter}iB"
 
 
+def moved_words(state: State, reason: str) -> str:
+    """`PENDING (Resources): it waits for free cpus, memory or gpus`."""
+    words = reasons.PENDING_WORDS.get(reason) if state is State.PENDING else None
+    if words:
+        return f"{state} ({reason}): {words}"
+    is_bare = state is not State.PENDING and reason in ("", reasons.NONE)
+    return str(state) if is_bare else f"{state} ({reason_text(reason)})"
+
+
 def pending_sentence(reason: str) -> str:
     words = reasons.PENDING_WORDS.get(reason)
     return f"Waiting ({reason_text(reason)}): {words}." if words else f"Waiting: {reason_text(reason)}."

@@ -15,7 +15,7 @@ from aver.core import render
 from aver.core.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.core.judge import launch_text
 from aver.core.model import Request
-from aver.core.reasons import NONE, PENDING_WORDS
+from aver.core.reasons import NONE
 from aver.core.record import dataclass
 from aver.core.signals import signal_name
 from aver.core.states import State
@@ -131,7 +131,7 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             what = f"step {event.step} {_ended(event.verdict)}{first}"
             yield Told(event.at, "judge", what, event.attempt, None)
         case ev.JobMoved():
-            yield Told(event.at, "coordinator", _moved(event.state, event.reason), None, None)
+            yield Told(event.at, "coordinator", render.moved_words(event.state, event.reason), None, None)
         case ev.PersonAsked(what="prune"):
             source = "coordinator" if event.by == "retention" else "person"
             yield Told(event.at, source, f"logs of the run were cut by {event.by}: {event.detail}")
@@ -157,7 +157,11 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
             yield Told(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
         case None:
             yield Told(
-                event.at, event.source, event.said or _moved(event.state, event.reason), event.attempt, event.said
+                event.at,
+                event.source,
+                event.said or render.moved_words(event.state, event.reason),
+                event.attempt,
+                event.said,
             )
         case _:
             assert_never(said)
@@ -166,7 +170,9 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
         what = f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)}{why}"
         yield Told(event.at, "judge", what, event.attempt, None)
     if event.job_state is not None and event.job_state is not event.state:
-        yield Told(event.at, "coordinator", _moved(event.job_state, event.job_reason or ""), event.attempt, None)
+        yield Told(
+            event.at, "coordinator", render.moved_words(event.job_state, event.job_reason or ""), event.attempt, None
+        )
 
 
 def _step(event: ev.StepStarted) -> str:
@@ -187,13 +193,6 @@ def _asked(request: Request) -> str:
     )
     parts.append("no time limit" if request.time_s is None else f"{render.duration_words(request.time_s)} of time")
     return ", ".join(parts)
-
-
-def _moved(state: State, reason: str) -> str:
-    if state is State.PENDING:
-        words = PENDING_WORDS.get(reason)
-        return f"{state} ({reason}): {words}" if words else f"{state} ({render.reason_text(reason)})"
-    return f"{state} ({reason})" if reason and reason != "None" else str(state)
 
 
 def _watched(watch: MemoryWatch) -> str:

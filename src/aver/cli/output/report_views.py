@@ -264,7 +264,7 @@ def _show_changes(output: Output, changes: Sequence[doc.ChangeFacts], left: Sequ
         old = "" if change.old is None else f"{change.old} to "
         output.line(f"{one_line(change.job)}: {change.key} {old}{change.new}: {one_line(change.why)}")
     for one in left:
-        output.line(f"{one_line(one.job)}: left alone: {one_line(one.why)}")
+        output.line(f"{one_line(one.job)}: not corrected in the file: {one_line(one.why)}")
 
 
 def _diff_bytes(output: Output, diff: str) -> bytes:
