@@ -19,7 +19,7 @@ import pytest
 pytest.register_assert_rewrite("fault_desk", "ssh_desk")
 
 from fault_desk import FOLDER, PORT, ClusterHome, FaultLab  # noqa: E402
-from ssh_desk import MISSING, NEEDS, Sshd, SshHome  # noqa: E402
+from ssh_desk import WHY_NOT, Sshd, SshHome  # noqa: E402
 
 from real_slurm import ONLY_ROOT, SlurmLab, lab, running_lab  # noqa: E402
 
@@ -109,8 +109,8 @@ def ssh_home(
     slurm_lab: SlurmLab, aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SshHome]:
     """A home whose jobs run on the lab behind an sshd of the test's own."""
-    if MISSING:
-        pytest.skip(NEEDS)
+    if WHY_NOT:
+        pytest.skip(WHY_NOT)
     monkeypatch.setenv("AVER_CONFIG", "")
     monkeypatch.delenv("AVER_CRASH_AT", raising=False)
     folder = tmp_path / "jobs"

@@ -30,7 +30,20 @@ HOST = "lab"
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 MISSING = [name for name, found in (("sshd", SSHD), ("ssh", shutil.which("ssh")), ("rsync", shutil.which("rsync")))
            if found is None]  # fmt: skip
-NEEDS = f"not installed: {', '.join(MISSING)} (apt-get install openssh-server openssh-client rsync)"
+
+
+def _why_not() -> str:
+    """Why nobody can log in here through ssh; empty: one can."""
+    if MISSING:
+        return f"not installed: {', '.join(MISSING)} (apt-get install openssh-server openssh-client rsync)"
+    try:
+        shell = pwd.getpwuid(os.geteuid()).pw_shell or "/bin/sh"
+    except KeyError:
+        return f"uid {os.geteuid()} has no entry in passwd: sshd lets nobody in"
+    return f"the login shell is {shell}" if os.path.basename(shell) in ("nologin", "false") else ""
+
+
+WHY_NOT = _why_not()
 CUT = """\
 cut() { # end the connection that this process came through
     local process=$$ parent

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ssh_desk import MISSING, NEEDS, Sshd
+from ssh_desk import WHY_NOT, Sshd
 
 from aver.engines.slurm.commands import Call, Commands, Reply, Trouble
 from aver.engines.slurm.ssh import UNREACHABLE, Ssh
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=NEEDS)
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
 @pytest.fixture

@@ -39,9 +39,11 @@ def test_every_outcome_is_as_without_ssh(ssh_home: SshHome) -> None:
     })  # fmt: skip
     with ssh_home.reader() as reader:
         steps = next(one for one in reader.jobs(run=run) if one.name == "steps")
-        assert steps.derived == 7 << 8
+        printed = (ssh_home.synced / f"aver-{run}" / "steps.out").read_text()
+        assert steps.derived == 7 << 8, printed
         sources = {one.source for one in reader.jobs(run=run) if one.name in ("good", "high")}
-    assert sources <= {"witness", "witness+squeue", "witness and squeue"} or all("witness" in one for one in sources)
+    assert sources
+    assert all("witness" in one for one in sources)
 
 
 def test_memory_and_time_are_the_cluster_s(ssh_home: SshHome) -> None:
@@ -144,7 +146,7 @@ def test_the_witness_is_brought_once_and_checked(ssh_home: SshHome) -> None:
     ssh_home.settle([run])
     assert ssh_home.states(run) == {"third": "FAILED"}
     assert "witness" in ssh_home.verdict_text(run, "third")
-    wait_for(lambda: not list((base / "records").iterdir()), "records that are not needed are removed")
+    wait_for(lambda: not list((base / "records").glob("[!.]*")), "records that are not needed are removed")
 
 
 def test_doctor_and_connect_say_what_is_there(ssh_home: SshHome) -> None:

@@ -25,7 +25,8 @@ from aver.engines.slurm.refusals import Answer, Refusal, Unreachable, read_submi
 from aver.engines.slurm.script import batch_script
 
 OF_HERE = ("AVER_HOME",)
-MARGIN_S = 10  # records this much older than the last answer are looked at again
+MARGIN_S = 300  # of the folder's clock: a shared folder may show a file this late
+ALL_EACH = 20  # every so often all records are looked at, however old they are
 _REFUSED = re.compile(r"^aver: (.*)$", re.MULTILINE)
 
 
@@ -77,7 +78,8 @@ class RemoteRecords:
     def __init__(self, host: Host, timeout_s: float) -> None:
         self._host = host
         self._timeout_s = timeout_s
-        self._since: int | None = None  # of the host's clock; None: all are new
+        self._since: int | None = None  # of the folder's clock; None: all are new
+        self._count = 0
         self._seen: dict[str, str] = {}
         self._to_remove: set[str] = set()
 
@@ -85,7 +87,9 @@ class RemoteRecords:
         layout = self._host.layout()
         if isinstance(layout, Trouble):
             return
-        since = "" if self._since is None else f"-newermt @{self._since - MARGIN_S}"
+        looks_at_all = self._since is None or self._count % ALL_EACH == 0
+        since = "" if looks_at_all or self._since is None else f"-newermt @{self._since - MARGIN_S}"
+        self._count += 1
         reply = self._host.ssh.run_text(
             _HEAR.format(records=shlex.quote(layout.records), since=since, size=LARGEST_RECORD_BYTES // 512),
             self._timeout_s,
@@ -157,7 +161,7 @@ def _made_ready(orders: Sequence[Order], base: str) -> str:
 
 
 _HEAR = """\
-cd -- {records} && date +%s || return 1
+cd -- {records} && touch .clock && stat -c %Y .clock || return 1
 find . -maxdepth 1 -type f -name '*.r[0-9]*' -size -{size} {since} -print0 | LC_ALL=C xargs -0 -r grep -aHZ -m1 ''
 return 0
 """
