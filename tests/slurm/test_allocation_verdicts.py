@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from allocation_desk import SMALL, WIDE, allocation_ids, reasons_of, submit_in, wait_begun
@@ -10,7 +14,7 @@ from fault_desk import OK, RECORD, SEVEN, ClusterHome, job
 
 from aver.core.exit import ExitStatus
 from aver.core.fold import return_code
-from aver.core.model import Argv, CheckpointRule, JobSpec, Request, Scope, Shell, WarningSignal
+from aver.core.model import Argv, CheckpointRule, JobSpec, Need, Needs, Request, Scope, Shell, WarningSignal
 from aver.core.states import State
 from live_home import wait_for
 
@@ -52,12 +56,26 @@ def test_jobs_of_mixed_outcomes_have_the_right_verdicts(whole_cluster: ClusterHo
     assert {codes[name] for name in codes if name.startswith("hungry")} == {137}
     assert {codes[name] for name in codes if name.startswith("slow")} == {152}
     assert len(allocation_ids(whole_cluster, run)) == 1
+    steps = accounts(run)
+    assert {(row["job"], row["attempt"]) for row in steps if row["job"] is not None} == {
+        (run + 1 + place, 1) for place in range(count)
+    }
+    states = {row["job"]: row["state"] for row in steps}
+    assert {states[run + 1 + place] for place in range(count) if jobs[place].name.startswith("hungry")} == {
+        "OUT_OF_MEMORY"
+    }
+
+
+def accounts(run: int) -> list[dict[str, Any]]:
+    """The rows of `aver slurm sacct`."""
+    words = [sys.executable, "-m", "aver", "slurm", "sacct", str(run), "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
 
 
 def test_a_dependent_runs_in_the_same_allocation(whole_cluster: ClusterHome) -> None:
     """Needs are Aver's own; a program that is not there is a launch failure; the executor leaves with the run."""
-    from aver.core.model import Need, Needs
-
     missing = JobSpec("missing", Argv(("/no/such/program",)))
     second = job("second", "true", needs=Needs((Need("first"),)))
     run = submit_in(whole_cluster, [job("first", "true"), second, missing], SMALL)

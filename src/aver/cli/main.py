@@ -47,6 +47,7 @@ COMMANDS = {
     "env": "Print the line that puts Slurm's commands on PATH.",
     "shell": "Start a shell, or a command after --, with Slurm's commands on PATH.",
     "task": "Run one task of a job under its witness; for mpirun and the like.",
+    "slurm": "Ask the cluster itself about a run: `aver slurm sacct RUN`.",
     "conformance": "Compare Slurm's commands with the table of what Slurm prints.",
     "completion": "Print the shell's completion script.",
 }

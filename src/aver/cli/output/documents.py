@@ -316,6 +316,29 @@ class Diagnosis:
     checks: tuple[Check, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AccountFacts:
+    """One row of the cluster's accounting, in its own words; `job` and `attempt`: whose it is."""
+
+    id: str
+    name: str
+    job: int | None
+    attempt: int | None
+    state: str
+    exit: str
+    started_at: float | None
+    ended_at: float | None
+    elapsed_s: float | None
+    maxrss_bytes: int | None
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountList:
+    run: int
+    rows: tuple[AccountFacts, ...]
+
+
 Document = (
     JobList
     | RunList
@@ -332,5 +355,6 @@ Document = (
     | Timeline
     | Written
     | Pruned
+    | AccountList
     | ReportDocument
 )

@@ -28,6 +28,7 @@ KINDS = {
     "Timeline": "timeline",
     "Written": "written",
     "Pruned": "pruned",
+    "AccountList": "accounts",
     "ResultList": "results",
     "CauseList": "causes",
     "UsageList": "usage",

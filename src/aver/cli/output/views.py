@@ -63,6 +63,8 @@ def show(output: Output, document: doc.Document) -> None:
             output.line(document.path)
         case doc.Pruned():
             _show_pruned(output, document)
+        case doc.AccountList():
+            _show_accounts(output, document)
         case rep.ResultList() | rep.CauseList() | rep.UsageList() | rep.Corrected() | rep.Recovered():
             from aver.cli.output.report_views import show_report  # few commands need it
 
@@ -89,6 +91,25 @@ def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
     )
     heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING")
     return Table(heads, rows, right=frozenset({0, 1, 6}))
+
+
+def _show_accounts(output: Output, document: doc.AccountList) -> None:
+    rows = tuple(
+        (
+            row.id,
+            NOTHING if row.job is None else str(row.job),
+            NOTHING if row.attempt is None else str(row.attempt),
+            row.name,
+            row.state,
+            row.exit or UNKNOWN,
+            duration(row.elapsed_s),
+            size(row.maxrss_bytes),
+            row.node or NOTHING,
+        )
+        for row in document.rows
+    )
+    heads = ("ID", "JOB", "ATTEMPT", "NAME", "STATE", "EXIT", "TIME", "MAXRSS", "NODE")
+    show_table(output, Table(heads, rows, right=frozenset({1, 2, 6, 7}), wide=3))
 
 
 def duration(seconds: float | None) -> str:
