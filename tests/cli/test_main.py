@@ -173,6 +173,12 @@ def test_completion_scripts_are_printed(shell: str) -> None:
     assert "_AVER_COMPLETE" in done.stdout
 
 
+def test_completion_knows_the_states() -> None:
+    """In any case, as the option takes them."""
+    done = aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver jobs --state fai", COMP_CWORD="3")
+    assert done.stdout == "plain,FAILED\n"
+
+
 def test_completion_knows_the_commands() -> None:
     """The shell asks, and Aver answers with commands."""
     done = aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver ca", COMP_CWORD="1")

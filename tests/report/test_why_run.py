@@ -29,6 +29,16 @@ def test_causes_with_hints_and_next_commands(past: Path, call: Call) -> None:
     assert parts[-1] == "job 6 (eval) never ran: train[seed=3], which it needs, is OUT_OF_MEMORY\n"
 
 
+def test_a_failed_job_alone_has_its_hint_too(past: Path, call: Call) -> None:
+    """Beside the answer, named as a hint, with secrets masked; a job that was killed for memory has its reason."""
+    (past.parent / "work" / "aver-1" / "lint.out").write_text(f"ModuleNotFoundError: No module named '{SECRET}'\n")
+    status, out, err = call("why", "7")
+    assert status == 0
+    assert "hint" not in out
+    assert err.startswith("aver: hint (missing module): `ModuleNotFoundError: No module named '***'`; is the right")
+    assert call("why", "5")[2] == call("why", "7", "--json")[2] == ""
+
+
 def test_a_hint_changes_no_verdict(past: Path, call: Call) -> None:
     """A log that says "CUDA out of memory" leaves the job FAILED with its exit."""
     (past.parent / "work" / "aver-1" / "lint.out").write_text("CUDA out of memory\n")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from aver.core.states import State
 from aver.core.units import parse_time
 from aver.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,7 +50,7 @@ def row_limit(limit: int | None, show_all: bool) -> int | None:
 
 
 class StateType(click.ParamType[State]):
-    """A state by its name, in any case; several with commas."""
+    """A state by its name, in any case."""
 
     name = "state"
 
@@ -59,6 +62,11 @@ class StateType(click.ParamType[State]):
         except ValueError:
             known = ", ".join(state.value for state in State)
             raise UsageError(f"{value!r} is no state; there are {known}") from None
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # only a shell asks
+
+        return [CompletionItem(state.value) for state in State if state.value.startswith(incomplete.upper())]
 
 
 class DurationType(click.ParamType[float]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from aver.cli.explain import explain
+from aver.cli.facts import files_of
 from aver.cli.logs import RunLogs
 from aver.cli.options import json_option
 from aver.cli.output.report_documents import CauseFacts, CauseList, HintFacts
@@ -14,9 +15,9 @@ from aver.cli.session import Session
 from aver.core.causes import SHOWN
 from aver.core.states import SETTLED, State
 from aver.errors import UsageError
-from aver.report.causes import HINTS_SHOWN, diagnose
+from aver.report.causes import HINTS_SHOWN, diagnose, hint_of
 from aver.spec.flow import collector_paused
-from aver.store.rows import RunRow
+from aver.store.rows import JobRow, RunRow
 
 
 @click.command("why", short_help="Say what happened to a job or a run, the evidence, and what to do next.")
@@ -26,9 +27,9 @@ def command(address: str | None, as_json: bool) -> None:
     """Say what happened to a job or a run, the evidence, and what to do next.
 
     Of a job: first one sentence, then what each source said and when, then the next commands to type.
-    Of a run: its failures grouped by cause, with well-known lines of the jobs' output quoted as hints,
-    and the next command for each. A hint is no evidence. Without ID: of the newest job that did not
-    complete.
+    Of a run: its failures grouped by cause, and the next command for each. Well-known lines of the
+    jobs' output are quoted as hints; a hint is no evidence. Without ID: of the newest job that did
+    not complete.
 
     \b
     Examples:
@@ -46,7 +47,10 @@ def command(address: str | None, as_json: bool) -> None:
         with collector_paused():
             answer(session.output, _causes(session, found), as_json)
         return
-    answer(session.output, explain(session, session.find_job(address)), as_json)
+    job = session.find_job(address)
+    answer(session.output, explain(session, job), as_json)
+    if not as_json and job.state is State.FAILED and job.exit is not None:
+        _note_hint(session, job)
 
 
 def _causes(session: Session, run: RunRow) -> CauseList:
@@ -70,6 +74,14 @@ def _causes(session: Session, run: RunRow) -> CauseList:
         for seen in found.causes
     )
     return CauseList(run.id, run.name, run.state.value, found.counts, found.unsettled, causes)
+
+
+def _note_hint(session: Session, job: JobRow) -> None:
+    """Say what well-known line the job's output ends with: about the answer, and no part of it."""
+    files = files_of(session, job, job.attempt)
+    hint = hint_of([path for path in (files.stderr, files.stdout) if path is not None])
+    if hint is not None:
+        session.output.note(f"hint ({hint.name}): `{one_line(hint.line)}`; {hint.advice}")
 
 
 def _newest(session: Session) -> str:

@@ -96,7 +96,7 @@ def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]
             if read >= LOGS_OF_A_CAUSE or left <= 0 or time.monotonic() > deadline:
                 break
             assert paths is not None
-            hint = _hint_of(paths(one.job, one.attempt))
+            hint = hint_of(paths(one.job, one.attempt))
             read += 1
             left -= 1
             if hint is not None:
@@ -107,7 +107,8 @@ def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]
     return found
 
 
-def _hint_of(files: Sequence[str]) -> Hint | None:
+def hint_of(files: Sequence[str]) -> Hint | None:
+    """The best hint at the end of what one attempt wrote, in the first of its files that has any."""
     for path in files:
         tail = read_tail(path, TAIL_BYTES)
         hint = find_hint(tail) if tail else None
