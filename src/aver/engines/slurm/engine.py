@@ -109,6 +109,8 @@ class Handing(Protocol):
 class RecordsFolder(Protocol):
     """What witnesses leave: `exit_records.Records` in a folder of this machine, `remote.RemoteRecords` elsewhere."""
 
+    trouble: str  # why the last `new` could not ask at all; empty: it could
+
     def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
         """Those of these attempts (KEY.rN) that were not given before: name, task, text, record."""
 
@@ -557,7 +559,7 @@ class SlurmEngine:
         self._polls += 1
         self._hear_records()
         self._reached("slurm-records-heard")
-        answered = self._ask_queue()
+        answered = self._can_read_records() and self._ask_queue()
         self._reached("slurm-queue-heard")
         if answered:
             self._cancel_what_was_not_reached()
@@ -565,6 +567,13 @@ class SlurmEngine:
         self._drop_old()
         took = time.monotonic() - began
         self._next_poll = time.monotonic() + self._pause(answered, took)
+
+    def _can_read_records(self) -> bool:
+        """Where records could not be asked for, their absence must not age: it is as if nothing was answered."""
+        if self._records.trouble:
+            self._last_queue_answer = self._last_accounting_answer = None
+            self._note_trouble(self._records.trouble)
+        return not self._records.trouble
 
     def _pause(self, answered: bool, took: float) -> float:
         if not answered:

@@ -23,6 +23,8 @@ _NAME = re.compile(r"(?P<attempt>.+\.r[0-9]+)(?P<task>\.s[0-9]+\.t[0-9]+)?")
 class Records:
     """The folder: KEY.rN is the record of an attempt's N-th start by Slurm, KEY.rN.sS.tT that of a task."""
 
+    trouble = ""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._seen: dict[str, tuple[int, int]] = {}  # name: size and time when it was read last

@@ -80,12 +80,15 @@ class RemoteRecords:
         self._timeout_s = timeout_s
         self._since: int | None = None  # of the folder's clock; None: all are new
         self._count = 0
+        self.trouble = ""
         self._seen: dict[str, str] = {}
         self._to_remove: set[str] = set()
 
     def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
+        self.trouble = ""
         layout = self._host.layout()
         if isinstance(layout, Trouble):
+            self.trouble = layout.text
             return
         looks_at_all = self._since is None or self._count % ALL_EACH == 0
         since = "" if looks_at_all or self._since is None else f"-newermt @{self._since - MARGIN_S}"
@@ -94,7 +97,10 @@ class RemoteRecords:
             _HEAR.format(records=shlex.quote(layout.records), since=since, size=LARGEST_RECORD_BYTES // 512),
             self._timeout_s,
         )
-        if isinstance(reply, Trouble) or reply.status != 0:
+        if isinstance(reply, Trouble):
+            self.trouble = reply.text
+            return
+        if reply.status != 0:  # the folder is gone: there are no records, and accounting has the word
             return
         clock, _, text = reply.out.partition("\n")
         if not clock.isdecimal():
