@@ -156,13 +156,7 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
                 yield Told(said.started_at + act.at_s, event.source, _act(act), event.attempt, None)
             yield Told(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
         case None:
-            yield Told(
-                event.at,
-                event.source,
-                event.said or render.moved_words(event.state, event.reason),
-                event.attempt,
-                event.said,
-            )
+            yield Told(event.at, event.source, _plain(event), event.attempt, event.said)
         case _:
             assert_never(said)
     if event.verdict is not None:
@@ -173,6 +167,13 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
         yield Told(
             event.at, "coordinator", render.moved_words(event.job_state, event.job_reason or ""), event.attempt, None
         )
+
+
+def _plain(event: ev.Observed) -> str:
+    """The words of who is no witness; of what the coordinator notes as JSON, what the judge made of it."""
+    if event.source == "coordinator" and event.said.startswith("{") and event.verdict and event.verdict.detail:
+        return event.verdict.detail
+    return event.said or render.moved_words(event.state, event.reason)
 
 
 def _step(event: ev.StepStarted) -> str:
