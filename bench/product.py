@@ -68,7 +68,7 @@ class Product:
         """Submit, and return the run's number once it is durable."""
         own = client or self.connect()
         environment = [f"{name}={value}" for name, value in os.environ.items()]
-        run = own.call("submit", submission=encode(Submission(flow, self._origin(), engine=engine)), env=environment)[
+        run = own.call("submit", submission=encode(Submission(flow, self.origin(), engine=engine)), env=environment)[
             "run"
         ]
         if client is None:
@@ -110,7 +110,7 @@ class Product:
         output, took, peak = self.aver("submit", str(path))
         return int("".join(letter for letter in output.split()[-1] if letter.isdigit())), took, peak
 
-    def _origin(self) -> Origin:
+    def origin(self) -> Origin:
         umask = os.umask(0o022)
         os.umask(umask)
         return Origin("bench", os.geteuid(), socket.gethostname(), str(self.folder), umask)

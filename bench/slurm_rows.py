@@ -30,7 +30,7 @@ _CALLS = re.compile(r"slurm: asked ([0-9]+) times; calls: (.*)")
 
 def slurm(quick: bool) -> list[Row]:
     """Many short jobs in one array, and few: processor time per job, calls per poll."""
-    if not _answers():
+    if not answers():
         return [Row("jobs on Slurm", "s of cpu", 0.0, note="skipped: no slurmctld answers (scripts/slurm-lab start)")]
     many = 100 if quick else 1000
     few_calls, _, _, _ = _run(10)
@@ -47,7 +47,7 @@ def slurm(quick: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def _answers() -> bool:
+def answers() -> bool:
     if shutil.which("sbatch") is None:
         return False
     try:
