@@ -29,7 +29,9 @@ AT_ONCE = f"seq $1 | xargs -P8 -I{{}} {SRUN.split(' <')[0]}"
 
 def allocation(quick: bool) -> list[Row]:
     if not answers():
-        return [Row("steps in an allocation", "/s", 0.0, note="skipped: no slurmctld answers (scripts/slurm-lab start)")]
+        return [
+            Row("steps in an allocation", "/s", 0.0, note="skipped: no slurmctld answers (scripts/slurm-lab start)")
+        ]
     count = 40 if quick else 300
     ours = _ours(count)
     bare = _bare(LOOP, count)
