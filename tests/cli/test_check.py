@@ -80,3 +80,6 @@ def test_graph_says_what_is_wrong(folder: Path) -> None:
     assert isinstance(runner.invoke(graph.command, ["bad.yaml"]).exception, SpecError)
     result = runner.invoke(graph.command, ["good.yaml", "-o", "no/such/x.svg"])
     assert isinstance(result.exception, CantWriteError)
+    result = runner.invoke(graph.command, ["good.yaml", "-o", "x.png"])
+    assert "-f dot | dot -Tpng -o x.png" in str(result.exception)
+    assert not (folder / "x.png").exists()

@@ -206,6 +206,12 @@ def test_details() -> None:
     [
         (Refused(1.0, "no such partition"), State.FAILED, "JobLaunchFailure", "no such partition"),
         (CancelledBefore(1.0, "alice"), State.CANCELLED, "None", "cancelled by alice before it started"),
+        (
+            CancelledBefore(1.0, "a request before it began"),
+            State.CANCELLED,
+            "None",
+            "cancelled by a request before it began",
+        ),
         (DeadlinePassed(1.0), State.DEADLINE, "DeadLine", "its deadline passed before it started"),
     ],
 )

@@ -8,11 +8,12 @@ import click
 
 from aver.cli.output.text import Output
 from aver.core.draw import draw_dot, draw_svg, draw_text
-from aver.errors import CantWriteError
+from aver.errors import CantWriteError, UsageError
 from aver.spec.load import load
 
 DRAWINGS = {"text": draw_text, "dot": draw_dot, "svg": draw_svg}
 BY_SUFFIX = {".dot": "dot", ".gv": "dot", ".svg": "svg"}
+PICTURES = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp", ".ps", ".eps")  # text in one of these would mislead
 
 
 @click.command("graph", short_help="Draw a flow as a text tree, DOT or SVG.")
@@ -29,6 +30,9 @@ def command(file: str, form: str | None, target: str | None) -> None:
       aver graph flow.yaml -f dot | dot -Tpdf -o flow.pdf
     """
     flow = load(file)
+    if form is None and target and (suffix := Path(target).suffix.lower()) in PICTURES:
+        kind = suffix.removeprefix(".")
+        raise UsageError(f"no {kind} is drawn: write .svg, or  aver graph {file} -f dot | dot -T{kind} -o {target}")
     if form is None:
         form = BY_SUFFIX.get(Path(target).suffix.lower(), "text") if target else "text"
     drawing = DRAWINGS[form](flow)

@@ -188,11 +188,16 @@ def _judge_launch(record: WitnessRecord) -> Verdict:
     return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, WITNESS, (), launch_text(record.launch))
 
 
+def cancelled_words(said: CancelledBefore) -> str:
+    """`cancelled by alice before it started`, unless `by` says itself before what."""
+    return f"cancelled by {said.by}" if " before " in said.by else f"cancelled by {said.by} before it started"
+
+
 def _judge_never_ran(said: NeverRan) -> Verdict:
     if isinstance(said, Refused):
         return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ENGINE, (), said.text)
     if isinstance(said, CancelledBefore):
-        detail = f"cancelled by {said.by} before it started"
+        detail = cancelled_words(said)
         return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
     detail = "its deadline passed before it started"
     return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)

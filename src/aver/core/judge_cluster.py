@@ -31,7 +31,7 @@ from aver.core.evidence import (
     WitnessRecord,
 )
 from aver.core.exit import ExitStatus
-from aver.core.judge import judge_record
+from aver.core.judge import cancelled_words, judge_record
 from aver.core.states import State
 
 WITNESS = "witness"
@@ -164,7 +164,7 @@ def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     if isinstance(heard.refused, Refused) and not heard.was_seen:
         return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, "engine", (), heard.refused.text)
     if isinstance(heard.refused, CancelledBefore) and not heard.was_seen:
-        detail = f"cancelled by {heard.refused.by} before it started"
+        detail = cancelled_words(heard.refused)
         return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
     word = heard.word
     if heard.record is not None:
