@@ -103,12 +103,12 @@ def _show(
     is_cut = most is not None and most < len(use.ended)
     is_alike = not as_json and by is None and len(use.ended) == use.group_count  # the two tables would say the same
     groups = () if by == "job" or is_alike else use.groups[:most]
-    if not as_json and len(groups) < use.group_count and groups:
-        session.output.note(f"{use.group_count - len(groups)} more groups; --all shows them")
     jobs = () if by == "group" else use.jobs(most, worst_first=is_cut)
     left_out = len(use.ended) - len(jobs) if by != "group" else 0
     document = UsageList(chosen.run.id, groups, jobs, left_out, use.never_ran, use.cpu_s, use.cpu_given_s)
     answer(session.output, document, as_json)
+    if not as_json and len(groups) < use.group_count and groups:
+        session.output.note(f"{use.group_count - len(groups)} more groups; --all shows them")
 
 
 def _correct(session: Session, text: str | None, rules: Rules, dry_run: bool, as_json: bool) -> None:
