@@ -107,8 +107,9 @@ def _show(
     left_out = len(use.ended) - len(jobs) if by != "group" else 0
     document = UsageList(chosen.run.id, groups, jobs, left_out, use.never_ran, use.cpu_s, use.cpu_given_s)
     answer(session.output, document, as_json)
-    if not as_json and len(groups) < use.group_count and groups:
-        session.output.note(f"{use.group_count - len(groups)} more groups; --all shows them")
+    more = use.group_count - len(groups)
+    if not as_json and more and groups:
+        session.output.note(f"{more} more group{'s' if more > 1 else ''}; --all shows them")
 
 
 def _correct(session: Session, text: str | None, rules: Rules, dry_run: bool, as_json: bool) -> None:

@@ -106,7 +106,7 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
         if one.log is not None:
             _show_log(output, one)
     if document.left_out:
-        output.note(f"{document.left_out} more rows; --all shows them")
+        output.note(f"{_count(document.left_out, 'more row')}; --all shows them")
     output.line(sums_text(document))
 
 
@@ -190,7 +190,7 @@ def _show_usage(output: Output, document: doc.UsageList) -> None:
         heads = ("JOB", "NAME", *_USE_COLUMNS)
         _show_uses(output, heads, [((str(one.job), one.name), one, (one.measured_by,)) for one in document.jobs])
     if document.left_out:
-        output.note(f"{document.left_out} more jobs; --all shows them")
+        output.note(f"{_count(document.left_out, 'more job')}; --all shows them")
     if document.never_ran:
         output.line(f"{_count(document.never_ran, 'job')} without figures: never ran, or not ended yet")
     used, given = document.cpu_s, document.cpu_given_s
