@@ -261,6 +261,15 @@ def test_failure_in_the_queue_is_final(said: QueueSaid, expected: tuple[str, str
         assert (verdict.verified, verdict.source) == (True, "queue")
 
 
+def test_cancelled_while_it_waited_is_settled_at_once() -> None:
+    """It never ran: there is no record to wait for, and no exit."""
+    waited = [TAKEN, QueueSaid(2.0, "PENDING", "Resources"), QueueSaid(3.0, "CANCELLED", exit="0:0")]
+    verdict = judge_cluster(waited, PLAIN)
+    assert verdict is not None
+    assert (verdict.state, verdict.exit, verdict.source) == (State.CANCELLED, None, "queue")
+    assert judge_cluster([TAKEN, RUNNING, QueueSaid(3.0, "CANCELLED", exit="0:15", started_at=2.0)], PLAIN) is None
+
+
 def test_completed_in_the_queue_is_not_believed_alone() -> None:
     """A queue that says COMPLETED, and nobody who confirms it: UNVERIFIED, and a person may accept it."""
     said: list[Evidence] = [queue("COMPLETED", "0:0"), GONE, SILENT]

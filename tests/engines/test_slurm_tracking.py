@@ -281,6 +281,31 @@ def test_arrays_are_counted_member_by_member() -> None:
 
 # ---- the engine's clock, with commands that a test answers for -------------------------------------------
 
+
+def test_an_array_that_was_cancelled_while_it_waited_is_one_row() -> None:
+    """Slurm then has one row, of the array's id alone. It speaks of members that never ran, and only as cancelled."""
+    batch = Batch("m.k0+3", ("k0", "k1", "k2"), MADE_AT, id=7, is_array=True)
+    waited, ran = Track("k1", batch, 1), Track("k2", batch, 2)
+    waiting = replace(RUNNING, index=1, word="PENDING", name=batch.name, nodes="", started_at=None)
+    queue(waited, waiting)
+    queue(ran, replace(waiting, index=2, word="RUNNING", nodes="n1", started_at=1001.0))
+    row = replace(waiting, index=None, word="CANCELLED", exit="0:0")
+    found = waited.in_one_row([row])
+    assert found is not None
+    assert (found.index, found.word, found.exit, found.started_at) == (1, "CANCELLED", "", None)
+    assert ran.in_one_row([row]) is None
+    assert waited.in_one_row([replace(row, word="COMPLETED")]) is None
+    assert Track("k1", replace(batch, is_array=False), None).in_one_row([row]) is None
+    accounted = replace(JOB, index=None, word="CANCELLED by 0", exit="0:0", name=batch.name, nodes="")
+    mine = waited.in_one_row([accounted])
+    assert mine is not None
+    waited.is_gone = True
+    accounts(waited, mine)
+    (said,) = accounts(waited, mine, since=10.0)
+    assert isinstance(said, AccountingSaid)
+    assert (said.word, said.started_at) == ("CANCELLED by 0", None)
+
+
 ANSWER = """#!/bin/sh
 echo $(basename "$0") >>{folder}/calls
 [ ! -e {folder}/down ] || {{ echo "$(basename "$0"): error: Unable to contact slurm controller" >&2; exit 1; }}

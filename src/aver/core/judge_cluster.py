@@ -73,6 +73,7 @@ class Heard:
     records_differ: bool = False
     queue: QueueSaid | None = None  # the last thing that it said
     account: AccountingSaid | None = None
+    has_run: bool = False  # the queue once said when it began
     taken: bool = False
     is_gone: bool = False
     is_late: bool = False
@@ -108,6 +109,7 @@ def sort_out(evidence: list[Evidence]) -> Heard:
                 heard.record = heard.record or said
             case QueueSaid():
                 heard.queue = said
+                heard.has_run = heard.has_run or said.started_at is not None
                 heard.is_gone = False
             case LeftQueue() | StartedAgain():
                 heard.is_gone = True
@@ -273,7 +275,8 @@ def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | N
             return None  # a queue that says COMPLETED is not believed alone
         if word == "COMPLETED":
             return _accepted(heard.accepted) if heard.accepted is not None else _nobody(rules)
-        if not heard.is_late and heard.nobody is None:
+        never_ran = word == "CANCELLED" and not heard.has_run  # there is no record to wait for
+        if not (heard.is_late or never_ran) and heard.nobody is None:
             return None
     source = ACCOUNTING if account is not None else QUEUE
     exit_status, either = _exit_of(heard, word)

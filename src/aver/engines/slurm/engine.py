@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from aver.core.evidence import (
     CancelledBefore,
@@ -48,6 +48,7 @@ from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, Qu
 from aver.engines.slurm.scontrol import Facts, ask_facts
 from aver.engines.slurm.tracking import Settle, Track
 
+Row = TypeVar("Row", QueueRow, AccountRow)
 QUEUE = "squeue"
 ACCOUNTING = "sacct"
 WITNESS = "witness"
@@ -615,6 +616,7 @@ class SlurmEngine:
         self._last_queue_answer = now
         self._find_lost(batches, answer.rows)
         rows = {(row.job, row.index): row for row in answer.rows}
+        whole_arrays = _of_whole_arrays(answer.rows)
         at = time.time()
         ran = self._that_ran()
         for track in list(self._tracks.values()):
@@ -627,6 +629,8 @@ class SlurmEngine:
                 track.batch.asked_at = track.batch.asked_at or at
                 continue
             row = None if track.batch.id is None else rows.get((track.batch.id, track.index))
+            if row is None:
+                row = track.in_one_row(whole_arrays.get(track.batch.id, ()))
             if row is None and not answer.is_whole:
                 continue  # it may be among the lines that can't be read
             if row is not None and row.name != track.batch.name:
@@ -692,10 +696,13 @@ class SlurmEngine:
         by_job: dict[tuple[int, int | None], list[AccountRow]] = {}
         for row in rows:
             by_job.setdefault((row.job, row.index), []).append(row)
+        whole_arrays = _of_whole_arrays([row for row in rows if not row.step])
         at = time.time()
         whole = self._facts_now().has_whole_codes
         for track in asked:
             mine = [] if track.batch.id is None else by_job.get((track.batch.id, track.index), [])
+            if not mine and (shared := track.in_one_row(whole_arrays.get(track.batch.id, ()))) is not None:
+                mine = [shared]
             asked_for_s = since if track.given_up_at is None else late_since
             if isinstance(answer, Disabled):
                 # it was taken, and may have ended and been forgotten before anybody could ask
@@ -764,6 +771,15 @@ def _parts(orders: list[Order], reason: str) -> list[list[Order]]:
 def _halves(orders: list[Order]) -> list[list[Order]]:
     middle = len(orders) // 2
     return [orders[:middle], orders[middle:]]
+
+
+def _of_whole_arrays(rows: Sequence[Row]) -> dict[int | None, list[Row]]:
+    """Rows that speak of several members of an array at once, or of all, by the array's id."""
+    found: dict[int | None, list[Row]] = {}
+    for row in rows:
+        if row.index is None:
+            found.setdefault(row.job, []).append(row)
+    return found
 
 
 def _by_end(found: tuple[str, str, str, WitnessRecord]) -> tuple[bool, float]:

@@ -6,8 +6,9 @@ two questions that were answered counts, so a controller that is down or a datab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from aver.core.evidence import (
     AccountingSaid,
@@ -25,6 +26,7 @@ from aver.engines.slurm.batches import Batch
 from aver.engines.slurm.rows import AccountRow, QueueRow
 
 BATCH_STEP = "batch"
+Row = TypeVar("Row", QueueRow, AccountRow)
 SKEW_S = 3600.0  # the clocks of two machines; the name alone tells whose it is
 
 
@@ -134,6 +136,18 @@ class Track:
             return []
         self.told.add("late")
         return [RecordIsLate(at, self.late_s)]
+
+    def in_one_row(self, rows: Iterable[Row]) -> Row | None:
+        """Members that were cancelled while they waited have no rows of their own: one row, of the array's id alone,
+        speaks of them all. It speaks of no member that was seen to run, and its other words of none at all."""
+        has_run = self.record is not None or (self.said is not None and plain_word(self.said.word) != "PENDING")
+        if not self.batch.is_array or has_run:
+            return None
+        for row in rows:
+            is_meant = row.members is None or self.index in row.members
+            if is_meant and plain_word(row.word) == "CANCELLED":
+                return replace(row, index=self.index, exit="", nodes="", started_at=None)
+        return None
 
     def hear_record(self, record: WitnessRecord) -> list[Evidence]:
         if self.record is not None:
