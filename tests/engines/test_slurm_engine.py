@@ -7,7 +7,7 @@ import select
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,9 @@ from aver.core.evidence import (
     Refused,
     StartedAgain,
     Taken,
+    WitnessRecord,
 )
+from aver.core.exit import ExitStatus
 from aver.core.model import Request
 from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
 from aver.engines.slurm.batches import Batch, Shelf
@@ -396,3 +398,29 @@ def test_late_evidence_is_asked_for_slowly(site: Site) -> None:
     asked = len(site.calls("sacct"))
     site.polls(10)
     assert len(site.calls("sacct")) <= asked + 1
+
+
+class PassedOver(Records):
+    """A folder whose first listing lacks the record of a task, which is older than its script's."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.listings = 0
+
+    def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
+        self.listings += 1
+        for name in names:
+            if self.listings == 1:
+                yield name, "", "script", WitnessRecord(name, 2, ExitStatus(), 10.0, 5.0)
+            elif self.listings == 2:
+                yield name, ".s0.t0", "task", WitnessRecord(f"{name}.s0.t0", 3, ExitStatus(7), 11.0, 1.0)
+
+
+def test_a_task_is_heard_before_its_script(site: Site) -> None:
+    """A listing that was under way may have the script's record and lack a task's: it is looked again first."""
+    engine = site.engine(Settle())
+    engine._records = PassedOver(site.folder / "records")
+    engine.submit([order("k1")])
+    site.wait(lambda: any(one.said == "script" for one in site.heard))
+    said = [one.said for one in site.heard if one.source == "witness"]
+    assert said == ["task", "script"]

@@ -589,8 +589,11 @@ class SlurmEngine:
 
     def _hear_records(self) -> None:
         by_record = {track.record_name: track for track in self._tracks.values()}
-        found = sorted(self._records.new(by_record.keys()), key=_by_end)
-        for name, task, text, record in found:
+        found = list(self._records.new(by_record.keys()))
+        if any(not task for _, task, _, _ in found):
+            # the records of its tasks are older than a script's own; a listing that was under way may lack them
+            found += self._records.new(by_record.keys())
+        for name, task, text, record in sorted(found, key=_by_end):
             track = by_record[name]
             key = track.key
             if task:
