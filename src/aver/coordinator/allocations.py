@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
 
 WHAT = "allocate"
-MOST = 1000
+MOST = 100
 ELSEWHERE = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task")
 
 

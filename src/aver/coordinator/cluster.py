@@ -107,10 +107,13 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
 
 def make_allocator(home: Home, config: Config, key: str) -> AllocationEngine:
     """The engine whose attempts are steps of allocations; CantWriteError if its folders can't be made."""
-    shared = folder(home, config)
+    shared, known = folder(home, config), home.path / "slurm" / "allocations"
+    if known.exists() and not (shared / "alloc").is_dir():
+        raise CantWriteError(f"{shared / 'alloc'} is not there, where this home's allocations have their orders")
     try:
         for one in (shared / "alloc", shared / "alloc-records", shared / "bin"):
             one.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known.touch(mode=0o600)
         witness = os.fspath(_install(shared / "bin", "aver-witness", binary().read_bytes()))
         shim = install_shim(shared / "alloc-shim", witness, os.fspath(shared / "alloc-records")).parent
     except OSError as error:

@@ -9,7 +9,7 @@ from aver.core.units import parse_time
 from aver.errors import UsageError
 
 DEFAULT_HEADROOM_S = 120  # Slurm looks at limits every 30 s, and then waits between TERM and KILL
-MOST = 1000
+MOST = 100
 LONGEST_HEADROOM_S = 7 * 86400
 OWNED = {
     "-J": "the name is Aver's", "--job-name": "the name is Aver's", "-a": "use --allocations",

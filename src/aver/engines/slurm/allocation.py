@@ -20,6 +20,7 @@ from aver.core.evidence import CancelledBefore, Evidence, HeldBack, Refused
 from aver.engines.api import (
     AllocationAsk,
     Control,
+    CouldNotAsk,
     Heard,
     NotListed,
     ObserveReply,
@@ -125,6 +126,7 @@ class AllocationEngine:
         self._last_account: float | None = None
         self._polls = 0
         self._trouble = ""
+        self._unread = ""  # why a folder could not be read when we came
 
     # ---- the loop's side ------------------------------------------------------------------------
 
@@ -141,7 +143,8 @@ class AllocationEngine:
             try:
                 live.listing = folder.read()
             except OSError as error:
-                self._log(f"can't read {path}: {error.strerror}")
+                self._unread = f"can't read {path}: {error.strerror}"
+                self._log(self._unread)
                 continue
             for key in {*live.listing.waiting, *live.listing.started, *live.listing.cancelled}:
                 self._known.add(key)
@@ -182,7 +185,11 @@ class AllocationEngine:
         return replies
 
     def observe(self, keys: Sequence[str]) -> list[ObserveReply]:
-        return [Seen(key) if key in self._known else NotListed(key) for key in keys]
+        return [Seen(key) if key in self._known else self._unknown(key) for key in keys]
+
+    def _unknown(self, key: str) -> ObserveReply:
+        """In a folder that can't be read it may be, and may have run."""
+        return CouldNotAsk(key, self._unread) if self._unread else NotListed(key)
 
     def control(self, controls: Sequence[Control]) -> None:
         self._give(Work(controls=list(controls)))
@@ -402,6 +409,7 @@ class AllocationEngine:
         for live in self._runs.values():
             for asked in live.asks:
                 while not asked.is_complete and asked.due <= time.monotonic():
+                    asked.due = 0.0
                     if not self._take_one(live, asked):
                         break
 
