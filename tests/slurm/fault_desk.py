@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -113,10 +114,23 @@ class FaultLab:
         self.heal()
         self.set_min_job_age(20)
         self.can_ask("sacctmgr", "-iQ", "modify", "user", "root", "set", "MaxSubmitJobs=-1")
-        self.can_ask("scontrol", "update", f"nodename={self.node}[1-7]", "state=resume")
+        nodes = f"nodename={self.node}[1-7]"
+        self.can_ask("scontrol", "update", nodes, "state=resume")
         jobs = self.call("squeue", "-h", "-a", "-o", "%A").split()
         if jobs:
             self.can_ask("scancel", "--full", *jobs)
+        if not self._is_empty_within(10):  # a job whose slurmstepd was killed stays for minutes
+            self.can_ask("scontrol", "update", nodes, "state=down", "reason=cleared")
+            self._is_empty_within(30)
+            self.can_ask("scontrol", "update", nodes, "state=resume")
+
+    def _is_empty_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self.call("squeue", "-h", "-a", "-o", "%A").split():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.2)
+        return True
 
 
 class ClusterHome(LiveHome):

@@ -19,6 +19,8 @@ DIFFERENCES: dict[str, str] = {
     "(MinJobAge). Aver never forgets an outcome.",
     "reason-of-the-moment": "Slurm cancels a job whose need has failed before when it is submitted, and then still "
     "looks for nodes: if these are busy, the reason becomes Resources. Aver says why it was cancelled.",
+    "message-of-the-moment": "A step that is warned may end before slurmstepd has said that it is cancelled: Slurm's "
+    "srun then lacks that line. Aver's always has it.",
     "unknown-need": "Slurm 22.05 takes an id that never was for one that it forgot, and accepts a dependency on it. "
     "Aver forgets none, so that it can only be a mistake: Job dependency problem.",
     "never-launched": "Slurm's srun creates the step, fails to open its files and cancels the step: derived 0:126, "

@@ -161,7 +161,12 @@ def read_row(case_name: str, line: str) -> Row:
 
 
 def choices_of(cell: str, value: str) -> tuple[str, ...]:
-    """What may stand in a cell: `A;B` in a named cell is one or the other, from run to run; words are as they are."""
+    """What may stand in a cell: `A;B` in a named cell is one or the other, from run to run; words are as they are.
+
+    Of messages it is `A ;; B`.
+    """
+    if cell.rpartition(":")[2] == "messages":
+        return tuple(value.split(" ;; "))
     return tuple(value.split(";")) if "." in cell.rpartition(":")[2] else (value,)
 
 

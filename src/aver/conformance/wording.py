@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PROGRAMS = ("srun:", "sbatch:", "slurmstepd:", "scancel:", "scontrol:", "squeue:", "sacct:", "salloc:")
+PROGRAMS = (
+    "srun:",
+    "sbatch:",
+    "slurmstepd:",
+    "scancel:",
+    "scontrol:",
+    "squeue:",
+    "sacct:",
+    "salloc:",
+    "sstat:",
+    "sacctmgr:",
+    "sinfo:",
+)
 
 
 class Names:
@@ -22,7 +34,7 @@ class Names:
     def plain(self, text: str) -> str:
         """The text with placeholders."""
         for word in sorted(self._known, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w.-])(?<!exit code ){re.escape(word)}(?!\w)", self._known[word], text)
+            text = re.sub(rf"(?<![\w.-])(?<!exit code )(?<!srun=){re.escape(word)}(?!\w)", self._known[word], text)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
         text = re.sub(rf"\bslurmstepd-(?:{'|'.join(map(re.escape, self._nodes))}):", "slurmstepd:", text)
         text = re.sub(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, self._nodes))})(?![\w.])", "NODE", text)

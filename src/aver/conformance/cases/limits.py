@@ -119,7 +119,10 @@ CASES = (
             step0     CANCELLED 0:15
             said      srun=143
             messages  slurmstepd: error: *** STEP {a}.0 ON NODE CANCELLED AT TIME *** / srun: Force
+            ... Terminated StepId={a}.0 / srun: error: NODE: task 0: Terminated ;; srun: Force
             ... Terminated StepId={a}.0 / srun: error: NODE: task 0: Terminated
+            ... => slurmstepd: error: *** STEP {a}.0 ON NODE CANCELLED AT TIME *** / srun: Force
+            ... Terminated StepId={a}.0 / srun: error: NODE: task 0: Terminated (message-of-the-moment)
         """,
         options="--time={limit} --signal=TERM@{lead}",
         is_slow=True,
