@@ -305,3 +305,10 @@ def test_a_wrong_flow_shows_every_mistake(aver: Product) -> None:
     assert answer.status == 2
     assert all(line.startswith("aver: flow.yaml:") for line in answer.err.splitlines())
     assert len(answer.err.splitlines()) >= 2
+
+
+def test_a_secret_that_is_not_there_is_refused(aver: Product) -> None:
+    """A slip in the name would leave a value unmasked."""
+    done = aver("run", "--secret", "AVER_NO_SUCH", "--", "true")
+    assert done.status == 2
+    assert done.err == "aver: --secret AVER_NO_SUCH: neither your environment nor the flow has a variable of that name\n"

@@ -109,6 +109,7 @@ def build(
             raise UsageError("--stdin is for a script or a command: in a flow write stdin in a job")
         kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
         flow = _flow(invocation, file, args, kept)
+    _check_secrets(secrets, environment, flow)
     config = load_config()
     names = dict.fromkeys((*secrets, *config.secrets))
     path = None if file is None or invocation.command is not None else file
@@ -126,6 +127,14 @@ def on_host(submission: Submission, host: str | None) -> Submission:
         raise UsageError(f"--host {host}: not the name of a host, such as me@login")
     jobs = tuple(replace(spec, host=None) for spec in submission.flow.jobs)
     return replace(submission, host=chosen, flow=replace(submission.flow, jobs=jobs))
+
+
+def _check_secrets(secrets: Sequence[str], environment: Sequence[str], flow: FlowSpec) -> None:
+    """A name with a slip in it would leave the value of another one unmasked."""
+    known = {pair.partition("=")[0] for pair in environment} | {name for job in flow.jobs for name, _ in job.env}
+    for name in secrets:
+        if name not in known:
+            raise UsageError(f"--secret {name}: neither your environment nor the flow has a variable of that name")
 
 
 def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[str, ...] = ()) -> Submission:
