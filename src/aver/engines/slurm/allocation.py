@@ -8,7 +8,6 @@ It decides no outcome: `allocation_tracking` makes evidence, core judges it.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -32,13 +31,21 @@ from aver.engines.api import (
     Unsure,
 )
 from aver.engines.slurm.allocating import Taker, reason_for
-from aver.engines.slurm.allocation_folder import Allocation, Asked, Claim, Listing, RunFolder, Size, size_of
+from aver.engines.slurm.allocation_folder import Allocation, Asked, Listing, RunFolder, Size, size_of
+from aver.engines.slurm.allocation_steps import (
+    account_text,
+    ask_steps,
+    claim_text,
+    order_lines,
+    which_of,
+    which_step,
+)
 from aver.engines.slurm.allocation_tracking import StepTrack
 from aver.engines.slurm.asking import Questions
-from aver.engines.slurm.commands import Commands, Reply
+from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.engine import ACCOUNTING_MARGIN_S, CALM, GROWTH, RECENT_S, UNLIMITED, Pace
 from aver.engines.slurm.exit_records import Records
-from aver.engines.slurm.handing import SCOPES, member_of
+from aver.engines.slurm.handing import member_of
 from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.scontrol import Facts, ask_facts
 from aver.engines.slurm.script import batch_script
@@ -54,7 +61,6 @@ LOOK_MOST_S = 2.0  # … and while they do not
 ENDING = "COMPLETING"  # its steps' rows have its own word meanwhile
 LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", "", ENDING})
 MIB = 1 << 20
-_STEP = re.compile(r"wf[0-9]+_j([0-9]{1,18})_r[0-9]+_a([0-9]{1,9})")
 
 
 @dataclass(slots=True)
@@ -364,7 +370,7 @@ class AllocationEngine:
             elif control.verb == "signal" and track is not None and track.claim is not None and not track.is_over:
                 signals.setdefault(control.signal, []).append(control.key)
         for number, keys in signals.items():
-            self._scancel([f"--signal={number}"], self._steps_of(keys))
+            self._scancel([f"--signal={number}"], list(self._step_ids(keys).values()))
 
     def _cancel(self, control: Control, track: StepTrack | None) -> None:
         if track is not None and track.claim is None and track.name:
@@ -497,7 +503,7 @@ class AllocationEngine:
             track = self._tracks.get(key)
             if track is None:
                 continue
-            self._tell(key, FOLDER, _claim_text(claim), track.hear_claim(claim, at))
+            self._tell(key, FOLDER, claim_text(claim), track.hear_claim(claim, at))
             if key in live.listing.done and not track.is_done and live.folder.status_of(key) is not None:
                 track.is_done = True
                 said = f"srun exit status {live.folder.status_of(key)}"
@@ -571,7 +577,7 @@ class AllocationEngine:
         by_name = {row.name: row for row in answer.rows}
         for live in self._runs.values():
             for asked in live.asks:
-                for one in asked.allocations:
+                for one in list(asked.allocations):
                     if not one.is_over:
                         self._hear_row(live, asked, one, by_name.get(one.name), answer.is_whole, since)
         return True
@@ -644,7 +650,7 @@ class AllocationEngine:
             rows, job = steps.get((number, track.which), []), jobs.get(number)
             said = self._runs[track.run].folder.said(track.key) if track.run in self._runs else ""
             evidence = track.hear_accounting(rows, job, number in over, said, since, at, self._settle, whole)
-            self._tell(track.key, ACCOUNTING, _account_text(rows, job if number in over else None), evidence)
+            self._tell(track.key, ACCOUNTING, account_text(rows, job if number in over else None), evidence)
 
     def _facts_now(self) -> Facts:
         if self._facts is None:
@@ -680,28 +686,14 @@ class AllocationEngine:
                 self._tracks[key].is_cancelled = True
                 self._cancels[key] = (self._cancels[key][0] or now, self._cancels[key][1])
 
-    def _steps_of(self, keys: Sequence[str]) -> list[str]:
-        return list(self._step_ids(keys).values())
-
     def _step_ids(self, keys: Sequence[str]) -> dict[str, str]:
         """By key, the ids of the steps that squeue lists."""
-        jobs = {str(track.claim.job) for key in keys if (track := self._tracks[key]).claim is not None}
-        if not jobs:
+        claims = {key: (track.claim.job, track.which) for key in keys if (track := self._tracks[key]).claim is not None}
+        if not claims:
             return {}
         self.calls[QUEUE] += 1
-        words = ["squeue", "--steps", "--noheader", "--all", "--format=%i %j", f"--jobs={','.join(sorted(jobs))}"]
-        reply = self._commands.call(words, timeout_s=self._pace.timeout_s)
-        if not isinstance(reply, Reply):
-            return {}
-        lines = (line.strip().partition(" ") for line in reply.out.splitlines())
-        found = {(number.partition(".")[0], which_step(name)): number for number, _, name in lines}
-        ids = {}
-        for key in keys:
-            track = self._tracks[key]
-            number = found.get((str(track.claim.job), track.which)) if track.claim is not None else None
-            if number is not None:
-                ids[key] = number
-        return ids
+        found = ask_steps(self._commands, {job for job, _ in claims.values()}, self._pace.timeout_s)
+        return {key: found[claim] for key, claim in claims.items() if claim in found}
 
     def _scancel(self, words: Sequence[str], ids: Sequence[str]) -> None:
         for first in range(0, len(ids), 500):
@@ -712,34 +704,3 @@ class AllocationEngine:
         if text != self._trouble:
             self._trouble = text
             self._log(f"allocations can't be asked for: {text}" if text else "slurm answers again")
-
-
-def order_lines(order: Order) -> tuple[str, ...]:
-    """What the executor must know of an order, beside its name."""
-    warning = order.warning
-    scope = "a" if warning is None else SCOPES.get(warning.scope, "a")
-    signal, lead = (0, 0) if warning is None else (warning.signal, warning.lead_s)
-    return order.step, str(order.request.time_s or 0), str(signal), str(lead), scope
-
-
-def which_of(key: str) -> tuple[int, int]:
-    """Job and attempt, by an attempt's key."""
-    parts = key.split(".")
-    numbers = [int(part) for part in parts[1:3] if part.isdecimal()]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
-
-
-def which_step(name: str) -> tuple[int, int]:
-    """The same, by a step's name."""
-    match = _STEP.fullmatch(name)
-    return (0, 0) if match is None else (int(match[1]), int(match[2]))
-
-
-def _claim_text(claim: Claim) -> str:
-    return f"started in allocation {claim.job} on {claim.node}"
-
-
-def _account_text(rows: Sequence[AccountRow], job: AccountRow | None) -> str:
-    words = [f"step {row.step} {row.word} {row.exit}" for row in rows]
-    words += [] if job is None else [f"allocation {job.job} {job.word} {job.exit}"]
-    return "; ".join(words) or "no row of it"
