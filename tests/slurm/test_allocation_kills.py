@@ -28,7 +28,8 @@ def test_killed_in_turn(whole_cluster: ClusterHome) -> None:
     with whole_cluster.reader() as reader:
         jobs = reader.jobs(run=run)
         rows = reader.attempts_of_run(run)
-    assert {one.state for one in jobs} == {State.COMPLETED}
+    others = [(row.job, row.attempt, row.state, row.detail) for row in rows if row.state is not State.COMPLETED]
+    assert {one.state for one in jobs} == {State.COMPLETED}, others
     assert {row.state for row in rows} <= {State.COMPLETED, State.NODE_FAIL}
     assert all(count == 1 for count in whole_cluster.keys_run().values()), whole_cluster.keys_run()
     finished = {f"{row.job}.{row.attempt}" for row in rows if row.state is State.COMPLETED}

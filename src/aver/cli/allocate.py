@@ -15,11 +15,19 @@ from aver.spec.allocation import allocation_of
 from aver.store.rows import RunRow
 
 
-@click.command(
-    "allocate",
-    short_help="Take more allocations of Slurm for a run that runs in them.",
-    context_settings={"allow_interspersed_args": True},
-)
+class WordsAfterRun(click.Command):
+    """What comes right after the run are its words, though they begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        valued = ("--allocations", "--headroom")
+        places = (place for place, word in enumerate(args) if not word.startswith("-"))
+        run = next((place for place in places if place == 0 or args[place - 1] not in valued), None)
+        if run is not None and len(args) > run + 1:
+            args = [*args[:run], *args[run + 2 :], "--", args[run], args[run + 1]]
+        return super().parse_args(ctx, args)
+
+
+@click.command("allocate", cls=WordsAfterRun, short_help="Take more allocations of Slurm for a run that runs in them.")
 @click.argument("run", metavar="RUN")
 @click.argument("words", metavar="WORDS")
 @click.option("--allocations", metavar="N", help="So many of them, one after the other (1 without this).")

@@ -148,11 +148,12 @@ class AllocationEngine:
             live = self._live(folder.run)
             try:
                 live.listing = folder.read()
+                handed_over = folder.handed_over()
             except OSError as error:
                 self._unread = f"can't read {path}: {error.strerror}"
                 self._log(self._unread)
                 continue
-            for key in {*live.listing.waiting, *live.listing.started, *live.listing.cancelled}:
+            for key in {*handed_over, *live.listing.waiting, *live.listing.started, *live.listing.cancelled}:
                 self._known.add(key)
                 self._tracks[key] = self._track(key, folder.run, live.listing.waiting.get(key, ""))
         if self._runs:

@@ -122,15 +122,25 @@ class RunFolder:
     def put_order(self, seq: int, key: str, size: Size, lines: Sequence[str], script: bytes) -> str:
         """From now on an allocation may take it. OSError if it can't be written: then none will."""
         name = f"{seq:016d}_{size.cpus}_{size.mib}_{size.gpus}_{size.seconds}_{key}"
-        write_durably(self.path / "orders" / f"{key}.sh", script)
         whole = self.path / "orders" / f"{key}.in"
         write_durably(whole, "".join(f"{line}\n" for line in lines).encode())
+        write_durably(self.path / "orders" / f"{key}.sh", script)
         whole.rename(self.path / "in" / name)
         return name
 
+    def handed_over(self) -> set[str]:
+        """Keys of all orders that are in the folder, wherever they are just now. OSError if it can't be read."""
+        names = os.listdir(self.path / "orders")
+        waiting = {name.removesuffix(".in") for name in names if name.endswith(".in")}
+        return {name.removesuffix(".sh") for name in names if name.endswith(".sh")} - waiting
+
     def read(self) -> Listing:
-        """OSError if the folder can't be read: that says nothing."""
+        """In the order in which they move, so that none is overlooked. OSError: that says nothing."""
         found = Listing()
+        for name in os.listdir(self.path / "in"):
+            order = _NAME.fullmatch(name)
+            if order is not None:
+                found.waiting[order["key"]] = name
         for name in os.listdir(self.path / "started"):
             claim = _STARTED.fullmatch(name)
             order = _NAME.fullmatch(claim["name"]) if claim is not None else None
@@ -138,11 +148,10 @@ class RunFolder:
                 with contextlib.suppress(OSError):
                     at = os.stat(self.path / "started" / name).st_ctime
                     found.started[order["key"]] = Claim(int(claim["job"]), claim["node"], at)
-        for folder, put in (("in", found.waiting.__setitem__), ("cancelled", lambda key, _: found.cancelled.add(key))):
-            for name in os.listdir(self.path / folder):
-                order = _NAME.fullmatch(name)
-                if order is not None:
-                    put(order["key"], name)
+        for name in os.listdir(self.path / "cancelled"):
+            order = _NAME.fullmatch(name)
+            if order is not None:
+                found.cancelled.add(order["key"])
         found.done.update(os.listdir(self.path / "done"))
         return found
 
