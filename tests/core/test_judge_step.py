@@ -79,13 +79,19 @@ def test_a_witness_without_a_signal_saw_nobody_end_it() -> None:
 @pytest.mark.parametrize(
     ("word", "state"),
     [
-        ("TIMEOUT", State.TIMEOUT), ("OUT_OF_MEMORY", State.OUT_OF_MEMORY), ("CANCELLED by 0", State.CANCELLED),
-        ("NODE_FAIL", State.NODE_FAIL),
+        ("TIMEOUT", State.TIMEOUT), ("OUT_OF_MEMORY", State.OUT_OF_MEMORY), ("NODE_FAIL", State.NODE_FAIL),
     ],
 )  # fmt: skip
 def test_a_cause_of_its_own_stays(word: str, state: State) -> None:
     """Whatever became of its allocation."""
     assert judged(over("NODE_FAIL", of_step=word), record(TERM, (15,))).state is state
+
+
+def test_an_srun_that_ended_with_its_executor_cancels_its_step() -> None:
+    """By its user's name, a moment before the allocation is over: nobody cancelled it."""
+    assert judged(over("FAILED", 8.5, "CANCELLED by 0")).state is State.NODE_FAIL
+    assert judged(over("FAILED", 60.0, "CANCELLED by 0")).state is State.CANCELLED
+    assert judged(replace(STEP, word="CANCELLED by 0", batch_word="CANCELLED by 0")).state is State.CANCELLED
 
 
 def test_a_step_that_we_cancelled() -> None:

@@ -56,6 +56,7 @@ UNSETTLED = frozenset(
 )
 CANT_OPEN_OUTPUT = "0:53"
 NOBODY_SAID = "left the queue, and neither its witness nor accounting said how it ended; exit code unknown"
+SRUN_ENDS_S = 5.0  # what ends an allocation may end its srun first
 LOST_WITH_ALLOCATION = "NODE_FAIL"  # its executor was lost: the cluster's loss, not the program's
 NO_RECORD = "sbatch accepted the job but the scheduler has no record of it"
 
@@ -141,11 +142,13 @@ def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSa
     its allocation has the allocation's cause. A witness that got no signal saw nobody end it.
     """
     word = plain_word(said.word)
-    if word in CAUSES and (word != "CANCELLED" or " by " in said.word):
+    ended, over = said.ended_at, said.allocation_ended_at
+    early_s = 0.0 if plain_word(said.allocation_word) == "COMPLETED" else SRUN_ENDS_S
+    with_allocation = over is not None and ended is not None and ended >= over - early_s
+    is_named = " by " in said.word and not with_allocation  # an srun that is ended cancels its step by its user's name
+    if word in CAUSES and (word != "CANCELLED" or is_named):
         return said
     was_signalled = record is None or bool(record.got)
-    ended, over = said.ended_at, said.allocation_ended_at
-    with_allocation = over is not None and ended is not None and ended >= over
     cause, is_own = said.allocation_word, word in ("COMPLETED", "FAILED") and record is None
     if was_signalled and said.is_cancelled:
         word = "CANCELLED"
