@@ -58,7 +58,8 @@ def test_home_of_somebody_else(typed: Typed, tmp_path: Path) -> None:
 def test_open_home_with_other_files_is_refused(typed: Typed, tmp_path: Path) -> None:
     """A folder that others read and that has other things in it is not turned into a home."""
     path = tmp_path / "open"
-    path.mkdir(mode=0o755)
+    path.mkdir()
+    path.chmod(0o755)  # whatever the umask
     (path / "thing").write_text("x")
     _sentence(typed("run", "--", "true", env={"AVER_HOME": str(path)}), 2, str(path), "chmod")
     assert stat.S_IMODE(path.stat().st_mode) == 0o755

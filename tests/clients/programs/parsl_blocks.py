@@ -60,7 +60,7 @@ def block_state(name: str, command: str) -> str:
 
 def block_states() -> dict[str, str]:
     found = {"good": block_state("good", "true"), "bad": block_state("bad", "exit 5")}
-    found["hungry"] = block_state("hungry", "python3 -c 'bytearray(1500 << 20)'")
+    found["hungry"] = block_state("hungry", "python3 -c 'import time; kept = bytearray(1500 << 20); time.sleep(30)'")
     return {**found, "cancelled": block_state("cancelled", "sleep 60")}
 
 
