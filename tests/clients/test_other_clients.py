@@ -71,7 +71,7 @@ def test_simple_slurm(desk: Desk) -> None:
 OUTCOMES = """
 sbatch --wait --mem 200M -t 10 --wrap 'srun python3 -c "block = bytearray(100 << 20); sum(range(30_000_000))"'
 sbatch --wait --mem 200M -t 10 --wrap 'exit 137'
-sbatch --wait --mem 100M -t 10 --wrap 'python3 -c "block = bytearray(300 << 20)"'
+sbatch --wait --mem 100M -t 10 --wrap 'python3 -c "import time; block = bytearray(300 << 20); time.sleep(30)"'
 sbatch --wait --mem 200M -t 0:02 --wrap 'sleep 60'
 sbatch --wait --array=1-2 -t 10 --wrap 'exit $((SLURM_ARRAY_TASK_ID - 1))'
 true

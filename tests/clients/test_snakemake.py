@@ -58,7 +58,7 @@ rule hungry:
     resources:
         mem_mb=lambda wildcards, attempt: {1: 20, 2: 300, 3: 900}[attempt],
         runtime=5
-    shell: "python3 -c 'block = bytearray(400 << 20); print(len(block))' > {output}"
+    shell: "python3 -c 'import time; block = bytearray(400 << 20); time.sleep(1); print(len(block))' > {output}"
 """
 
 SLOW = """
