@@ -311,4 +311,6 @@ def test_a_secret_that_is_not_there_is_refused(aver: Product) -> None:
     """A slip in the name would leave a value unmasked."""
     done = aver("run", "--secret", "AVER_NO_SUCH", "--", "true")
     assert done.status == 2
-    assert done.err == "aver: --secret AVER_NO_SUCH: neither your environment nor the flow has a variable of that name\n"
+    assert (
+        done.err == "aver: --secret AVER_NO_SUCH: neither your environment nor the flow has a variable of that name\n"
+    )
