@@ -253,16 +253,18 @@ def _difference(heard: Heard, record: WitnessRecord, word: str) -> str:
         return ""
     if (word == "COMPLETED") is not record.exit.is_success:
         return f"the scheduler says {word}; its witness saw it end with {record.exit}"
-    said, has_whole_codes, who = heard.queue.exit if heard.queue is not None else "", True, "the queue"
+    said = [("the queue", heard.queue.exit, True)] if heard.queue is not None else []
     if heard.account is not None:
-        said, has_whole_codes = heard.account.batch_exit or heard.account.exit, heard.account.has_whole_codes
-        who = ACCOUNTING
-    theirs = _parse(said)
-    if theirs is None or (theirs.code, theirs.signal) == (record.exit.code, record.exit.signal):
-        return ""
-    if not has_whole_codes and record.exit.code >= 128 and theirs.code == record.exit.code - 128:
-        return ""
-    return f"{who} says {said}; its witness saw {record.exit}, which counts"
+        account = heard.account
+        said.insert(0, (ACCOUNTING, account.batch_exit or account.exit, account.has_whole_codes))
+    for who, text, has_whole_codes in said:
+        theirs = _parse(text)
+        if theirs is None or (theirs.code, theirs.signal) == (record.exit.code, record.exit.signal):
+            continue
+        if not has_whole_codes and record.exit.code >= 128 and theirs.code == record.exit.code - 128:
+            continue
+        return f"{who} says {text}; its witness saw {record.exit}, which counts"
+    return ""
 
 
 def _unknown(heard: Heard) -> str:
