@@ -165,11 +165,11 @@ def rows(places: dict[str, Place]) -> dict[str, tuple[Answer, dict[str, Shown]]]
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_row(rows: dict[str, tuple[Answer, dict[str, Shown]]], name: str) -> None:
+def test_row(places: dict[str, Place], rows: dict[str, tuple[Answer, dict[str, Shown]]], name: str) -> None:
     """State, exit, DerivedExitCode, reason, return code, each step and each task are equal, and are the truth."""
     local, slurm = rows["local"][1][name], rows["slurm"][1][name]
     assert local.short == ROWS[name][1]
-    assert slurm == local
+    assert slurm == local, places["slurm"]("timeline", f"1/{name}").out
 
 
 @pytest.mark.parametrize("name", SRUN_SAYS)
