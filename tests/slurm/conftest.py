@@ -24,6 +24,7 @@ from ssh_desk import WHY_NOT, Sshd, SshHome  # noqa: E402
 from real_slurm import ONLY_ROOT, SlurmLab, lab, running_lab  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+CROWDED = ("test_allocation", "test_conformance_slurm", "test_same_verdicts")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,6 +43,17 @@ def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
     """A real Slurm that runs, with an ordinary user to submit as."""
     with running_lab(tmp_path_factory) as found:
         yield found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nodes_of_its_own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Modules that fill the nodes, or need all of them at once, have them one after the other."""
+    if os.geteuid() != 0 or not request.module.__name__.startswith(CROWDED):
+        yield
+        return
+    with (tmp_path_factory.getbasetemp().parent / "slurm-nodes").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
