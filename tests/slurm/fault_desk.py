@@ -262,11 +262,15 @@ class ClusterHome(LiveHome):
 
     def cancel_jobs(self) -> None:
         """End what Slurm still has of this home."""
-        names = [path.name.removesuffix(".json") for path in (self.home.path / "slurm" / "batches").glob("*.json")]
+        slurm = self.home.path / "slurm"
+        names = [path.name.removesuffix(".json") for path in (slurm / "batches").glob("*.json")]
+        for ask in slurm.glob("alloc/*/asks/*.json"):
+            names += re.findall(r'"name": "(aver\.[^"]+)"', ask.read_text())
         if names:
             lines = self.lab.call("squeue", "-h", "-a", "-O", "JobID:20,Name:300").splitlines()
             ids = [line.split()[0] for line in lines if any(name in line for name in names)]
-            self.lab.can_ask("scancel", "--full", *ids)
+            if ids:
+                self.lab.can_ask("scancel", "--full", *ids)
 
     def count_calls(self, name: str) -> int:
         """How often the program that stands for this command was called."""
