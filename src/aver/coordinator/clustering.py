@@ -111,6 +111,8 @@ class Clustering:
         """What is shown meanwhile; a record that does not settle it yet is kept as evidence all the same."""
         moved = _on_the_way(one.evidence, attempt.state)
         if isinstance(one.evidence, WitnessRecord):
+            if attempt.state in (State.PENDING, State.SUBMITTED):  # who has a record has run
+                attempt.state, attempt.shown_reason = State.RUNNING, reasons.NONE
             kept = Observed(
                 now, run.number, attempt.job, attempt.attempt, one.source, one.said, attempt.state,
                 attempt.shown_reason or reasons.NONE,
