@@ -67,7 +67,7 @@ def stand_in(folder: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-def run_executor(folder: Path, orders: list[str], nodes: str, gres: str, left: str = "1:00:00") -> list[str]:
+def run_executor(folder: Path, orders: list[str], nodes: str, gres: str, left: str = "1:00:50") -> list[str]:
     """Run it to its end with these orders; the words of each srun, in the order of their ends."""
     run, tools = folder / "run", folder / "tools"
     tools.mkdir()

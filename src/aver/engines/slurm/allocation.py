@@ -8,7 +8,6 @@ It decides no outcome: `allocation_tracking` makes evidence, core judges it.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aver.core.evidence import CancelledBefore, Evidence, HeldBack, Refused
+from aver.core.judge_cluster import ENDS, plain_word
 from aver.engines.api import (
     AllocationAsk,
     Control,
@@ -44,12 +44,13 @@ from aver.engines.slurm.allocation_tracking import StepTrack
 from aver.engines.slurm.asking import Questions
 from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.engine import ACCOUNTING_MARGIN_S, CALM, GROWTH, RECENT_S, UNLIMITED, Pace
-from aver.engines.slurm.exit_records import Records
+from aver.engines.slurm.exit_records import Records, in_order
 from aver.engines.slurm.handing import member_of
 from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.scontrol import Facts, ask_facts
 from aver.engines.slurm.script import batch_script
 from aver.engines.slurm.tracking import Settle
+from aver.engines.slurm.worker import Worker
 
 FOLDER = "shared folder"
 QUEUE = "squeue"
@@ -59,7 +60,6 @@ SBATCH = "sbatch"
 LOOK_S = 0.25  # between two looks at the folder while things change …
 LOOK_MOST_S = 2.0  # … and while they do not
 ENDING = "COMPLETING"  # its steps' rows have its own word meanwhile
-LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", "", ENDING})
 MIB = 1 << 20
 
 
@@ -89,7 +89,7 @@ class LiveFolder:
         return (one for asked in self.asks for one in asked.allocations)
 
 
-class AllocationEngine:
+class AllocationEngine(Worker):
     """See `aver.engines.api.Engine`; `allocate` and `release` are its own."""
 
     name = "allocation"
@@ -99,6 +99,7 @@ class AllocationEngine:
         self, path: Path, commands: Commands, taker: Taker, records: Records, settle: Settle, pace: Pace,
         kill_wait_s: float, log: Callable[[str], None], reached: Callable[[str], None] = lambda name: None,
     ) -> None:  # fmt: skip
+        super().__init__("allocation")
         self._path = path
         self._commands = commands
         self._taker = taker
@@ -118,13 +119,7 @@ class AllocationEngine:
         ] = {}  # by key: when it was sent TERM, and whether KILL is due
         self._sequence = 0
         self._facts: Facts | None = None
-        self._lock = threading.Condition()
         self._work = Work()
-        self._heard: list[Heard] = []
-        self._is_closing = False
-        self._bug: BaseException | None = None
-        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread: threading.Thread | None = None
         self._next_look = self._next_poll = 0.0
         self._look_s, self._pause_s = LOOK_S, pace.least_s
         self._changed_at = 0.0
@@ -135,9 +130,6 @@ class AllocationEngine:
         self._unread = ""  # why a folder could not be read when we came
 
     # ---- the loop's side ------------------------------------------------------------------------
-
-    def fileno(self) -> int:
-        return self._wake_fd
 
     def attach(self) -> None:
         """What is in the folders was handed over, whatever became of it since."""
@@ -210,23 +202,8 @@ class AllocationEngine:
     def adopt(self, before: str, key: str) -> None:
         """No executor starts anything again."""
 
-    def heard(self) -> list[Heard]:
-        if self._bug is not None:
-            raise self._bug
-        with self._lock:
-            heard, self._heard = self._heard, []
-            if heard:
-                os.eventfd_read(self._wake_fd)
-        return heard
-
     def close(self) -> None:
-        with self._lock:
-            self._is_closing = True
-            self._lock.notify()
-        if self._thread is not None:
-            self._thread.join(timeout=2.0)
-        if self._thread is None or not self._thread.is_alive():
-            os.close(self._wake_fd)
+        self._stop()
         if self.calls:
             counts = ", ".join(f"{count} {name}" for name, count in sorted(self.calls.items()))
             self._log(f"allocations: asked {self._polls} times; calls: {counts}")
@@ -244,20 +221,7 @@ class AllocationEngine:
             self._lock.notify()
         self._start()
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="allocation", daemon=True)
-            self._thread.start()
-
     # ---- the thread's side ------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        try:
-            self._turn_until_closed()
-        except BaseException as error:  # a bug: the loop's to raise, since nobody looks at a thread
-            self._bug = error
-            os.eventfd_write(self._wake_fd, 1)
-            raise
 
     def _turn_until_closed(self) -> None:
         while True:
@@ -309,9 +273,7 @@ class AllocationEngine:
             return
         self._changed_at = time.monotonic()
         self._look_s = LOOK_S
-        with self._lock:
-            self._heard += found
-            os.eventfd_write(self._wake_fd, 1)
+        self._put(found)
 
     # ---- what the loop asks for -----------------------------------------------------------------------
 
@@ -394,7 +356,7 @@ class AllocationEngine:
             if live is not None:
                 self._reached("allocation-before-forget")
                 live.folder.forget(key, live.listing)
-                self._records.remove(key)
+                self._records.remove([key])
 
     def _let_go(self, runs: Sequence[int]) -> None:
         """Those that wait in the queue would only leave again."""
@@ -521,7 +483,7 @@ class AllocationEngine:
 
     def _hear_records(self) -> None:
         names = {f"{key}.r0": key for key, track in self._tracks.items() if track.claim is not None}
-        for name, task, text, record in self._records.new(names):
+        for name, task, text, record in in_order(self._records, names):
             track = self._tracks[names[name]]
             if task:
                 self._tell(track.key + task, WITNESS, text, [record])
@@ -586,19 +548,22 @@ class AllocationEngine:
     def _hear_row(
         self, live: LiveFolder, asked: Asked, one: Allocation, row: QueueRow | None, is_whole: bool, since: float
     ) -> None:
-        before = (one.id, one.is_over)
+        before = (one.id, one.is_over, bool(one.word))
         if row is not None:
             one.id = row.job if one.id is None else one.id
             one.word, one.reason = row.word, row.reason
-            one.is_over = row.word.split(" ")[0].rstrip("+") not in LIVE
-        elif is_whole and one.id is not None:
+            one.is_over = plain_word(row.word) in ENDS  # a word that nobody knows ends nothing
+        elif is_whole and one.id is not None and one.word:
             one.is_over = True
+        elif is_whole and one.id is not None:  # taken and never seen: absence says nothing yet
+            one.unseen_s += since
+            one.is_over = one.unseen_s >= self._settle.never_seen_s
         elif is_whole:
             one.unseen_s += since
             if one.unseen_s >= self._settle.unsure_s:
                 one.unseen_s = 0.0
                 self._again(live, asked, one)
-        if (one.id, one.is_over) != before:
+        if (one.id, one.is_over, bool(one.word)) != before:
             self._keep(live, asked)
         if one.is_over:
             self._next_look = time.monotonic()

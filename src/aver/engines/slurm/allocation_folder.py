@@ -103,9 +103,13 @@ class RunFolder:
         self.run = int(path.name)
 
     def make(self) -> None:
-        """OSError if that fails."""
+        """Whole or not at all, whenever we are killed. OSError if that fails."""
+        if self.path.is_dir():
+            return
+        unfinished = self.path.with_name(f".{self.path.name}")
         for name in SUBFOLDERS:
-            (self.path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (unfinished / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished.rename(self.path)
 
     @property
     def is_closed(self) -> bool:

@@ -7,12 +7,9 @@ the engine reads its shelf and asks. It decides no outcome: `tracking` makes evi
 
 from __future__ import annotations
 
-import contextlib
-import os
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -24,7 +21,6 @@ from aver.core.evidence import (
     NotTaken,
     Refused,
     Taken,
-    WitnessRecord,
 )
 from aver.core.model import Scope
 from aver.engines.api import (
@@ -43,10 +39,12 @@ from aver.engines.api import (
 from aver.engines.slurm.asking import Questions
 from aver.engines.slurm.batches import Batch, Shelf, batch_name
 from aver.engines.slurm.commands import Commands, Reply, Trouble
+from aver.engines.slurm.exit_records import RecordsFolder, in_order
 from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable
 from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.scontrol import Facts, ask_facts
 from aver.engines.slurm.tracking import Settle, Track
+from aver.engines.slurm.worker import Worker
 
 Row = TypeVar("Row", QueueRow, AccountRow)
 QUEUE = "squeue"
@@ -107,19 +105,7 @@ class Handing(Protocol):
         """Whether an sbatch whose answer was lost may still be handing this batch over."""
 
 
-class RecordsFolder(Protocol):
-    """What witnesses leave: `exit_records.Records` in a folder of this machine, `remote.RemoteRecords` elsewhere."""
-
-    trouble: str  # why the last `new` could not ask at all; empty: it could
-
-    def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
-        """Those of these attempts (KEY.rN) that were not given before: name, task, text, record."""
-
-    def remove(self, keys: Iterable[str]) -> None:
-        """They are not needed any more."""
-
-
-class SlurmEngine:
+class SlurmEngine(Worker):
     """See `aver.engines.api.Engine`."""
 
     name = "slurm"
@@ -129,6 +115,7 @@ class SlurmEngine:
         self, shelf: Shelf, commands: Commands, hander: Handing, records: RecordsFolder, settle: Settle, pace: Pace,
         log: Callable[[str], None], reached: Callable[[str], None] = lambda name: None,
     ) -> None:  # fmt: skip
+        super().__init__("slurm")
         self._shelf = shelf
         self._commands = commands
         self._hander = hander
@@ -148,28 +135,19 @@ class SlurmEngine:
         self._at_it: set[str] = set()  # names of batches that an sbatch may be handing over at this moment
         self._known: set[str] = set()  # keys that this engine has or is about to hand over; the loop's side
         self._facts: Facts | None = None
-        self._lock = threading.Condition()
         self._work = Work()
-        self._heard: list[Heard] = []
-        self._is_closing = False
-        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread: threading.Thread | None = None
         self._last_queue_answer: float | None = None
         self._last_accounting_answer: float | None = None
         self._last_late_answer: float | None = None
         self._late_due = 0.0  # when accounting is asked next for those of which nobody said how they ended
         self._changed_at = 0.0
         self._polls = 0
-        self._bug: BaseException | None = None
         self._pause_s = pace.least_s
         self._next_poll = 0.0
         self._trouble = ""
         self.calls = self._questions.calls
 
     # ---- the loop's side ------------------------------------------------------------------------
-
-    def fileno(self) -> int:
-        return self._wake_fd
 
     def attach(self) -> None:
         for batch in self._shelf.load():
@@ -230,43 +208,15 @@ class SlurmEngine:
             self._lock.notify()
         self._start()
 
-    def heard(self) -> list[Heard]:
-        if self._bug is not None:
-            raise self._bug
-        with contextlib.suppress(BlockingIOError):  # before it is looked: what comes now wakes the loop again
-            os.eventfd_read(self._wake_fd)
-        with self._lock:
-            heard, self._heard = self._heard, []
-        return heard
-
     def close(self) -> None:
-        with self._lock:
-            self._is_closing = True
-            self._lock.notify()
-        if self._thread is not None:
-            self._thread.join(timeout=2.0)
-        if self._thread is None or not self._thread.is_alive():
-            os.close(self._wake_fd)  # a thread that waits for sbatch would write to whoever has the number next
+        self._stop()
         if self.calls:
             self._log(
                 f"slurm: asked {self._polls} times; calls: "
                 + ", ".join(f"{count} {name}" for name, count in sorted(self.calls.items()))
             )
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="slurm", daemon=True)
-            self._thread.start()
-
     # ---- the thread's side ------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        try:
-            self._turn_until_closed()
-        except BaseException as error:  # a bug: the loop's to raise, since nobody looks at a thread
-            self._bug = error
-            os.eventfd_write(self._wake_fd, 1)
-            raise
 
     def _turn_until_closed(self) -> None:
         while True:
@@ -322,11 +272,6 @@ class SlurmEngine:
         if found:
             self._changed_at = time.monotonic()
             self._put(found)
-
-    def _put(self, found: list[Heard]) -> None:
-        with self._lock:
-            self._heard += found
-        os.eventfd_write(self._wake_fd, 1)
 
     # ---- handing over -------------------------------------------------------------------------------
 
@@ -589,11 +534,7 @@ class SlurmEngine:
 
     def _hear_records(self) -> None:
         by_record = {track.record_name: track for track in self._tracks.values()}
-        found = list(self._records.new(by_record.keys()))
-        if any(not task for _, task, _, _ in found):
-            # the records of its tasks are older than a script's own; a listing that was under way may lack them
-            found += self._records.new(by_record.keys())
-        for name, task, text, record in sorted(found, key=_by_end):
+        for name, task, text, record in in_order(self._records, by_record.keys()):
             track = by_record[name]
             key = track.key
             if task:
@@ -783,12 +724,6 @@ def _of_whole_arrays(rows: Sequence[Row]) -> dict[int | None, list[Row]]:
         if row.index is None:
             found.setdefault(row.job, []).append(row)
     return found
-
-
-def _by_end(found: tuple[str, str, str, WitnessRecord]) -> tuple[bool, float]:
-    """Tasks as they ended, then scripts."""
-    _, task, _, record = found
-    return task == "", record.started_at + record.elapsed_s
 
 
 def _taken(batch: Batch, key: str, at: float) -> Taken:

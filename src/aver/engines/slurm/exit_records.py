@@ -12,12 +12,38 @@ import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from aver.core.evidence import WitnessRecord
 from aver.core.testimony import parse_line
 
 LARGEST_RECORD_BYTES = 1 << 20
+Found = tuple[str, str, str, WitnessRecord]  # name, task (`.s0.t3`; empty: the script), verbatim text, record
 _NAME = re.compile(r"(?P<attempt>.+\.r[0-9]+)(?P<task>\.s[0-9]+\.t[0-9]+)?")
+
+
+class RecordsFolder(Protocol):
+    """What witnesses leave: `Records` in a folder of this machine, `remote.RemoteRecords` elsewhere."""
+
+    trouble: str  # why the last `new` could not ask at all; empty: it could
+
+    def new(self, names: Collection[str]) -> Iterable[Found]:
+        """Those of these attempts (KEY.rN) that were not given before: name, task, text, record."""
+
+    def remove(self, keys: Collection[str]) -> None:
+        """They are not needed any more."""
+
+
+def in_order(records: RecordsFolder, names: Collection[str]) -> list[Found]:
+    """What is new, tasks as they ended and then scripts.
+
+    The records of its tasks are older than a script's own, and a listing that was under way may lack them: where a
+    script's is found it is looked once more.
+    """
+    found = list(records.new(names))
+    if any(not task for _, task, _, _ in found):
+        found += records.new(names)
+    return sorted(found, key=lambda one: (one[1] == "", one[3].started_at + one[3].elapsed_s))
 
 
 class Records:
@@ -29,7 +55,7 @@ class Records:
         self.folder = folder
         self._seen: dict[str, tuple[int, int]] = {}  # name: size and time when it was read last
 
-    def new(self, names: Collection[str]) -> Iterator[tuple[str, str, str, WitnessRecord]]:
+    def new(self, names: Collection[str]) -> Iterator[Found]:
         """Those of these attempts (KEY.rN) that were not given before: name, task (`.s0.t3`; empty: the script), …"""
         try:
             entries = list(os.scandir(self.folder))
@@ -43,7 +69,7 @@ class Records:
             if found is not None and found[1].key == entry.name:
                 yield *name, *found
 
-    def remove(self, keys: Iterable[str]) -> None:
+    def remove(self, keys: Collection[str]) -> None:
         """Look through the folder once, however many they are."""
         wanted = set(keys)
         with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from aver.core.evidence import WitnessRecord
@@ -116,7 +116,7 @@ class RemoteRecords:
                 yield *name, *found
         self._since = int(clock)
 
-    def remove(self, keys: Iterable[str]) -> None:
+    def remove(self, keys: Collection[str]) -> None:
         """What can't be removed now is removed with the next."""
         self._to_remove.update(keys)
         layout = self._host.layout()
