@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import importlib.util
 import json
@@ -19,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 WITNESS = ROOT / "src" / "aver" / "witness"
+PR_GET_CHILD_SUBREAPER = 37
 
 Seen = TypeVar("Seen")
 
@@ -48,6 +50,15 @@ def wait_until(predicate: Callable[[], Seen], deadline: float = 20.0) -> Seen:
 @pytest.fixture(name="eventually")
 def _eventually() -> Callable[..., object]:
     return wait_until
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_orphans_come_to_this_process() -> Iterator[None]:
+    """Tests that leave their process a sub-reaper make every later coordinator a zombie of it: nobody reaps those."""
+    yield
+    takes_them = ctypes.c_int()
+    ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(takes_them), 0, 0, 0)
+    assert takes_them.value == 0, "an engine of this module is still open"
 
 
 @pytest.fixture(scope="session")

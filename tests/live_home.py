@@ -137,8 +137,12 @@ class LiveHome:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         if number == signal.SIGKILL:
-            wait_for(lambda: not is_alive(pid) and not self._listens(), "the killed coordinator's end")
+            wait_for(lambda: not is_alive(pid) and self._is_free(), "the killed coordinator's end")
         return True
+
+    def _is_free(self) -> bool:
+        """Whether the next coordinator may begin, or has: nobody listens, or another one holds the lock."""
+        return self.coordinator() is not None or not self._listens()
 
     def _listens(self) -> bool:
         """Whether somebody listens: the sockets of a killed process close when its last thread is gone."""

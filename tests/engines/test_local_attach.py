@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import socket
 import threading
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,13 +30,6 @@ ORDER = Order(
 def _line(words: dict[str, object]) -> bytes:
     body = json.dumps(words).encode()
     return b"%08x %08x %s\n" % (len(body), zlib.crc32(body), body)
-
-
-@pytest.fixture(autouse=True)
-def _no_subreaper() -> Iterator[None]:
-    """An engine makes its process the parent of orphans; a test's process is not to stay one."""
-    yield
-    ctypes.CDLL(None).prctl(local.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:

@@ -11,19 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from aver.coordinator.lock import read_holder
 from aver.core.states import State
 from aver.home import Home
 from aver.slurm_cli.install import install
 from aver.store.reader import Reader
 from aver.store.rows import JobRow, StepRow
-from live_home import wait_for
-
-
-def holder(home: Path) -> int | None:
-    """The coordinator's pid, as the lock names it."""
-    pid = read_holder(home / "lock").get("pid")
-    return pid if isinstance(pid, int) and Path(f"/proc/{pid}").exists() else None
+from live_home import LiveHome, wait_for
 
 
 class Place:
@@ -31,6 +24,7 @@ class Place:
 
     def __init__(self, home: Path, folder: Path) -> None:
         self.home = Home(home)
+        self.live = LiveHome(home, folder)
         self.folder = folder
         path = f"{install(self.home)}:{os.environ['PATH']}"
         self.environment = {**os.environ, "AVER_HOME": str(home), "PATH": path}
@@ -244,9 +238,7 @@ def test_the_coordinator_may_be_killed_while_a_step_runs(place: Place) -> None:
         lambda: (place.folder / "ran").exists() and len((place.folder / "ran").read_text().split()) == 2,
         "what the test waits for",
     )
-    pid = holder(place.home.path)
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    assert place.live.kill_coordinator()
     (place.folder / "go").touch()
 
     def settled() -> bool:
@@ -407,14 +399,11 @@ def test_a_step_that_a_person_cancels_is_killed_after_a_crash_too(place: Place) 
     wait_for(lambda: states() == [State.RUNNING], "the step runs")
     srun = int((place.folder / "srun.pid").read_text())
     os.kill(srun, signal.SIGSTOP)  # it would start the next coordinator
-    first = holder(place.home.path)
-    assert first is not None
-    os.kill(first, signal.SIGKILL)
-    wait_for(lambda: holder(place.home.path) is None, "the coordinator is gone")
+    assert place.live.kill_coordinator()
     place.environment["AVER_CRASH_AT"] = "committed"
     place.call("scancel", f"{job}.0")
     del place.environment["AVER_CRASH_AT"]
-    wait_for(lambda: holder(place.home.path) is None, "the next coordinator is gone")
+    wait_for(lambda: place.live.coordinator() is None, "the next coordinator is gone")
     with place.reader() as reader:
         assert [(asked.what, asked.detail) for asked in reader.asked(job)] == [("cancel step", "0")]
         assert [step.state for step in reader.steps(job)] == [State.RUNNING]

@@ -5,7 +5,6 @@ Nothing here knows what a test expects. A desk uses the protocol of `aver.engine
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import secrets
@@ -136,10 +135,6 @@ class LocalDesk(Desk):
 
     def left_files(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "w").iterdir() if path.suffix == ".log")
-
-    def close(self) -> None:
-        super().close()
-        ctypes.CDLL(None).prctl(local.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)  # a test's process is not to stay one
 
 
 class SlurmDesk(Desk):

@@ -72,7 +72,7 @@ class LocalEngine:
         self._dead: set[int] = set()  # those that have ended, to be reaped
         self._next_number = 1
         self._heard: list[Heard] = []
-        _become_subreaper()
+        _take_orphans(1)
 
     def fileno(self) -> int:
         return self._poller.fileno()
@@ -339,8 +339,9 @@ class LocalEngine:
                 slot.remove_files()
         self._poller.close()
         os.close(self._folder_fd)
+        _take_orphans(0)
 
 
-def _become_subreaper() -> None:
-    """Orphans of a killed witness come to us, where they are found and ended."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def _take_orphans(on: int) -> None:
+    """Orphans of a killed witness come to us, where they are found and ended; no longer with 0."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
