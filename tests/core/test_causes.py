@@ -26,6 +26,7 @@ def test_the_sentences_of_a_bad_evening() -> None:
         *(Failed(job, "x", "FAILED", "NonZeroExitCode", ExitStatus(code=1), "", 1) for job in (10, 11)),
         Failed(12, "seg", "FAILED", "RaisedSignal:11(Segmentation_fault)", ExitStatus(signal=11), "", 1),
         Failed(13, "gone", "FAILED", "JobLaunchFailure", None, "exec /no/such: No such file or directory", 1),
+        Failed(19, "either", "FAILED", "NonZeroExitCode", None, "exit code 9 or 137: accounting takes 128 off", 1),
         *(Failed(job, "late", "TIMEOUT", "TimeLimit", ExitStatus(signal=15), "", 1, None, 3600) for job in (14, 15)),
         Failed(16, "lost", "UNVERIFIED", "WitnessVanished", None, "", 1),
         *(Failed(job, "eval", "SKIPPED", "NeedFailed:train(OUT_OF_MEMORY)", None, "", 0) for job in (17, 18)),
@@ -37,6 +38,7 @@ def test_the_sentences_of_a_bad_evening() -> None:
         "2 jobs failed with exit 1",
         "job 12 (seg) ended by signal 11, SIGSEGV: Segmentation fault",
         "job 13 (gone) could not start: exec /no/such: No such file or directory",
+        "job 19 (either) failed, exit code not known: exit code 9 or 137: accounting takes 128 off",
         "2 jobs passed their time limit of 1 h",
         "job 16 (lost) left no record of how it ended",
         "2 jobs never ran: train, which they need, is OUT_OF_MEMORY",
@@ -44,7 +46,15 @@ def test_the_sentences_of_a_bad_evening() -> None:
     assert causes[0].next[0] == "aver recover 3 --dry-run"
     assert causes[2].next == ("aver log 10", "aver retry 3", "aver reinit 3")
     assert causes[4].next == ("aver why 13",)
-    assert [cause.has_log for cause in causes] == [True, True, True, True, False, True, True, False]
+    assert [cause.has_log for cause in causes] == [True, True, True, True, False, True, True, True, False]
+
+
+def test_a_job_that_was_cancelled_while_it_ran_is_not_said_to_have_never_begun() -> None:
+    """Its exit may be unknown all the same; one that had not begun is another cause."""
+    ran = Failed(1, "x", "CANCELLED", "None", None, "", 1)
+    waited = Failed(2, "y", "CANCELLED", "None", None, "", 0)
+    sentences = [cause.sentence for cause in group_causes(3, [ran, waited])]
+    assert sentences == ["job 1 (x) was cancelled", "job 2 (y) was cancelled before the start"]
 
 
 @pytest.mark.parametrize("state", sorted(SETTLED - {State.COMPLETED}))

@@ -217,6 +217,7 @@ def test_witness_alone(said: NobodySaid, words: str) -> None:
         (account("OUT_OF_MEMORY", "0:125", "0:125"), ("OUT_OF_MEMORY", "?", "OutOfMemory"), ""),
         (account("CANCELLED by 1001", "0:0", "0:15"), ("CANCELLED", "0:15", "None"), "cancelled by uid 1001"),
         (account("CANCELLED by 1001", "0:0", has_started=False), ("CANCELLED", "?", "None"), "by uid 1001"),
+        (account("CANCELLED", "0:0"), ("CANCELLED", "?", "None"), "after it had begun"),
         (account("NODE_FAIL", "0:0", "", batch_word="CANCELLED"), ("NODE_FAIL", "?", "NodeDown"), ""),
         (account("PREEMPTED", "0:0", "0:15", batch_word="CANCELLED"), ("PREEMPTED", "0:15", "Preempted"), ""),
         (account("DEADLINE", "1:0", has_started=False), ("DEADLINE", "?", "DeadLine"), ""),

@@ -75,12 +75,12 @@ def _key(one: Failed) -> tuple[object, ...]:
             return (one.state, one.reason, one.detail)
         case State.FAILED:
             ended = one.exit
-            return (one.state, one.detail) if ended is None else (one.state, ended.code, ended.signal)
+            return (one.state, one.reason, one.detail) if ended is None else (one.state, ended.code, ended.signal)
         case State.SKIPPED:
             need = parse_need_reason(one.reason)
             return (one.state, one.reason if need is None else need.state)
         case State.CANCELLED:
-            return (one.state, one.exit is None)
+            return (one.state, _has_begun(one))
         case _:
             return (one.state,)
 
@@ -116,7 +116,7 @@ def _what(state: State, jobs: list[Failed]) -> str:
         case State.SKIPPED:
             return f"never ran: {_skipped(jobs)}"
         case State.CANCELLED:
-            when = " before the start" if first.exit is None else ""
+            when = "" if _has_begun(first) else " before the start"
             return f"{'were' if many else 'was'} cancelled{when}"
         case State.UNVERIFIED:
             return f"left no record of how {'they' if many else 'it'} ended"
@@ -132,9 +132,15 @@ def _what(state: State, jobs: list[Failed]) -> str:
             return f"lost {'their nodes' if many else 'its node'}"
 
 
+def _has_begun(one: Failed) -> bool:
+    return one.exit is not None or one.attempt > 0
+
+
 def _failed(first: Failed, many: bool) -> str:
-    if first.exit is None:
+    if first.exit is None and first.reason == reasons.JOB_LAUNCH_FAILURE:
         return f"could not start: {_detail(first)}"
+    if first.exit is None:
+        return f"failed, exit code not known{f': {_detail(first)}' if first.detail else ''}"
     if first.reason == reasons.GENERATED_JOBS:
         return f"failed, though {'they' if many else 'it'} exited with code 0: {_detail(first)}"
     number = first.exit.signal
@@ -172,7 +178,7 @@ def _next(run: int, state: State, first: Failed) -> tuple[str, ...]:
     match state:
         case State.OUT_OF_MEMORY | State.TIMEOUT:
             return (f"aver recover {run} --dry-run", f"aver usage {run} --correct --dry-run")
-        case State.FAILED if first.exit is None:
+        case State.FAILED if first.reason == reasons.JOB_LAUNCH_FAILURE:
             return (f"aver why {first.job}",)
         case State.FAILED:
             return (f"aver log {first.job}", f"aver retry {run}", f"aver reinit {run}")

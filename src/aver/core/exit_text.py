@@ -10,6 +10,7 @@ OUTPUT_CANT_BE_OPENED = "0:53"  # Slurm's own code, not signal 53
 SLURM_OUT_OF_MEMORY = "0:125"  # likewise
 
 _STREAMS = ("stdin", "stdout", "stderr")
+_RAN = ("COMPLETED", "FAILED", "TIMEOUT", "CHECKPOINTED", "UNVERIFIED")  # what ended so had an exit, known or not
 
 
 def raw_text(raw: int | None) -> str:
@@ -18,7 +19,10 @@ def raw_text(raw: int | None) -> str:
 
 
 def slurm_exit(state: str, raw: int | None, launch: tuple[str, int] | None = None) -> str:
-    """Two numbers, `0:0` where nothing ran, `?` where unknown. `launch`: the operation that failed, and errno."""
+    """Two numbers, `0:0` where nothing ran or the engine lost it, as Slurm has it, `?` where unknown.
+
+    `launch`: the operation that failed, and errno.
+    """
     if state == "OUT_OF_MEMORY":
         return SLURM_OUT_OF_MEMORY
     if raw is not None:
@@ -28,4 +32,4 @@ def slurm_exit(state: str, raw: int | None, launch: tuple[str, int] | None = Non
         return OUTPUT_CANT_BE_OPENED if operation in _STREAMS else f"{errno & 0xFF}:0"
     if state == "DEADLINE":
         return "0:1"
-    return UNKNOWN if state in ("FAILED", "UNVERIFIED") else "0:0"
+    return UNKNOWN if state in _RAN else "0:0"

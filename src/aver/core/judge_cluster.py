@@ -288,6 +288,8 @@ def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | N
     detail = _detail(heard, word)
     if word in CAUSES:
         state, reason = CAUSES[word]
+        if state is State.CANCELLED and exit_status is None and not detail and (heard.has_run or _has_started(heard)):
+            detail = "cancelled after it had begun; exit code unknown"
         return Verdict(state, exit_status, reason, True, source, (), detail)
     said = (queue.exit if queue is not None else "") or (account.batch_exit or account.exit if account else "")
     if said == CANT_OPEN_OUTPUT:

@@ -204,7 +204,9 @@ def next_steps(
             return (*more, log)
         case State.FAILED if verdict.reason == reasons.JOB_LAUNCH_FAILURE:
             return (f"aver show {job}", retry)
-        case State.FAILED | State.CANCELLED:
+        case State.FAILED:
+            return (log, retry)
+        case State.CANCELLED:
             return (log, retry) if verdict.exit is not None else (retry,)
         case State.SKIPPED:
             need = reasons.parse_need_reason(verdict.reason)
@@ -230,9 +232,11 @@ _ENGINE_WORDS = {
 
 
 def _failed(verdict: Verdict, record: WitnessRecord | None, after: str) -> str:
-    if verdict.exit is None:
+    if verdict.exit is None and verdict.reason == reasons.JOB_LAUNCH_FAILURE:
         launch = None if record is None else record.launch
         return f"It could not start: {verdict.detail if launch is None else launch_text(launch)}."
+    if verdict.exit is None:
+        return f"Failed, and its exit code is not known{f': {verdict.detail}' if verdict.detail else ''}."
     if not verdict.verified:
         return f"Believed to have failed: {verdict.detail}."
     because = f" ({verdict.detail})" if verdict.detail else ""

@@ -147,6 +147,8 @@ def _batch_state(job: JobFacts) -> str:
     if not job.is_settled or job.ours == "OUT_OF_MEMORY":
         return job.state
     raw = job.row.exit
+    if raw is None and job.launch is None and job.ours in ("COMPLETED", "FAILED"):
+        return job.ours  # its exit is not known; that a signal ended it is not known either
     if raw is None:
         return "FAILED" if job.launch is not None and not job.exit_text.startswith("0:") else "CANCELLED"
     return "CANCELLED" if raw & 0x7F else "FAILED" if raw else "COMPLETED"
