@@ -20,7 +20,7 @@ import pytest
 from aver.core.exit import ExitStatus
 from aver.core.states import State
 from aver.errors import AverError
-from live_home import LiveHome, wait_for
+from live_home import DEADLINE_S, LiveHome, wait_for
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -169,14 +169,20 @@ def test_full_disk_and_killed(small_disk: Path, live: LiveHome) -> None:
 
 def test_files_can_not_grow(live: LiveHome, typed: Typed) -> None:
     """A coordinator whose files may not grow refuses in words and does not die of SIGXFSZ."""
-    live.settle([live.run_text("exit 0")])
-    pid = live.coordinator()
-    assert pid is not None
+    pid = _stays(live)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     _sentence(typed("run", "--", "true"), 73)
     assert live.coordinator() == pid
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     wait_for(lambda: typed("run", "--", "true").returncode == 0, "work after the limit")
+
+
+def _stays(live: LiveHome) -> int:
+    """The pid of a coordinator that has something to do: an idle one leaves, however slow the next command is."""
+    live.wait_running(live.run_text("sleep 600"))
+    pid = live.coordinator()
+    assert pid is not None
+    return pid
 
 
 @needs_root
@@ -246,7 +252,7 @@ def test_death_while_somebody_waits(live: LiveHome) -> None:
     wait_for(lambda: _connections(live) >= 2, "both clients wait")
     live.kill_coordinator()
     for client in clients:
-        _, err = client.communicate(timeout=10)
+        _, err = client.communicate(timeout=DEADLINE_S)
         assert client.returncode == 69, err
         assert b"ready, pid" in err
         assert b"Traceback" not in err
@@ -257,16 +263,20 @@ def test_death_while_somebody_waits(live: LiveHome) -> None:
 
 
 def _connections(live: LiveHome) -> int:
-    """How many sockets the coordinator has that somebody connected to: its listener's name is on each."""
-    text = Path("/proc/net/unix").read_text()
-    return sum(line.split()[5] == "03" and line.endswith("/sock") for line in text.splitlines()[1:] if "/sock" in line)
+    """How many of this coordinator's sockets somebody has connected to: its listener's name is on each."""
+    pid = live.coordinator()
+    own = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            own.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:] if line.endswith("/sock")]
+    return sum(words[5] == "03" and f"socket:[{words[6]}]" in own for words in lines)
 
 
 @needs_root
 def test_only_the_owner_gets_in(live: LiveHome) -> None:
     """Another uid can't connect, and is dropped if it could."""
-    live.settle([live.run_text("exit 0")])
-    live.connect_again()
+    _stays(live)
     os.chmod(live.home.path, 0o777)
     os.chmod(live.home.path / "sock", 0o777)
     code = (

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from witness_driver import Slot, acts, is_running, sh, sig, state_of, until
+from witness_driver import Line, Slot, acts, is_running, sh, sig, state_of, until
 
 TERM, KILL, USR1 = signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1
 WAITING = "while :; do sleep 0.05; done"
@@ -24,31 +24,54 @@ def test_time_limit_plain(slot: Slot) -> None:
     assert 0.1 <= end["acts"][0]["at"] <= end["elapsed"]
 
 
-def test_time_limit_trapped(slot: Slot) -> None:
+def test_time_limit_trapped(slot: Slot, tmp_path: Path) -> None:
     """A job that traps TERM and exits 0 still has the act in its record."""
-    end = slot.sh("trap", f"trap 'exit 0' TERM; {WAITING}", "t300")
+    slot.start("trap", "t60000", f"o{tmp_path}/out", *sh(f"trap 'exit 0' TERM; echo ready; {WAITING}"))
+    ready(tmp_path / "out")
+    slot.send("T", "ktrap", "t1")
+    end = slot.expect("end")
     assert (end["raw"], acts(end)) == (0, [("time", TERM)])
 
 
-def test_time_limit_ignored(slot: Slot) -> None:
+def test_time_limit_ignored(slot: Slot, tmp_path: Path) -> None:
     """Who ignores TERM is killed after the kill wait, with all its processes."""
-    end = slot.sh("ignore", f"trap '' TERM; sleep 61 & {WAITING}", "t300", "K200")
+    script = f"trap '' TERM; sleep 61 & echo ready; {WAITING}"
+    slot.start("ignore", "t60000", "K200", f"o{tmp_path}/out", *sh(script))
+    ready(tmp_path / "out")
+    slot.send("T", "kignore", "t1")
+    end = slot.expect("end")
     assert (sig(end), acts(end)) == ((0, KILL), [("time", TERM), ("kill", KILL)])
     assert end["acts"][1]["at"] - end["acts"][0]["at"] >= 0.199
+
+
+def test_warning_comes_its_lead_before_the_limit(slot: Slot) -> None:
+    """Not before, and the limit not with it."""
+    end = slot.run("warn", "t700", "w10 400 p", "asleep", "a60")  # a program that does not catch it is spared
+    assert acts(end) == [("warn", USR1), ("time", TERM)]
+    warned, ended = (act["at"] for act in end["acts"])
+    assert (warned >= 0.299, ended >= 0.699) == (True, True)
+
+
+def warn_when_ready(slot: Slot, key: str, out: Path, script: str) -> Line:
+    """Run a script whose warning, for the program, is due when it has said `ready`; return its end."""
+    slot.start(key, "t600000", "w10 300000 p", f"o{out}", f"EPATH={os.environ['PATH']}", *sh(script))
+    ready(out)
+    slot.send("T", f"k{key}", "t300001")
+    return slot.expect("end")
 
 
 def test_warning_for_the_program_spares_a_script_without_trap(slot: Slot, tmp_path: Path) -> None:
     """Scope p: the program under the script gets the signal; bash without a trap does not, and goes on."""
     out = tmp_path / "out"
     script = "bash -c 'trap \"echo warned; exit 0\" USR1; echo ready; while :; do sleep 0.05; done'; exit 5"
-    end = slot.sh("warn", script, "t60000", "w10 59600 p", f"o{out}", f"EPATH={os.environ['PATH']}")
+    end = warn_when_ready(slot, "warn", out, script)
     assert (end["raw"], acts(end)) == (5 << 8, [("warn", USR1)])
     assert "warned" in out.read_text()
 
 
 def test_warning_for_the_program_reaches_a_trap(slot: Slot, tmp_path: Path) -> None:
     """Scope p: a script that catches the signal gets it."""
-    end = slot.sh("trap", f"trap 'exit 6' USR1; {WAITING}", "t60000", "w10 59600 p", f"EPATH={os.environ['PATH']}")
+    end = warn_when_ready(slot, "trap", tmp_path / "out", f"trap 'exit 6' USR1; echo ready; {WAITING}")
     assert end["raw"] == 6 << 8
 
 
@@ -92,16 +115,17 @@ def test_signal_for_the_script_alone(slot: Slot, tmp_path: Path) -> None:
 
 def test_warning_longer_than_the_limit_comes_at_once(slot: Slot) -> None:
     """A lead that is longer than the limit warns at the start, once."""
-    end = slot.run("early", "t400", "w10 60000 b", "abash", "a-c", "asleep 60")
-    assert acts(end)[0] == ("warn", USR1)
-    assert end["acts"][0]["at"] < 0.4
+    end = slot.run("early", "t60000", "w10 120000 b", *sh("sleep 61"))
+    assert (sig(end), acts(end)) == ((0, USR1), [("warn", USR1)])
+    assert end["acts"][0]["at"] < 30
 
 
 def test_suspended_time_does_not_count(slot: Slot) -> None:
     """While suspended the job stands still and so does its limit; afterwards the limit holds."""
-    pid = slot.start("stop", "t600", "asleep", "a60")["pid"]
+    pid = slot.start("stop", "t60000", "asleep", "a60")["pid"]
     slot.send("P", "kstop")
     until(lambda: state_of(pid) == "T")
+    slot.send("T", "kstop", "t600")
     slot.send("P", "kstop")
     until(lambda: slot_age(slot) > 1.2)
     assert state_of(pid) == "T"
@@ -149,7 +173,6 @@ def test_cancel(slot: Slot, tmp_path: Path) -> None:
 def test_cancel_at_once(slot: Slot) -> None:
     """With `s` 9 a cancel is KILL, and the record says that it was a cancel; other signals are refused."""
     slot.start("at-once", *sh(f"trap '' TERM; {WAITING}"))
-    until(lambda: slot.journal.exists())
     slot.send("C", "kat-once", "s2")
     assert "KILL at once" in slot.expect("error")["text"]
     slot.send("C", "kat-once", "s9")
