@@ -18,7 +18,7 @@ from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.core.events import JobsGenerated, Observed
+from aver.core.events import Event, JobsGenerated, Observed, Usage
 from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, Verdict, WitnessRecord
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, Request, Scope, Submission
@@ -211,6 +211,53 @@ def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     events = turn.commit()
     assert [event.flow.jobs[0].name for event in events if isinstance(event, JobsGenerated)] == ["c"]
     assert run.job_count == 3
+
+
+def task_heard(key: str, task: int = 0, code: int = 0, of: int | None = 1, step: int = 0) -> Heard:
+    """The record of a task, as its witness on a node left it; `of` so many."""
+    name = f"{key}.s{step}.t{task}"
+    left = WitnessRecord(name, 5, ExitStatus(code), 1001.0, 1.0, watch=MemoryWatch.CGROUP2, step_tasks=of, name="work")
+    return Heard(name, "witness", "{}", left)
+
+
+def derived(events: Sequence[Event], folder: Path) -> int | None:
+    """DerivedExitCode of job 1 by these events."""
+    writer = Writer.open(folder / "aver.db")
+    writer.commit(events)
+    writer.close()
+    reader = Reader.open(folder / "aver.db")
+    assert reader is not None
+    with reader:
+        found = reader.job(1)
+    assert found is not None
+    return found.derived
+
+
+@pytest.mark.parametrize("word", ["", "PENDING"])
+def test_what_has_a_tasks_record_has_begun(tmp_path: Path, word: str) -> None:
+    """Whatever the queue says before or after: the job runs, and its DerivedExitCode stays."""
+    turn, run = handed_over("PENDING")
+    key = turn.key(1)
+    turn.driver.heard(task_heard(key, code=7), turn.now)
+    turn.commit()
+    assert (turn.state(1), run.state) == (State.RUNNING, State.RUNNING)
+    if word:
+        turn.driver.heard(Heard(key, "squeue", "", QueueSaid(4.0, word, "Resources")), turn.now)
+    turn.commit()
+    assert turn.state(1) is State.RUNNING
+    assert derived(turn.stored, tmp_path) == 7 << 8
+
+
+def test_the_queue_still_says_when_a_job_began_whose_task_was_heard_first() -> None:
+    """A task's record says that the job has begun, not when; nothing is made up until the queue says it."""
+    turn, _ = handed_over("PENDING")
+    key = turn.key(1)
+    turn.driver.heard(task_heard(key), turn.now)
+    told = QueueSaid(4.0, "RUNNING", started_at=990.0, node="n1")
+    turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
+    turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
+    usages = [event.usage for event in turn.commit() if isinstance(event, Observed)]
+    assert usages == [None, Usage(990.0, node="n1")]
 
 
 def test_a_cluster_that_can_not_be_made_ends_nothing_else() -> None:

@@ -8,12 +8,25 @@ from pathlib import Path
 import pytest
 from store_events import ended, planned, started, submission, submitted, whole_job
 
-from aver.core.events import Event, JobMoved, JobsGenerated, PersonAsked, RunMoved, RunPruned, RunSubmitted, Usage
+from aver.core.events import (
+    Event,
+    JobMoved,
+    JobsGenerated,
+    Observed,
+    PersonAsked,
+    RunMoved,
+    RunPruned,
+    RunSubmitted,
+    StepEnded,
+    StepStarted,
+    Usage,
+)
 from aver.core.evidence import Verdict
 from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Need, Needs, Origin, Shell, Submission
+from aver.core.model import FlowSpec, JobSpec, Need, Needs, Origin, Shell, StepSpec, Submission
 from aver.core.states import State
 from aver.store.reader import Reader
+from aver.store.replay import replay
 from aver.store.rows import JobRow
 from aver.store.writer import Writer
 
@@ -127,6 +140,48 @@ def test_news_of_an_older_attempt_changes_that_attempt_only(store: Store, togeth
         store.commit(*batch)
     assert (store.job().state, store.job().attempt, store.job().exit) == (State.RUNNING, 2, None)
     assert [one.state for one in store.reader.attempts(2)] == [State.COMPLETED, State.PENDING]
+
+
+def failing_step(attempt: int = 1, raw: int = 7 << 8) -> list[Event]:
+    verdict = Verdict(State.FAILED, ExitStatus.from_wait(raw), "NonZeroExitCode", True, "witness")
+    return [
+        StepStarted(103.0, 1, 2, attempt, 0, f"t{attempt}", StepSpec("s", ("false",), "/")),
+        StepEnded(104.0, 1, 2, attempt, 0, verdict, raw),
+    ]
+
+
+def queued(attempt: int = 1) -> Observed:
+    return Observed(105.0, 1, 2, attempt, "squeue", "PENDING", State.PENDING, "Priority")
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_queue_that_says_pending_takes_no_derived_exit_back(store: Store, together: bool) -> None:
+    """Its steps have run, whatever the queue says: DerivedExitCode is a running maximum over one attempt."""
+    events: list[Event] = [submitted(), planned(), started(), *failing_step(), queued()]
+    for batch in [events] if together else [[one] for one in events]:
+        store.commit(*batch)
+    assert store.job().derived == 7 << 8
+    assert replay(store.writer.path) == []
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_new_attempt_has_a_derived_exit_of_its_own(store: Store, together: bool) -> None:
+    """It is 0:0 when the next attempt is planned, though nobody called the job PENDING, and grows with its steps."""
+    events: list[Event] = [submitted(), planned(), started(), *failing_step(), planned(attempt=2)]
+    for batch in [events] if together else [[one] for one in events]:
+        store.commit(*batch)
+    assert store.job().derived == 0
+    store.commit(started(attempt=2), *failing_step(2, raw=3 << 8), queued(attempt=2))
+    assert store.job().derived == 3 << 8
+    assert replay(store.writer.path) == []
+
+
+def test_a_job_that_waits_for_its_retry_has_no_derived_exit(store: Store) -> None:
+    """Its attempt is over: what its steps were is that attempt's own."""
+    store.commit(submitted(), planned(), started(), *failing_step())
+    store.commit(ended(state=State.TIMEOUT, job_state=State.PENDING, job_reason="Retry"))
+    assert store.job().derived == 0
+    assert [step.derived for step in store.reader.steps(2)] == [7 << 8]
 
 
 def test_a_move_without_an_attempt_is_kept_beside_late_news(store: Store) -> None:

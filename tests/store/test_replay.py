@@ -22,24 +22,29 @@ from aver.core.events import (
     RunMoved,
     RunPruned,
     RunSubmitted,
+    StepEnded,
+    StepStarted,
+    TaskEnded,
     Usage,
 )
 from aver.core.evidence import Verdict
 from aver.core.exit import ExitStatus
-from aver.core.model import Request
+from aver.core.model import Request, StepSpec
 from aver.core.states import State
 from aver.store.encoding import decode_event, event_row
 from aver.store.reader import Reader
 from aver.store.replay import replay
+from aver.store.steps import StepEvent
 from aver.store.writer import Writer
 
 texts = st.text(st.characters(), max_size=6)  # lone surrogates, NUL and newlines included
 times = st.floats(0, 1e10)
 states = st.sampled_from(State)
 exits = st.none() | st.integers(0, 255).map(lambda code: ExitStatus(code=code)) | st.just(ExitStatus(signal=9))
-verdicts = st.none() | st.builds(
+some_verdicts = st.builds(
     Verdict, states, exits, texts, st.booleans(), texts, st.lists(texts, max_size=2).map(tuple), texts
 )
+verdicts = st.none() | some_verdicts
 usages = st.none() | st.builds(
     Usage, times, st.none() | times, st.none() | times, st.none() | times, st.none() | st.integers(0, 1 << 50),
     st.none() | texts,
@@ -58,8 +63,15 @@ hot_events = st.one_of(
     ),
     st.builds(JobMoved, times, runs, jobs, states, texts, verdicts),
 )  # fmt: skip
+steps = st.integers(0, 1)
+step_events = st.one_of(
+    st.builds(StepStarted, times, runs, jobs, attempts, steps, texts, st.just(StepSpec("s", ("x",), "/", 2))),
+    st.builds(TaskEnded, times, runs, jobs, attempts, steps, steps, texts, some_verdicts, usages, st.booleans()),
+    st.builds(StepEnded, times, runs, jobs, attempts, steps, some_verdicts, st.sampled_from([None, 0, 9, 7 << 8])),
+)
 events = st.one_of(
     hot_events,
+    step_events,
     st.builds(RunMoved, times, runs, states, st.integers(1, 3)),
     st.builds(PersonAsked, times, runs, st.none() | jobs, texts, texts),
     st.builds(RunPruned, times, st.just(11)),
@@ -67,14 +79,20 @@ events = st.one_of(
 
 
 def numbered(batches: list[list[Event]]) -> list[list[Event]]:
-    """Run 1 has jobs 2 to 5 and run 11 job 11, as a coordinator would number them."""
+    """Run 1 has jobs 2 to 5 and run 11 job 11, as a coordinator would number them; a step starts once and ends once."""
     first: list[Event] = [RunSubmitted(1.0, 1, 2, submission(4)), RunSubmitted(1.0, 11, 11, submission())]
     fixed: list[list[Event]] = [first]
+    live: dict[tuple[int, int, int], bool] = {}
     for batch in batches:
         fixed.append([])
         for event in batch:
-            if isinstance(event, AttemptPlanned | Observed | JobMoved) and event.run == 11:
+            if isinstance(event, AttemptPlanned | Observed | JobMoved | StepEvent) and event.run == 11:
                 event = decode(type(event), {**encode(event), "job": 11})
+            if isinstance(event, StepEvent):
+                which = (event.job, event.attempt, event.step)
+                if live.get(which) is not (None if isinstance(event, StepStarted) else True):
+                    continue
+                live[which] = not isinstance(event, StepEnded)
             fixed[-1].append(event)
     return fixed
 

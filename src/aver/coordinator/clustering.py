@@ -24,7 +24,7 @@ from aver.core.evidence import (
     WitnessRecord,
 )
 from aver.core.exit import ExitStatus
-from aver.core.judge_cluster import UNSETTLED, judge_cluster, plain_word
+from aver.core.judge_cluster import COORDINATOR, UNSETTLED, judge_cluster, plain_word
 from aver.core.model import StepSpec
 from aver.core.states import State, attempt_may_move
 from aver.engines.api import Heard
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aver.coordinator.live import LiveAttempt, LiveRun
 
 MOST_TASKS = 1_000_000
+NOT_BEGUN = (State.PENDING, State.SUBMITTED)
 _TASK = re.compile(r"(?P<attempt>.+)\.s(?P<step>[0-9]{1,9})\.t(?P<task>[0-9]{1,9})")
 QUEUE_STATES = {
     "PENDING": State.PENDING,
@@ -97,6 +98,11 @@ class Clustering:
         number, record = int(name["step"]), one.evidence
         of_attempt = self._steps.setdefault(attempt.key, {})
         of_attempt[number] = of_attempt.get(number, False) or record.exit is None or not record.exit.is_success
+        if attempt.state in NOT_BEGUN:  # from here on no word of the queue can take back that its steps have run
+            said = f"a task of step {number} left its record"
+            self._show(
+                self._driver.runs[attempt.run], attempt, COORDINATOR, said, State.RUNNING, reasons.NONE, None, now
+            )
         steps = self._driver.steps
         if steps.has_ended(attempt.key, number):
             return True  # told again, after a restart
@@ -109,37 +115,42 @@ class Clustering:
 
     def _move(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
         """What is shown meanwhile; a record that does not settle it yet is kept as evidence all the same."""
-        moved = _on_the_way(one.evidence, attempt.state)
+        usage = _start_of(attempt, one.evidence)
         if isinstance(one.evidence, WitnessRecord):
-            if attempt.state in (State.PENDING, State.SUBMITTED):  # who has a record has run
-                attempt.state, attempt.shown_reason = State.RUNNING, reasons.NONE
-            kept = Observed(
-                now, run.number, attempt.job, attempt.attempt, one.source, one.said, attempt.state,
-                attempt.shown_reason or reasons.NONE,
-            )  # fmt: skip
-            self._driver.emit(kept)
-        if moved is None:
+            state, reason = attempt.state, attempt.shown_reason or reasons.NONE
+            if state in NOT_BEGUN:  # who has a record has run
+                state, reason = State.RUNNING, reasons.NONE
+            self._show(run, attempt, one.source, one.said, state, reason, usage, now)
             return
-        state, reason = moved
-        is_news = state is not attempt.state or reason != attempt.shown_reason
-        if not is_news or not attempt_may_move(attempt.state, state):
+        moved = _on_the_way(one.evidence, attempt.state)
+        if moved is None or not attempt_may_move(attempt.state, moved[0]):
             return
-        usage = None
-        if isinstance(one.evidence, QueueSaid) and one.evidence.started_at is not None and attempt.started_at is None:
-            attempt.started_at = one.evidence.started_at
-            usage = Usage(started_at=one.evidence.started_at, node=one.evidence.node or None)
+        if moved != (attempt.state, attempt.shown_reason) or usage is not None:
+            self._show(run, attempt, one.source, one.said, *moved, usage, now)
+
+    def _show(
+        self, run: LiveRun, attempt: LiveAttempt, source: str, said: str, state: State, reason: str,
+        usage: Usage | None, now: float,
+    ) -> None:  # fmt: skip
         attempt.state, attempt.shown_reason = state, reason
         driver = self._driver
-        driver.emit(
-            Observed(now, run.number, attempt.job, attempt.attempt, one.source, one.said, state, reason, None, usage)
-        )
+        driver.emit(Observed(now, run.number, attempt.job, attempt.attempt, source, said, state, reason, None, usage))
         driver.note_reason(attempt.job, reason)
-        if state is not State.PENDING and state is not State.SUBMITTED and run.state is State.PENDING:
+        if state not in NOT_BEGUN and run.state is State.PENDING:
             run.state = State.RUNNING
             driver.emit(RunMoved(now, run.number, State.RUNNING, run.round))
         if usage is not None:
+            attempt.started_at = usage.started_at
             driver.depending.started(run, attempt.job, usage.started_at)
             driver.depending.changed(run, now)
+
+
+def _start_of(attempt: LiveAttempt, evidence: Evidence) -> Usage | None:
+    """When it began, if that is news."""
+    if attempt.started_at is not None or not isinstance(evidence, (QueueSaid, WitnessRecord)):
+        return None
+    node = evidence.node if isinstance(evidence, QueueSaid) else attempt.node
+    return None if evidence.started_at is None else Usage(evidence.started_at, node=node or None)
 
 
 def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:

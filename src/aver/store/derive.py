@@ -5,7 +5,9 @@ and the result does not depend on how the events were cut into batches. Rows tra
 per statement, so that the interpreter lock is let go once per batch.
 
 A job's row follows its newest attempt: what is said about an older one changes that attempt's row only. A time
-that is unknown never replaces one that is known, but for a new attempt and for PENDING, which start afresh.
+that is unknown never replaces one that is known, but for a new attempt and for PENDING, which start afresh. What
+the steps of an attempt made of DerivedExitCode stays until that attempt is over: a queue that calls it PENDING after
+its steps have been heard of takes nothing back.
 """
 
 from __future__ import annotations
@@ -53,15 +55,19 @@ class _Change:
     ended_at: float | None
     usage: tuple[Any, ...] | None = None  # started_at, elapsed_s and, for an attempt, user_s, sys_s, peak_bytes, node
     fresh: bool = False  # forget the times that are in the row
+    is_over: bool = False  # of a job: its attempt so far is over, and so is the count of its steps
     attempt: int | None = None  # of a job: the attempt that this is about
 
     def then(self, later: _Change) -> None:
         """Become this change followed by a later one."""
+        if later.state is None:
+            return
         self.state, self.reason, self.verdict = later.state, later.reason, later.verdict
         if not later.keeps_end:
             self.keeps_end, self.ended_at = False, later.ended_at
         elif self.ended_at is None:
             self.ended_at = later.ended_at
+        self.is_over = self.is_over or later.is_over
         if later.fresh:
             self.fresh, self.usage = True, later.usage
         elif later.usage is not None:
@@ -131,7 +137,9 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 _plan(pending, event)
             case JobMoved():
                 pending.touched.add(event.run)
-                pending.add_job(event.job, _job_change(event.at, event.state, event.reason, event.verdict))
+                change = _job_change(event.at, event.state, event.reason, event.verdict)
+                change.is_over = change.fresh
+                pending.add_job(event.job, change)
             case RunMoved():
                 pending.touched.add(event.run)
                 pending.moves[event.run] = event
@@ -191,6 +199,7 @@ def _observe(pending: _Pending, event: Observed) -> None:
         reason = event.reason if event.job_reason is None else event.job_reason
         job = _job_change(event.at, state, reason, event.verdict, ended_at)
     job.attempt = event.attempt
+    job.is_over = job.fresh and event.state not in UNSETTLED
     if times is not None and not job.fresh:
         job.usage = times[:2]
     pending.add_job(event.job, job)
@@ -245,7 +254,7 @@ def _job_row(job: int, change: _Change) -> tuple[Any, ...]:
     usage = change.usage or (None, None)
     return (
         job, change.attempt, change.state, change.reason, *change.verdict,
-        int(change.keeps_end), change.ended_at, int(change.fresh), *usage,
+        int(change.keeps_end), change.ended_at, int(change.fresh), *usage, int(change.is_over),
     )  # fmt: skip
 
 

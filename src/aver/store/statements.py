@@ -51,11 +51,11 @@ UPDATE jobs SET
     ended_at = coalesce(iif(c9, ended_at, NULL), c10),
     started_at = coalesce(c12, iif(c11, NULL, started_at)),
     elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s)),
-    derived = iif(c11, 0, derived)
-FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE id = c0 AND attempt <= coalesce(c1, attempt)"""
+    derived = iif(c14 OR attempt < c1, 0, derived)
+FROM (SELECT {_columns(15)} FROM json_each(?)) WHERE id = c0 AND attempt <= coalesce(c1, attempt)"""
 
 RAISE_ATTEMPTS = f"""
-UPDATE jobs SET attempt = c1
+UPDATE jobs SET attempt = c1, derived = 0
 FROM (SELECT {_columns(2)} FROM json_each(?)) WHERE id = c0 AND attempt < c1"""
 
 PUT_ATTEMPTS = f"""
