@@ -187,6 +187,7 @@ class LiveHome:
         def look() -> JobRow | None:
             with self.reader() as reader:
                 job = reader.job(number)
+            assert job is None or not job.state.is_settled, f"it has ended: {job}"
             return job if job is not None and job.state == "RUNNING" else None
 
         found = wait_for(look, f"job {number} runs")

@@ -9,13 +9,14 @@ from campaign import RECORD, crash_at
 
 from aver.coordinator.crashpoint import POINTS
 from aver.core.exit import ExitStatus
-from aver.core.model import JobSpec, Need, Needs, RetryRule
+from aver.core.model import JobSpec, Need, Needs, NotifyOn, NotifyRule, RetryRule
 from aver.core.states import State
 from aver.errors import AverError, UnreachableError
 from live_home import LiveHome, shell_job, wait_for
 
 GENERATED = '{"grown": {"run": "echo \\"$AVER_KEY\\" >> \\"$RAN\\"; exit 2"}}'
 AFTER_START = ("attached", "recovered")
+TOLD = (NotifyRule(NotifyOn.EVERY, ("/bin/true",)),)
 
 
 def _jobs() -> list[JobSpec]:
@@ -33,15 +34,16 @@ def _expect_death(live: LiveHome, point: str) -> bool:
     with crash_at(point):
         if point.partition(":")[0] in AFTER_START:
             with pytest.raises(AverError, match="could not start"):
-                live.submit(*_jobs())
+                live.submit(*_jobs(), notify=TOLD)
             return False
         try:
-            live.submit(*_jobs())
+            live.submit(*_jobs(), notify=TOLD)
             is_acknowledged = True
         except UnreachableError:
             is_acknowledged = False
     pid = live.coordinator()
     wait_for(lambda: pid is None or live.coordinator() != pid, f"the death at {point}")
+    assert "leaving" not in live.home.log.read_text(), f"{point} was never reached"
     return is_acknowledged
 
 

@@ -68,9 +68,10 @@ def test_what_ran_is_node_fail_and_runs_no_second_time(live: LiveHome, restart) 
 
 def test_records_of_the_last_boot_still_count(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
     """A job that ended while no coordinator was there has its record in the journal: that is its verdict."""
-    number = live.run_text(RECORD + "sleep 0.3; exit 9")
+    number = live.run_text(RECORD + "until [ -e go ]; do sleep 0.02; done; exit 9")
     live.wait_running(number)
     live.kill_coordinator()
+    (live.folder / "go").touch()
     wait_for(lambda: not live.witnesses(), "the job's end")
     restart()
     live.settle([number])

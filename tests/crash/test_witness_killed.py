@@ -13,6 +13,7 @@ from aver.core.states import State
 from live_home import LiveHome, is_alive, processes_with, wait_for
 
 RECORD = 'echo "$AVER_KEY" >> "$RAN"; '
+GO = "until [ -e go ]; do sleep 0.02; done; "
 
 DIGITS = str.maketrans("abcdef", "012345")
 
@@ -69,10 +70,12 @@ def _assert_unknown(live: LiveHome, victims: list[Victim]) -> None:
 def test_jobs_of_killed_witnesses_are_unverified_and_ended(live: LiveHome) -> None:
     """With the coordinator there: UNVERIFIED, naming the witness; no process of the job lives; others go on."""
     victims = _start_all(live)
-    other = live.run_text("sleep 1; exit 5", cpus=1)
+    other = live.run_text(f"{GO}exit 5", cpus=1)
     live.wait_running(other)
     for victim in victims:
         os.kill(victim.witness, signal.SIGKILL)
+    live.settle([victim.number for victim in victims])
+    (live.folder / "go").touch()
     live.settle([other])
     assert live.job(other).exit == ExitStatus(5)
     _assert_unknown(live, victims)
@@ -113,11 +116,13 @@ def test_one_killed_witness_is_one_unknown_outcome(live: LiveHome) -> None:
 
 def test_stopped_witness_goes_on_when_continued(live: LiveHome) -> None:
     """SIGSTOP of a witness delays the verdict and changes nothing else, also across a coordinator's death."""
-    number = live.run_text(RECORD + "sleep 0.2; exit 3")
+    number = live.run_text(f"{RECORD}{GO}exit 3")
     live.wait_running(number)
     witness = live.witness_of(number)
     os.kill(witness, signal.SIGSTOP)
     try:
+        (live.folder / "go").touch()
+        wait_for(lambda: not live.processes(), "the job's end, which its witness does not see yet")
         live.kill_coordinator()
         live.connect_again()
         other = live.run_text(RECORD + "exit 0")
@@ -133,10 +138,11 @@ def test_stopped_witness_goes_on_when_continued(live: LiveHome) -> None:
 
 def test_many_coordinators_may_die_while_a_witness_is_stopped(live: LiveHome) -> None:
     """Each leaves a connection that the witness has not taken yet; the next one can still connect."""
-    number = live.run_text(RECORD + "sleep 0.2; exit 3")
+    number = live.run_text(f"{RECORD}{GO}exit 3")
     live.wait_running(number)
     witness = live.witness_of(number)
     os.kill(witness, signal.SIGSTOP)
+    (live.folder / "go").touch()
     try:
         folder = os.open(live.home.witnesses, os.O_RDONLY)
         for _ in range(20):
@@ -153,10 +159,18 @@ def test_many_coordinators_may_die_while_a_witness_is_stopped(live: LiveHome) ->
     live.assert_nothing_left()
 
 
+def _idle_witness(live: LiveHome) -> int:
+    """A witness whose job has ended; another job, which waits for the file `go`, keeps the coordinator there."""
+    waits = live.run_text(GO)
+    live.wait_running(waits)
+    live.settle([live.run_text("exit 0")])
+    (idle,) = set(live.witnesses()) - {live.witness_of(waits)}
+    return idle
+
+
 def test_order_to_a_stopped_witness_is_not_given_twice(live: LiveHome) -> None:
     """An order that lies unread in a witness's socket when the coordinator dies is not given to another one too."""
-    live.settle([live.run_text("exit 0")])  # leaves an idle witness
-    (witness,) = live.witnesses()
+    witness = _idle_witness(live)
     os.kill(witness, signal.SIGSTOP)
     try:
         number = live.run_text(RECORD + "exit 4")
@@ -165,6 +179,7 @@ def test_order_to_a_stopped_witness_is_not_given_twice(live: LiveHome) -> None:
         wait_for(lambda: live.coordinator() is not None, "a coordinator")
     finally:
         os.kill(witness, signal.SIGCONT)
+        (live.folder / "go").touch()
     live.settle([number])
     assert live.job(number).exit == ExitStatus(4)
     wait_for(lambda: not live.processes(), "all processes ended")
@@ -187,11 +202,11 @@ def test_witness_killed_between_jobs_costs_nothing(live: LiveHome) -> None:
 
 def test_order_to_a_witness_that_is_killed_before_it_reads_it(live: LiveHome) -> None:
     """The witness's journal has no beginning of the attempt: it never ran, and runs elsewhere, once."""
-    live.settle([live.run_text("exit 0")])
-    (witness,) = live.witnesses()
+    witness = _idle_witness(live)
     os.kill(witness, signal.SIGSTOP)
     number = live.run_text(RECORD + "exit 6")
     os.kill(witness, signal.SIGKILL)
+    (live.folder / "go").touch()
     live.settle([number])
     assert live.job(number).exit == ExitStatus(6), live.job(number)
     assert list(live.keys_run().values()) == [1]
