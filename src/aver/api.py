@@ -36,6 +36,7 @@ from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
 from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow, RunRow
+from aver.store.step_warnings import step_warnings_of_run
 
 __all__ = ["Flow", "FlowJob", "Job", "Run"]
 
@@ -307,7 +308,8 @@ class Run(_Stored):
         """How each attempt of each job ended and what it used, failed jobs first; None is not known."""
         self._row()
         with self._reader() as reader:
-            return [result_of(line) for line in lines_of(reader.outcomes(self.number))]
+            warned = step_warnings_of_run(reader, self.number)
+            return [result_of(line, warned) for line in lines_of(reader.outcomes(self.number))]
 
     def usage(self) -> RunUse:
         """What was asked for and used, by group and by job, of the newest attempt of each job that has ended."""

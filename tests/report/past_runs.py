@@ -25,7 +25,7 @@ def origin(folder: Path, secrets: tuple[str, ...] = ()) -> Origin:
 
 
 def attempt(
-    run: int, job: int, number: int, begin: float, elapsed: float, raw: int, request: Request, **fields: object
+    run: int, job: int, number: int, begin: float, elapsed: float, raw: int | None, request: Request, **fields: object
 ) -> list[ev.Event]:
     """An attempt from its plan to its verdict, as its witness tells it."""
     key = f"k.{job}.{number}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
 import click
@@ -22,6 +22,7 @@ from aver.errors import UsageError
 from aver.report.results import Line, is_failed, lines_of, result_of, selected, sums_of
 from aver.report.tails import last_lines
 from aver.spec.flow import collector_paused
+from aver.store.step_warnings import step_warnings_of_run
 
 LOG_LINES = 20
 LOG_BYTES = 8192
@@ -74,7 +75,8 @@ def command(
         lines = selected(lines, frozenset(states), failed, _fits(chosen.run.id, pattern))
         most = None if limit is None and (as_csv or as_json) else row_limit(limit, show_all)
         logs = RunLogs(session, chosen.run.id, rows) if log else None
-        facts = tuple(_facts(session, shown, logs) for shown in _with_logs(lines[:most], log))
+        warned = step_warnings_of_run(session.found_reader(""), chosen.run.id)
+        facts = tuple(_facts(session, shown, logs, warned) for shown in _with_logs(lines[:most], log))
         if as_csv:
             write_csv(session.output, RESULT_HEADS, map(result_cells, facts))
             return
@@ -105,9 +107,11 @@ def _with_logs(lines: Sequence[Line], log: bool) -> list[tuple[Line, bool]]:
     return found
 
 
-def _facts(session: Session, shown: tuple[Line, bool], logs: RunLogs | None) -> ResultFacts:
+def _facts(
+    session: Session, shown: tuple[Line, bool], logs: RunLogs | None, warned: Mapping[int, Sequence[str]]
+) -> ResultFacts:
     line, wants_log = shown
-    one = result_of(line)
+    one = result_of(line, warned)
     text = None
     if wants_log and logs is not None:
         data = b"\n".join(

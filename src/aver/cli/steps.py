@@ -10,8 +10,8 @@ from aver.core.evidence import LaunchFailure
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, Task, TaskEnd, task_summary
 from aver.core.reasons import JOB_LAUNCH_FAILURE
-from aver.core.states import State
 from aver.store.rows import JobRow, StepRow, TaskRow
+from aver.store.step_warnings import step_warnings
 
 
 def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
@@ -21,27 +21,9 @@ def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
 
 
 def warnings_of_steps(session: Session, jobs: Iterable[JobRow]) -> dict[int, tuple[str, ...]]:
-    """Warnings by job: steps of the newest attempt that were out of memory, or whose end nobody saw.
-
-    Such a step shows in DerivedExitCode, so jobs without a failed step cost nothing. Where nobody saw the job's
-    own end either, its verdict says so.
-    """
-    newest = {job.id: job for job in jobs if job.derived != 0}
-    if not newest:
-        return {}
-    found: dict[int, tuple[str, ...]] = {}
-    for row in session.found_reader("").steps_of_jobs(newest):
-        job = newest[row.job]
-        if row.attempt == job.attempt and (text := _warning(job, row)):
-            found[row.job] = (*found.get(row.job, ()), f"step {row.job}.{row.step} ({row.name}) {text}")
-    return found
-
-
-def _warning(job: JobRow, step: StepRow) -> str:
-    if step.state is State.OUT_OF_MEMORY:
-        return "was out of memory"
-    is_unseen = step.state.is_settled and step.derived is None
-    return "ended unseen; exit code unknown" if is_unseen and job.exit is not None else ""
+    """Warnings by job: steps of the newest attempt that were out of memory, or whose end nobody saw."""
+    reader = session.reader
+    return {} if reader is None else step_warnings(reader, jobs)
 
 
 def steps_facts(session: Session, job: JobRow, step: int | None = None) -> tuple[doc.StepFacts, ...]:

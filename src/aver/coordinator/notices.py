@@ -21,6 +21,7 @@ from aver.core.testimony import parse_record
 from aver.home import Home
 from aver.store.reader import Reader
 from aver.store.rows import JobRow, RunRow
+from aver.store.step_warnings import step_warnings
 
 MASK = "***"
 
@@ -64,7 +65,10 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     verdict = event.verdict
     attempts = [one for one in reader.attempts(job.id) if one.attempt == getattr(event, "attempt", job.attempt)]
     sentence = render.sentence(verdict, _record(event), attempts[-1].request if attempts else None)
-    facts = _job(job, verdict, run.is_single)
+    warned = (
+        step_warnings(reader, [job]).get(job.id, ()) if getattr(event, "attempt", job.attempt) == job.attempt else ()
+    )
+    facts = _job(job, verdict, run.is_single, warned)
     document = {**head, "sentence": sentence, "run": _run(run) | {"counts": None}, "job": facts}
     return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
 
@@ -78,7 +82,7 @@ def _record(event: Observed | JobMoved) -> WitnessRecord | None:
         return None
 
 
-def _job(job: JobRow, verdict: Verdict, is_single: bool) -> dict[str, Any]:
+def _job(job: JobRow, verdict: Verdict, is_single: bool, step_warned: Sequence[str]) -> dict[str, Any]:
     """The verdict is the event's: by now the job may have gone on."""
     status = verdict.exit
     return {
@@ -101,7 +105,7 @@ def _job(job: JobRow, verdict: Verdict, is_single: bool) -> dict[str, Any]:
         "return_code": return_code(verdict),
         "verified": verdict.verified,
         "source": verdict.source,
-        "warnings": list(verdict.warnings),
+        "warnings": [*verdict.warnings, *step_warned],
         "detail": verdict.detail,
         "attempt": job.attempt,
         "is_background": job.background,
@@ -109,7 +113,7 @@ def _job(job: JobRow, verdict: Verdict, is_single: bool) -> dict[str, Any]:
         "started_at": job.started_at,
         "ended_at": job.ended_at,
         "elapsed_s": job.elapsed_s,
-        "derived_exit": raw_text(job.derived),
+        "derived_exit": None if job.derived is None else raw_text(job.derived),
     }
 
 

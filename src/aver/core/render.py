@@ -19,6 +19,8 @@ from aver.core.signals import signal_name, signal_words
 from aver.core.states import State
 from aver.core.units import DAY_S, HOUR_S, LARGEST_BYTES, MINUTE_S, size_text, time_text
 
+NOTHING = "-"
+MAY_HAVE_RUN = frozenset({State.UNVERIFIED, State.NODE_FAIL, State.PREEMPTED})  # though nobody saw it start
 _NEAR = 0.95  # of the limit, where a measurement counts as having reached it
 
 
@@ -58,8 +60,30 @@ def reason_text(reason: str) -> str:
 
 def state_text(verdict: Verdict) -> str:
     """The state, with a `*` where it is believed and not verified, and a `!` where there are warnings."""
-    mark = "" if verdict.verified or verdict.state is State.UNVERIFIED else "*"
-    return f"{verdict.state}{mark}{'!' if verdict.warnings else ''}"
+    return f"{believed_text(verdict.state, verdict.verified)}{'!' if verdict.warnings else ''}"
+
+
+def believed_text(state: State, verified: bool | None) -> str:
+    """The state, with a `*` where it is settled by what somebody believes, and no source attests it."""
+    is_believed = verified is False and state.is_settled and state is not State.UNVERIFIED
+    return f"{state}*" if is_believed else state.value
+
+
+def absent_text(state: State, has_begun: bool, reason: str) -> str:
+    """What stands for a figure or an exit that is not there: `?` if the job must have had one, `-` if it has none."""
+    may_have_run = (has_begun or state in MAY_HAVE_RUN) and reason != reasons.JOB_LAUNCH_FAILURE
+    return UNKNOWN if may_have_run and state.is_settled else NOTHING
+
+
+def step_warning(state: State, derived: int | None, job_exit: ExitStatus | None) -> str:
+    """What is to be said of a step beside its job's verdict; nothing of most.
+
+    Where nobody saw the job's own end either, its verdict says so.
+    """
+    if state is State.OUT_OF_MEMORY:
+        return "was out of memory"
+    is_unseen = state.is_settled and derived is None
+    return "ended unseen; exit code unknown" if is_unseen and job_exit is not None else ""
 
 
 def piece(verdict: Verdict, elapsed_s: float | None) -> Piece:

@@ -73,12 +73,11 @@ def _summary(story: Story) -> str:
     words = "".join(f'<li class="s-{state}"><b>{count}</b> {state}</li>' for state, count in shown)
     wall = (run.ended_at if run.ended_at is not None else story.now) - run.submitted_at
     attempts = sum(len(rows) for rows in story.attempts.values())
-    cpu = [(one.user_s or 0.0) + (one.sys_s or 0.0) for rows in story.attempts.values() for one in rows]
     facts = [
         ("jobs", f"{len(story.jobs)}"),
         ("attempts", f"{attempts}"),
         ("took" if run.ended_at is not None else "so far", render.duration_words(wall)),
-        ("cpu time", render.duration_words(sum(cpu))),
+        ("cpu time", _cpu_time(story)),
         ("submitted", _moment(run.submitted_at)),
         ("ended", _moment(run.ended_at) or "not settled yet"),
         ("round", str(run.round)),
@@ -89,6 +88,20 @@ def _summary(story: Story) -> str:
     listed = "".join(f"<div><dt>{name}</dt><dd>{escape(clean(text))}</dd></div>" for name, text in facts if text)
     title = f"<h1><small>run {run.id}</small> {escape(clean(run.name))} {_badge(run.state.value)}</h1>"
     return f'{title}<div class="states" aria-hidden="true">{bar}</div><ul class="counts">{words}</ul><dl>{listed}</dl>'
+
+
+def _cpu_time(story: Story) -> str:
+    """Of all attempts; where a part of it is not known, or not known yet, it says so."""
+    ran = [
+        one
+        for rows in story.attempts.values()
+        for one in rows
+        if one.started_at is not None or one.state in render.MAY_HAVE_RUN
+    ]
+    known = [one.user_s + one.sys_s for one in ran if one.user_s is not None and one.sys_s is not None]
+    if not known and ran:
+        return "not known"
+    return ("" if len(known) == len(ran) else "at least ") + render.duration_words(sum(known))
 
 
 def _failures(story: Story) -> str:

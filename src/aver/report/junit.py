@@ -20,6 +20,7 @@ from aver.core.states import State
 from aver.report.page import Story, verdict_text
 from aver.store.rows import JobRow
 
+_AS_AGREED = (State.COMPLETED, State.CHECKPOINTED)  # what was run again after these had not failed
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -75,10 +76,9 @@ def junit(story: Story) -> Iterator[str]:
 
 
 def _case(story: Story, job: JobRow) -> Iterator[str]:
-    head = (
-        f'    <testcase classname="{_attribute(story.run.name)}" name="{_attribute(job.name)}" '
-        f'time="{job.elapsed_s or 0.0:.3f}"'
-    )
+    head = f'    <testcase classname="{_attribute(story.run.name)}" name="{_attribute(job.name)}"'
+    if job.elapsed_s is not None or not job.attempt:  # not known is not 0; what never began took no time
+        head += f' time="{job.elapsed_s or 0.0:.3f}"'
     result = result_of(job.state)
     out = _out(story, job)
     earlier = _earlier(story, job, result)
@@ -103,11 +103,11 @@ def _case(story: Story, job: JobRow) -> Iterator[str]:
 
 
 def _earlier(story: Story, job: JobRow, result: Result) -> list[str]:
-    """The attempts before the newest: a job that passed in the end was flaky, one that did not was run again."""
+    """Failed attempts before the newest: a job that passed in the end was flaky, one that did not was run again."""
     name = "flakyFailure" if result is Result.PASSED else "rerunFailure"
     found = []
     for attempt in story.attempts.get(job.id, ()):
-        if attempt.attempt < job.attempt and attempt.verdict is not None:
+        if attempt.attempt < job.attempt and attempt.verdict is not None and attempt.state not in _AS_AGREED:
             piece = render.piece(attempt.verdict, attempt.elapsed_s)
             words = _attribute(f"attempt {attempt.attempt}: {piece.state} {piece.exit} {piece.reason}")
             found.append(f'      <{name} message="{words}" type="{attempt.state}"/>\n')
@@ -126,6 +126,8 @@ def _body(story: Story, job: JobRow) -> str:
 
 def _out(story: Story, job: JobRow) -> str:
     parts = [f"Warning: {warning}\n" for warning in story.warnings_of(job)] if job.state is State.COMPLETED else []
+    if job.state is State.COMPLETED and not job.verified and not job.warnings:
+        parts.append(f"Believed, not verified: {job.detail}\n")
     log = story.logs.get(job.id)
     if log is not None:
         parts.append(f"{'… the end of ' if log.is_cut else ''}{log.path}\n{log.text}")

@@ -71,22 +71,32 @@ def _memory(attempts: Sequence[AttemptRow]) -> Meter:
     limited = [(used, asked) for used, asked in pairs if asked]
     if limited:
         used, asked = max(limited, key=lambda pair: pair[0] / pair[1])
-        return Meter(f"{render.bytes_words(used)} of {render.limit_words(asked)}", used / asked)
+        words = f"{render.bytes_words(used)} of {render.limit_words(asked)}"
+        return Meter(words + _measured(len(pairs), len(attempts)), used / asked)
     if pairs:
-        return Meter(f"{render.bytes_words(max(used for used, _ in pairs))}, no limit")
+        most = render.bytes_words(max(used for used, _ in pairs))
+        return Meter(f"{most}, no limit{_measured(len(pairs), len(attempts))}")
     return Meter("not measured")
 
 
 def _cpu(attempts: Sequence[AttemptRow]) -> Meter:
     """Of the cpu time that was there for all of them together."""
     used = there = 0.0
+    measured = 0
     for one, seconds in _cpu_seconds(attempts):
+        measured += 1
         used += seconds
         there += (one.elapsed_s or 0.0) * one.request.cpus
     if not there:
         return Meter("not measured")
     cpus = max(one.request.cpus for one in attempts)
-    return Meter(f"{render.duration_words(used)} on {cpus} cpu{'s' if cpus != 1 else ''}", used / there)
+    words = f"{render.duration_words(used)} on {cpus} cpu{'s' if cpus != 1 else ''}"
+    return Meter(words + _measured(measured, len(attempts)), used / there)
+
+
+def _measured(known: int, jobs: int) -> str:
+    """Of how many jobs the figure is, where it is not of all."""
+    return "" if known == jobs else f" ({known} of {jobs} measured)"
 
 
 def _cpu_seconds(attempts: Iterable[AttemptRow]) -> Iterator[tuple[AttemptRow, float]]:

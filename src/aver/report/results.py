@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from aver.core.causes import is_failure
 from aver.core.exit import ExitStatus
 from aver.core.fold import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
 from aver.core.record import dataclass
+from aver.core.render import MAY_HAVE_RUN
 from aver.core.states import UNSETTLED, State
 from aver.store.outcomes import Outcome
 
@@ -48,7 +49,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What the rows add up to. A sum is None where a part of it is not known; `peak_bytes` is the highest known."""
+    """What the rows add up to. A sum is None where a part of it is not known; `peak_bytes` is the highest known.
+
+    `peaks_unknown` counts the attempts that ran, or may have, and whose peak is not known.
+    """
 
     jobs: int
     attempts: int
@@ -56,6 +60,7 @@ class Sums:
     elapsed_s: float | None
     cpu_s: float | None
     peak_bytes: int | None
+    peaks_unknown: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,8 @@ def selected(
     return found if fits is None else [line for line in found if fits(line.row.name)]
 
 
-def result_of(line: Line) -> Result:
-    """The row as it is shown."""
+def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Result:
+    """The row as it is shown; `step_warnings`, by job, are of its newest attempt."""
     row = line.row
     if _takes_job(row, line.is_newest):
         state, reason, raw, verified = row.job_state, row.job_reason, row.job_exit, row.job_verified
@@ -102,19 +107,20 @@ def result_of(line: Line) -> Result:
     else:
         state, reason, raw, verified = str(row.state), row.reason or "", row.exit, row.verified
         source, warnings, detail = row.source, row.warnings, row.detail
+    of_steps = step_warnings.get(row.job, ()) if line.is_newest else ()
     ended = _exit(raw)
     known = _STATES[state]
     return Result(
         row.job, row.name, row.attempt, known, ended, _return_code(known, ended), reason, _VERIFIED.get(verified),
-        source, _warnings(warnings), detail or "", row.started_at, row.ended_at if row.attempt else row.job_ended_at,
-        row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
+        source, (*_warnings(warnings), *of_steps), detail or "", row.started_at,
+        row.ended_at if row.attempt else row.job_ended_at, row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
     )  # fmt: skip
 
 
 def sums_of(lines: Sequence[Line]) -> Sums:
     """What these lines add up to; attempts that never began add nothing."""
-    counts = Counter(line.row.job_state for line in lines if line.is_newest)
-    ran = [line.row for line in lines if line.row.started_at is not None]
+    counts = Counter({line.row.job: line.row.job_state for line in lines}.values())
+    ran = [line.row for line in lines if line.row.started_at is not None or line.row.state in MAY_HAVE_RUN]
     elapsed = [row.elapsed_s for row in ran]
     cpu = [cpu_of(row) for row in ran]
     return Sums(
@@ -124,6 +130,7 @@ def sums_of(lines: Sequence[Line]) -> Sums:
         elapsed_s=_total(elapsed),
         cpu_s=_total(cpu),
         peak_bytes=max((row.peak_bytes for row in ran if row.peak_bytes is not None), default=None),
+        peaks_unknown=sum(row.peak_bytes is None for row in ran),
     )
 
 

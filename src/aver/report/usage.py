@@ -13,6 +13,7 @@ from typing import NamedTuple
 from aver.core.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.core.model import Request
 from aver.core.record import dataclass
+from aver.core.render import MAY_HAVE_RUN
 from aver.core.states import UNSETTLED
 from aver.report.results import cpu_of
 from aver.store.outcomes import Outcome
@@ -74,7 +75,10 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunUse:
-    """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for."""
+    """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for.
+
+    `cpu_s` and `cpu_given_s` are those of all attempts that have ended, the newest and those before it.
+    """
 
     ended: tuple[Ended, ...]
     never_ran: int
@@ -123,11 +127,18 @@ def measured_by(row: Outcome) -> str:
 def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules()) -> RunUse:
     newest: dict[int, tuple[Outcome, Measured]] = {}
     known: set[int] = set()
+    cpu: list[float | None] = []
+    given: list[float | None] = []
     for row in rows:
         known.add(row.job)
         measured = measured_of(row, requests)
         if measured is not None:
             newest[row.job] = (row, measured)
+            cpu.append(measured.cpu_s)
+            given.append(_given(measured))
+        elif row.state in MAY_HAVE_RUN:
+            cpu.append(None)
+            given.append(None)
     ended = tuple(
         [
             Ended(row, one, mem_mark(one, rules), cpu_mark(one, rules), time_mark(one, rules))
@@ -137,8 +148,8 @@ def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules())
     return RunUse(
         ended=ended,
         never_ran=len(known) - len(newest),
-        cpu_s=_total([one.measured.cpu_s for one in ended]),
-        cpu_given_s=_total([_given(one.measured) for one in ended]),
+        cpu_s=_total(cpu),
+        cpu_given_s=_total(given),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from aver.core.exit_text import raw_text
 from aver.core.slurm_words import CLUSTER
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.options import BadOption, Table, parse
@@ -104,8 +105,9 @@ def _lines(book: Book, job: JobFacts) -> list[str]:
 
 
 def _code(job: JobFacts) -> str:
-    """The whole code; of a signal 128 and its number, as the shell has it."""
-    code, _, signal = job.exit_text.partition(":")
+    """The whole code; of a signal 128 and its number, as the shell has it. Slurm's 0:125 is no signal."""
+    text = raw_text(job.row.exit) if job.ours == "OUT_OF_MEMORY" else job.exit_text
+    code, _, signal = text.partition(":")
     return code if not signal or signal == "0" else str(128 + int(signal)) if code == "0" else code
 
 
@@ -114,11 +116,12 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
     if not job.is_settled:
         return _used_now(book, job)
     steps = book.steps([job]).get((job.row.id, job.row.attempt or 0), [])
-    pairs = [(job.row.user_s, job.row.sys_s), *((step.user_s, step.sys_s) for step in steps)]
+    ended = [step for step in steps if step.ended_tasks or step.derived is None]  # what could not start used nothing
+    pairs = [(job.row.user_s, job.row.sys_s), *((step.user_s, step.sys_s) for step in ended)]
     times = [user + system for user, system in pairs if user is not None and system is not None]
     peaks = [] if job.row.peak_bytes is None else [job.row.peak_bytes]
     peaks += [int(step.peak_mean * step.ended_tasks) for step in steps if step.peak_mean is not None]
-    return sum(times) if times else None, max(peaks) if peaks else None
+    return sum(times) if len(times) == len(pairs) else None, max(peaks) if peaks else None
 
 
 def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:

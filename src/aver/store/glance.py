@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 UNSETTLED = ("PENDING", "SUBMITTED", "RUNNING", "SUSPENDED", "COMPLETING", "SETTLING")
 _UNSETTLED_SQL = ", ".join(f"'{word}'" for word in UNSETTLED)
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~")
-_ATTEMPT = "a.attempt, a.request, a.node, a.user_s, a.sys_s, a.peak_bytes, a.planned_at, a.state"
+# A peak of 0 is one that the kernel had not counted yet: not known.
+_ATTEMPT = "a.attempt, a.request, a.node, a.user_s, a.sys_s, nullif(a.peak_bytes, 0), a.planned_at, a.state"
 _JOB = "j.id, j.run, j.name, j.first_job, j.spec, j.member, j.submitted_at, j.attempt"
 _NEWEST = (
     f"{_JOB}, j.state, j.reason, j.exit, j.detail, j.started_at, j.ended_at, j.elapsed_s, j.derived, 0, {_ATTEMPT}"
@@ -166,7 +167,8 @@ class Glance:
         """The steps of these jobs, by job, attempt and number."""
         text = (
             "SELECT s.job, s.attempt, s.step, s.name, s.tasks, s.spec, s.started_at, s.state, s.reason, s.exit, "
-            "s.ended_at, s.derived, sum(t.user_s), sum(t.sys_s), max(t.peak_bytes), t.task, avg(t.peak_bytes), "
+            "s.ended_at, s.derived, sum(t.user_s), sum(t.sys_s), max(nullif(t.peak_bytes, 0)), t.task, "
+            "avg(nullif(t.peak_bytes, 0)), "
             "count(t.task) FROM steps AS s LEFT JOIN tasks AS t "
             "ON t.job = s.job AND t.attempt = s.attempt AND t.step = s.step "
             "WHERE s.job IN (SELECT value FROM json_each(?)) GROUP BY s.job, s.attempt, s.step "

@@ -34,9 +34,10 @@ _JOB = (
     "id, run, name, first_job, spec, member, state, reason, exit, verified, source, warnings, detail, attempt, "
     "submitted_at, started_at, ended_at, elapsed_s, background, derived"
 )
+# A process that ran used memory: a peak of 0 is one that the kernel had not counted yet, and so is not known.
 _ATTEMPT = (
     "a.job, a.attempt, a.key, a.engine, a.state, a.reason, a.exit, a.verified, a.source, a.warnings, a.detail, "
-    "a.planned_at, a.started_at, a.ended_at, a.elapsed_s, a.user_s, a.sys_s, a.peak_bytes, a.node, a.request"
+    "a.planned_at, a.started_at, a.ended_at, a.elapsed_s, a.user_s, a.sys_s, nullif(a.peak_bytes, 0), a.node, a.request"
 )
 _STEP = (
     "job, attempt, step, name, token, tasks, spec, started_at, state, reason, exit, verified, source, warnings, "
@@ -44,7 +45,7 @@ _STEP = (
 )
 _TASK = (
     "job, attempt, step, task, state, reason, exit, verified, source, warnings, detail, because, ended_at, started_at, "
-    "elapsed_s, user_s, sys_s, peak_bytes, node"
+    "elapsed_s, user_s, sys_s, nullif(peak_bytes, 0), node"
 )
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
@@ -128,6 +129,10 @@ class Reader:
             chosen, parameters = f"{chosen} AND id > ?", (*parameters, after)
         text = f"SELECT {_JOB} FROM jobs WHERE {chosen} ORDER BY id LIMIT ?"
         return self._all(self._job_row, text, (*parameters, _limit(limit)))
+
+    def jobs_with_failed_steps(self, run: int) -> list[JobRow]:
+        """Those of the run whose DerivedExitCode is not 0, or not known."""
+        return self._all(self._job_row, f"SELECT {_JOB} FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
 
     def newest_jobs(self, limit: int, states: Iterable[State] | None = None) -> list[JobRow]:
         """Newest first, over all runs."""

@@ -11,7 +11,7 @@ import time
 
 from aver.cli.output.documents import JobFacts, RunFacts
 from aver.cli.output.text import Output, one_line
-from aver.cli.output.views import counts_text, duration, state_text
+from aver.cli.output.views import UNKNOWN, absent_text, believed_text, counts_text, duration, state_text
 from aver.core.reasons import JOB_LAUNCH_FAILURE
 from aver.core.states import State
 
@@ -23,7 +23,7 @@ def change_line(output: Output, job: JobFacts, before: str = "") -> str:
     """`12:00:01 job 7 train RUNNING`, with the exit and the reason once it is settled; `before`: the last attempt."""
     at = job.ended_at if job.is_settled else job.started_at if job.state == State.RUNNING else None
     clock = time.strftime("%H:%M:%S", time.localtime(at))
-    words = [clock, f"job {job.id}", one_line(job.name), state_text(output, job.state)]
+    words = [clock, f"job {job.id}", one_line(job.name), state_text(output, job.state, job.verified)]
     if job.exit is not None and job.state != State.COMPLETED:
         words.append(job.exit.text)
     if job.reason and job.reason != "None":
@@ -40,15 +40,17 @@ def warning_text(job: JobFacts) -> str:
 
 def job_summary(job: JobFacts) -> str:
     """`job 7 FAILED 3:0 NonZeroExitCode in 41 s; aver why 7`."""
-    words = [f"job {job.id} {job.state}"]
+    words = [f"job {job.id} {believed_text(job)}"]
     if job.state != State.COMPLETED:
-        words += [job.exit.text] if job.exit is not None else ["?"] if job.state == State.UNVERIFIED else []
+        words += [job.exit.text] if job.exit is not None else ["?"] if absent_text(job) == UNKNOWN else []
         words += [one_line(job.reason)] if job.reason and job.reason != "None" else []
     if job.reason == JOB_LAUNCH_FAILURE and job.detail:
         words[-1] += f": {one_line(job.detail)}"  # it never ran: what stood in its way is the news
     elif job.elapsed_s is not None:
         words.append(f"in {duration(job.elapsed_s)}")
     text = " ".join(words) + warning_text(job)
+    if job.state == State.COMPLETED and believed_text(job) != job.state and not job.warnings:
+        text += f"; {one_line(job.detail)}"  # whose word it is
     return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
 
 

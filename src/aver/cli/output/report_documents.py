@@ -37,7 +37,7 @@ class ResultFacts:
 
 @dataclass(frozen=True, slots=True)
 class SumFacts:
-    """Of all rows that were selected, also those that are not shown."""
+    """Of all rows that were selected, also those that are not shown; `peak_bytes` is the highest that is known."""
 
     jobs: int
     attempts: int
@@ -45,6 +45,7 @@ class SumFacts:
     elapsed_s: float | None
     cpu_s: float | None
     peak_bytes: int | None
+    peaks_unknown: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from aver.core.states import State
 from aver.report.usage import Ended, GroupUse, JobUse, Use, group_name, measured_by
 
 UNKNOWN = "?"
-NOTHING = "-"
+NOTHING = render.NOTHING
 BAR = 8
 LOG_MARK = "  | "
 
@@ -49,7 +49,7 @@ def write_csv(output: Output, heads: Sequence[str], rows: Iterable[Sequence[obje
 
 RESULT_HEADS = (
     "job", "name", "attempt", "state", "exit", "return_code", "reason", "verified", "source", "started_at", "ended_at",
-    "elapsed_s", "cpu_s", "peak_bytes", "node", "detail",
+    "elapsed_s", "cpu_s", "peak_bytes", "node", "detail", "warnings",
 )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def result_cells(one: doc.ResultFacts) -> tuple[object, ...]:
     return (
         one.job, one.name, one.attempt, one.state, one.exit.text if one.exit is not None else None, one.return_code,
         one.reason, one.verified, one.source, one.started_at, one.ended_at, one.elapsed_s, one.cpu_s, one.peak_bytes,
-        one.node, one.detail,
+        one.node, one.detail, "; ".join(one.warnings) or None,
     )  # fmt: skip
 
 
@@ -112,13 +112,13 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
 
 def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
     state = State(one.state)
-    may_have_run = one.attempt is not None and (one.started_at is not None or state in _LOST)
-    absent = UNKNOWN if may_have_run and state.is_settled else NOTHING
+    has_begun = one.attempt is not None and one.started_at is not None
+    absent = render.absent_text(state, has_begun, one.reason)
     return (
         str(one.job),
         one.name,
         NOTHING if one.attempt is None else str(one.attempt),
-        one.state,
+        render.believed_text(state, one.verified),
         absent if one.exit is None else one.exit.text,
         absent if one.return_code is None else str(one.return_code),
         one.reason if one.reason not in ("", "None") else NOTHING,
@@ -127,9 +127,6 @@ def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
         absent if one.peak_bytes is None else render.bytes_words(one.peak_bytes),
         one.node or NOTHING,
     )
-
-
-_LOST = frozenset({State.UNVERIFIED, State.NODE_FAIL, State.PREEMPTED})  # it may have run, though nobody saw it start
 
 
 def _show_log(output: Output, one: doc.ResultFacts) -> None:
@@ -145,10 +142,11 @@ def sums_text(document: doc.ResultList) -> str:
     sums = document.sums
     counts = ", ".join(f"{sums.counts[state]} {state}" for state in State if sums.counts.get(state)) or "none"
     absent = UNKNOWN if sums.attempts else NOTHING
+    known = "known " if sums.peaks_unknown and sums.peak_bytes is not None else ""
     parts = [
         f"{UNKNOWN if sums.elapsed_s is None else render.duration_words(sums.elapsed_s)} of time",
         f"{UNKNOWN if sums.cpu_s is None else render.duration_words(sums.cpu_s)} of cpu",
-        f"highest peak {absent if sums.peak_bytes is None else render.bytes_words(sums.peak_bytes)}",
+        f"highest {known}peak {absent if sums.peak_bytes is None else render.bytes_words(sums.peak_bytes)}",
     ]
     amounts = f"{_count(sums.jobs, 'job')}, {_count(sums.attempts, 'attempt')}"
     return f"run {document.run} {document.state}: {amounts}: {counts}; {', '.join(parts)}"
@@ -189,10 +187,14 @@ def _show_usage(output: Output, document: doc.UsageList) -> None:
             output.line("")
         heads = ("JOB", "NAME", *_USE_COLUMNS)
         _show_uses(output, heads, [((str(one.job), one.name), one, (one.measured_by,)) for one in document.jobs])
+    for one in document.groups:
+        if one.unknown and one.jobs > 1:
+            what = f"a figure of {one.unknown} of its {one.jobs} jobs is not known: PEAK and USED are of the others"
+            output.line(f"{one_line(one.name)}: {what}")
     if document.left_out:
         output.note(f"{_count(document.left_out, 'more job')}; --all shows them")
     if document.never_ran:
-        output.line(f"{_count(document.never_ran, 'job')} without figures: never ran, or not ended yet")
+        output.line(f"{_count(document.never_ran, 'job')} without figures: never seen to run, or not ended yet")
     used, given = document.cpu_s, document.cpu_given_s
     part = "" if used is None or not given else f" ({used / given:.0%})"
     words = (UNKNOWN if value is None else render.duration_words(value) for value in (used, given))

@@ -83,6 +83,5 @@ _RICH = {"32": "green", "34": "blue", "2": "dim", "33": "yellow", "36": "cyan", 
 
 
 def _style(cell: str) -> str:
-    if cell not in State.__members__:
-        return ""
-    return _RICH[COLOURS.get(State(cell), "31")]
+    word = cell.removesuffix("*")
+    return _RICH[COLOURS.get(State(word), "31")] if word in State.__members__ else ""

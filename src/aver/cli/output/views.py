@@ -16,7 +16,7 @@ from aver.core import render
 from aver.core.states import State
 
 UNKNOWN = "?"
-NOTHING = "-"
+NOTHING = render.NOTHING
 
 
 def answer(output: Output, document: doc.Document, as_json: bool) -> None:
@@ -80,10 +80,10 @@ def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
             str(job.id),
             str(job.run),
             job.name,
-            job.state,
-            job.exit.text if job.exit is not None else UNKNOWN if job.state == "UNVERIFIED" else NOTHING,
+            believed_text(job),
+            job.exit.text if job.exit is not None else absent_text(job),
             NOTHING if job.attempt == 0 else job.derived_exit or UNKNOWN,
-            duration(job.elapsed_s),
+            absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s),
             job.reason if job.reason not in ("", "None") else NOTHING,
             "; ".join(job.warnings) or NOTHING,
         )
@@ -129,8 +129,19 @@ def clock(at: float) -> str:
     return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
 
 
-def state_text(output: Output, state: str) -> str:
-    return coloured(State(state)) if output.has_colours else state
+def state_text(output: Output, state: str, verified: bool | None = None) -> str:
+    """The state; with a `*` where it is believed and not verified."""
+    mark = render.believed_text(State(state), verified).removeprefix(state)
+    return f"{coloured(State(state)) if output.has_colours else state}{mark}"
+
+
+def believed_text(job: doc.JobFacts) -> str:
+    return render.believed_text(State(job.state), job.verified)
+
+
+def absent_text(job: doc.JobFacts) -> str:
+    """`?` for what nobody knows of a job that ran, `-` for what there is none of."""
+    return render.absent_text(State(job.state), job.attempt > 0 and job.started_at is not None, job.reason)
 
 
 def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:
@@ -176,7 +187,7 @@ def _facts(output: Output, pairs: Iterable[tuple[str, str]]) -> None:
 
 def _show_job(output: Output, document: doc.JobShown) -> None:
     job = document.job
-    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state)}")
+    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified)}")
     output.line(document.sentence)
     output.line("")
     pairs = [
@@ -195,7 +206,7 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
         ("submitted", moment(job.submitted_at)),
         ("started", moment(job.started_at)),
         ("ended", moment(job.ended_at)),
-        ("elapsed", duration(job.elapsed_s)),
+        ("elapsed", absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s)),
     ]
     _facts(output, [(key, value) for key, value in pairs if value])
     for warning in job.warnings:
@@ -209,7 +220,7 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
 
 
 def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
-    output.line(f"attempt {attempt.attempt} {state_text(output, attempt.state)}")
+    output.line(f"attempt {attempt.attempt} {state_text(output, attempt.state, attempt.verified)}")
     asked = [
         f"cpus {attempt.cpus}" if attempt.cpus is not None else "",
         f"gpus {attempt.gpus}" if attempt.gpus else "",
@@ -301,7 +312,7 @@ def _show_why(output: Output, document: doc.Explained) -> None:
 
 def _show_timeline(output: Output, document: doc.Timeline) -> None:
     job = document.job
-    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state)}")
+    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified)}")
     output.line("")
     states = max((len(one.state or NOTHING) for one in document.transitions), default=0)
     sources = max((len(one.source) for one in document.transitions), default=0)
