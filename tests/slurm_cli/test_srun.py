@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -16,7 +17,9 @@ from aver.home import Home
 from aver.slurm_cli.install import install
 from aver.store.reader import Reader
 from aver.store.rows import JobRow, StepRow
-from live_home import LiveHome, wait_for
+from live_home import LiveHome, processes_with, wait_for
+
+BEGAN = "until [ -e began ]; do sleep 0.05; done"
 
 
 class Place:
@@ -129,8 +132,10 @@ def test_wait_ends_the_others(place: Place) -> None:
 
 def test_first_failure_shows_the_summary_of_all_tasks(place: Place) -> None:
     """At the first failing task, and again at the end."""
-    text = "srun -n3 sh -c 'if [ $SLURM_PROCID = 1 ]; then exit 1; fi; sleep 1'"
-    _, _, output = place.batch(text)
+    task = "if [ $SLURM_PROCID = 1 ]; then exit 1; fi; until [ -e go ]; do sleep 0.05; done"
+    _, _, output = place.batch(
+        f"srun -n3 sh -c '{task}' & until grep -q Summary out; do sleep 0.05; done; touch go; wait"
+    )
     summaries = re.findall(r"Task Exit Code Summary: step \d+\.0, 3 tasks: (.*)", output)
     assert summaries == ["1 failed, 2 running", "2 completed, 1 failed"]
 
@@ -157,20 +162,21 @@ def test_variables_of_a_task(place: Place) -> None:
 
 def test_a_step_that_runs_when_the_script_ends_is_ended(place: Place) -> None:
     """OUTCOMES 7: the job is COMPLETED 0:0 with Derived 0:15; the step is CANCELLED."""
-    job, steps, _ = place.batch("srun -n1 sleep 100 & sleep 0.5; exit 0")
+    job, steps, _ = place.batch(f"srun -n1 sh -c 'touch began; exec sleep 100' & {BEGAN}; exit 0")
     assert (job.state, str(job.exit), job.derived) == (State.COMPLETED, "0:0", 15)
     assert exits(steps) == ["CANCELLED 0:15"]
 
 
 def test_steps_run_one_after_another_unless_exact(place: Place) -> None:
-    """A step has all of the job's cpus; --exact takes just its own."""
-    one = "srun -n1 {} sh -c 'echo begin; sleep 0.4; echo end' & "
-    _, _, output = place.batch(one.format("") * 2 + "wait", tasks=2)
+    """A step has all of the job's cpus; --exact takes just its own: then two run at once, and see each other."""
+    one = "srun -n1 {} sh -c 'echo begin; {}; echo end' & "
+    _, _, output = place.batch(one.format("", "sleep 0.4") * 2 + "wait", tasks=2)
     words = [line for line in output.splitlines() if line in ("begin", "end")]
     assert words == ["begin", "end", "begin", "end"]
-    _, _, output = place.batch(one.format("--exact") * 2 + "wait", tasks=2)
+    meet = "touch at.$SLURM_STEP_ID; until [ -e at.0 ] && [ -e at.1 ]; do sleep 0.05; done"
+    _, _, output = place.batch(one.format("--exact", meet) * 2 + "wait", tasks=2)
     words = [line for line in output.splitlines() if line in ("begin", "end")]
-    assert words[:2] == ["begin", "begin"]
+    assert words == ["begin", "begin", "end", "end"]
 
 
 def test_too_many_tasks_are_refused_as_slurm_does(place: Place) -> None:
@@ -269,11 +275,13 @@ def test_a_thousand_tasks(place: Place) -> None:
 
 def test_a_task_that_ignores_term_and_forks_away_is_gone(place: Place) -> None:
     """The step ends, nothing is left behind."""
-    text = "trap '' TERM; (setsid sleep 1000 & ) ; while :; do sleep 1; done"
-    script = f'srun -n1 --kill-on-bad-exit sh -c "{text}" & sleep 0.5; exit 0'
-    job, steps, _ = place.batch(f"export AVER_MARK=mark-$$\n{script}")
+    mark = f"1000.{random.randrange(10**9)}"
+    text = f"trap '' TERM; (setsid sleep {mark} & ) ; touch began; while :; do sleep {mark}; done"
+    script = f'srun -n1 --kill-on-bad-exit sh -c "{text}" & {BEGAN}; exit 0'
+    job, steps, _ = place.batch(script)
     assert job.state is State.COMPLETED
     assert steps[0].state is State.CANCELLED
+    assert processes_with(mark) == []
 
 
 @pytest.mark.parametrize(
