@@ -18,7 +18,7 @@ from aver.coordinator.engines import Engines
 from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.core.events import Event, JobsGenerated, Observed, Usage
+from aver.core.events import Event, JobsGenerated, Observed, StepEnded, Usage
 from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, Verdict, WitnessRecord
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, Request, Scope, Submission
@@ -29,6 +29,7 @@ from aver.engines.slurm.engine import UNLIMITED
 from aver.errors import CantWriteError
 from aver.home import Home
 from aver.store.reader import Reader
+from aver.store.replay import replay
 from aver.store.writer import Writer
 
 
@@ -258,6 +259,55 @@ def test_the_queue_still_says_when_a_job_began_whose_task_was_heard_first() -> N
     turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
     usages = [event.usage for event in turn.commit() if isinstance(event, Observed)]
     assert usages == [None, Usage(990.0, node="n1")]
+
+
+def step_ends(events: Sequence[Event]) -> list[StepEnded]:
+    return [event for event in events if isinstance(event, StepEnded)]
+
+
+def hear_end(turn: Turn) -> list[Event]:
+    """The job is over: its script's record, and the queue's word."""
+    key = turn.key(1)
+    for evidence in (record(key), LeftQueue(5.0)):
+        turn.driver.heard(Heard(key, "test", "", evidence), turn.now)
+    return turn.commit()
+
+
+def test_a_step_whose_number_of_tasks_nobody_said_is_open_until_its_job_ends(tmp_path: Path) -> None:
+    """A rank that fails after another one completed counts: the step's exit is the worst of all that were seen."""
+    turn, _ = handed_over("RUNNING")
+    key = turn.key(1)
+    for task, code in ((0, 0), (1, 3)):
+        turn.driver.heard(task_heard(key, task, code, of=None), turn.now)
+    assert step_ends(turn.commit()) == []
+    (ended,) = step_ends(hear_end(turn))
+    assert (ended.verdict.state, ended.verdict.exit, ended.derived) == (State.FAILED, ExitStatus(3), 3 << 8)
+    assert "nobody said how many tasks" in ended.verdict.detail
+    assert derived(turn.stored, tmp_path) == 3 << 8
+    reader = Reader.open(tmp_path / "aver.db")
+    assert reader is not None
+    with reader:
+        assert [row.tasks for row in reader.steps(1)] == [2]
+    assert replay(tmp_path / "aver.db") == []
+
+
+def test_a_rank_below_one_that_was_seen_is_lost_if_it_left_nothing() -> None:
+    """Rank 1 left its record, so there was a rank 0: how it ended is unknown, and so is the step's exit."""
+    turn, _ = handed_over("RUNNING")
+    turn.driver.heard(task_heard(turn.key(1), task=1, of=None), turn.now)
+    turn.commit()
+    (ended,) = step_ends(hear_end(turn))
+    assert (ended.verdict.state, ended.derived) == (State.UNVERIFIED, None)
+
+
+def test_a_step_ends_with_its_last_task_once_somebody_says_how_many_it_has() -> None:
+    """One record does not say it, the next one does: there is nothing more to wait for."""
+    turn, _ = handed_over("RUNNING")
+    key = turn.key(1)
+    turn.driver.heard(task_heard(key, 1, 3, of=None), turn.now)
+    turn.driver.heard(task_heard(key, 0, 0, of=2), turn.now)
+    (ended,) = step_ends(turn.commit())
+    assert (ended.verdict.exit, ended.verdict.detail) == (ExitStatus(3), "task 1 failed first")
 
 
 def test_a_cluster_that_can_not_be_made_ends_nothing_else() -> None:

@@ -9,15 +9,19 @@ import pytest
 from test_driver import ORIGIN, Turn, job
 
 from aver.coordinator import altering, asking
-from aver.coordinator.driver import Driver
+from aver.coordinator.driver import Driver, Identity
 from aver.coordinator.live import LiveRun
-from aver.coordinator.recovery import ask_engine, load_run
-from aver.core.events import Event, GpusGiven
+from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
+from aver.coordinator.stepping import Stepping
+from aver.core.events import Event, GpusGiven, StepEnded, TaskEnded
+from aver.core.evidence import LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, JobSpec, Request, RetryRule, Submission
 from aver.core.pack import Room
 from aver.core.states import State
-from aver.engines.api import Control, CouldNotAsk, NotListed, ObserveReply, Seen
+from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
+from aver.errors import UsageError
+from aver.home import Home
 from aver.store.reader import Reader
 from aver.store.replay import replay
 from aver.store.writer import Writer
@@ -32,7 +36,7 @@ class FakeEngine:
     def __init__(self, has: set[str]) -> None:
         self.has = has
 
-    def observe(self, keys: list[str], name: str) -> list[ObserveReply]:
+    def observe(self, keys: list[str], name: str = "") -> list[ObserveReply]:
         return [Seen(key) if key in self.has else NotListed(key) for key in keys]
 
 
@@ -62,15 +66,17 @@ class StoredTurn(Turn):
         self.stored += done
         return done
 
-    def come_back(self) -> None:
-        """Kill the coordinator, and start it again."""
-        self.driver = Driver(self.driver.identity, self.room, self.writer.next_id())
+    def come_back(self, boot: str = "b") -> None:
+        """Kill the coordinator, and start it again; another boot: its machine was restarted."""
+        self.driver = Driver(Identity("0123abcd", boot * 32, "here"), self.room, self.writer.next_id())
         reader = Reader.open(self.path)
         assert reader is not None
         with reader:
             for number in reader.unsettled_runs():
                 load_run(self.driver, reader, number, self.now)
-        ask_engine(self.driver, FakeEngine(self.handed), self.now)  # type: ignore[arg-type]
+        engine = FakeEngine(self.handed)
+        ask_engine(self.driver, engine, self.now)  # type: ignore[arg-type]
+        ask_engine_of_tasks(self.driver, engine, self.now)  # type: ignore[arg-type]
 
     def controls(self) -> list[Control]:
         found, self.driver.out.controls = self.driver.out.controls, []
@@ -247,11 +253,54 @@ def test_gpus_of_an_attempt_that_never_began_are_free_after_a_restart(turn: Stor
     assert turn.started() == ["a"]
 
 
+def hear_task(turn: StoredTurn, task: int, code: int, of: int | None) -> None:
+    name = f"{turn.key(1)}.s0.t{task}"
+    left = WitnessRecord(name, 5, ExitStatus(code), 1001.0, 1.0, watch=MemoryWatch.CGROUP2, step_tasks=of)
+    turn.driver.heard(Heard(name, "witness", "", left), turn.now)
+
+
+def with_step_on_a_cluster(turn: StoredTurn, of: int | None) -> None:
+    """A job that runs on a cluster, and the record of the first task of its step."""
+    submit(turn, job("a", engine="slurm"))
+    turn.commit()
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, "RUNNING")):
+        turn.driver.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
+    hear_task(turn, 0, 0, of)
+    turn.commit()
+
+
+@pytest.mark.parametrize("of", [None, 2])
+def test_a_clusters_step_goes_on_after_this_machines_restart(turn: StoredTurn, of: int | None) -> None:
+    """Its tasks are elsewhere: nothing is said of them until their records are heard, or their job is over."""
+    with_step_on_a_cluster(turn, of)
+    turn.come_back(boot="c")
+    assert [event for event in turn.commit() if isinstance(event, TaskEnded | StepEnded)] == []
+    hear_task(turn, 0, 0, of)  # told again
+    hear_task(turn, 1, 4, of)
+    key = turn.key(1)
+    whole = WitnessRecord(f"{key}.r0", 5, ExitStatus(), 1000.0, 9.0, watch=MemoryWatch.CGROUP2)
+    for evidence in (whole, LeftQueue(5.0)):
+        turn.driver.heard(Heard(key, "test", "", evidence), turn.now)
+    (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
+    assert (ended.verdict.state, ended.derived) == (State.FAILED, 4 << 8)
+    assert turn.state(1) is State.COMPLETED
+
+
+def test_nobody_says_that_a_clusters_step_is_cancelled(turn: StoredTurn, tmp_path: Path) -> None:
+    """Aver reaches no step on a cluster: who asks is told, also after a restart, and no task gets a verdict."""
+    with_step_on_a_cluster(turn, 2)
+    turn.come_back()
+    stepping = Stepping(Home(tmp_path), turn.driver, lambda: None, 1.0)
+    with pytest.raises(UsageError, match=r"step 1\.0 is Slurm's"):
+        stepping.signal({"key": turn.key(1), "step": 0, "signal": None, "by": "me"}, turn.now)
+    assert [event for event in turn.commit() if isinstance(event, TaskEnded)] == []
+
+
 def test_what_may_have_been_handed_over_is_not_handed_over_again() -> None:
     """The engine can't say whether it ever had the attempt: nobody knows, and nothing is started."""
 
     class Unsure(FakeEngine):
-        def observe(self, keys: list[str], name: str) -> list[ObserveReply]:
+        def observe(self, keys: list[str], name: str = "") -> list[ObserveReply]:
             return [CouldNotAsk(key, "its file is damaged") for key in keys]
 
     turn = Turn()

@@ -106,10 +106,14 @@ class Clustering:
         steps = self._driver.steps
         if steps.has_ended(attempt.key, number):
             return True  # told again, after a restart
-        if steps.find(attempt.key, number) is None:
-            tasks = max(record.step_tasks or 1, int(name["task"]) + 1)
+        tasks = min(max(record.step_tasks or 1, int(name["task"]) + 1), MOST_TASKS)
+        step = steps.find(attempt.key, number)
+        if step is None:
             program = os.path.basename(record.name) or "srun"
-            steps.watch(attempt, number, StepSpec(program, (record.name or "?",), "", min(tasks, MOST_TASKS)), now)
+            spec = StepSpec(program, (record.name or "?",), "", tasks, is_open=record.step_tasks is None)
+            steps.watch(attempt, number, spec, now)
+        elif step.is_open:
+            steps.widen(step, tasks, record.step_tasks is not None, now)
         steps.heard_from_node(one, now)
         return True
 

@@ -153,13 +153,15 @@ def _add_live_steps(driver: Driver, attempt: LiveAttempt, reader: Reader) -> Non
         if row.state.is_settled:
             driver.steps.note_end(attempt.key, row.step)
             continue
-        tasks = [LiveTask(rank, f"{attempt.key}.s{row.step}.t{rank}") for rank in range(row.tasks)]
+        is_clusters = attempt.engine != LOCAL
+        keys = [f"{attempt.key}.s{row.step}.t{rank}" for rank in range(row.tasks)]
+        tasks = [LiveTask(rank, key, is_dispatched=is_clusters) for rank, key in enumerate(keys)]
         for one in reader.tasks(row.job, row.attempt, row.step):
             tasks[one.task].verdict = one.verdict
             tasks[one.task].because = one.because
             tasks[one.task].ended_at = one.ended_at
             tasks[one.task].evidence += _records(reader, row.job, row.attempt, row.step, one.task)
-        step = LiveStep(attempt, row.step, row.token, row.spec, tasks)
+        step = LiveStep(attempt, row.step, row.token, row.spec, tasks, is_open=is_clusters and row.spec.is_open)
         driver.steps.restore(step)
 
 
@@ -253,8 +255,12 @@ def _put_local(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: f
 
 
 def ask_engine_of_tasks(driver: Driver, engine: Engine, now: float) -> None:
-    """The same for the tasks of live steps. One that was never begun waits for its srun, which comes back."""
-    tasks = [(step, task) for step, task in driver.steps.live_tasks() if task.verdict is None]
+    """The same for the tasks of this machine's live steps. One that never began waits for its srun, which comes back.
+
+    Of a cluster's tasks only their records tell, whatever became of this machine.
+    """
+    live = [(step, task) for step, task in driver.steps.live_tasks() if step.attempt.engine == LOCAL]
+    tasks = [(step, task) for step, task in live if task.verdict is None]
     for (_, task), reply in zip(tasks, engine.observe([task.key for _, task in tasks]), strict=True):
         if not isinstance(reply, NotListed):
             task.is_dispatched = True

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aver.coordinator.driver import Driver
+from aver.coordinator.packers import LOCAL
 from aver.coordinator.server import Peer
 from aver.coordinator.steps import LiveStep
 from aver.core.codec import decode
@@ -122,6 +123,8 @@ class Stepping:
         step = self.driver.steps.find(key, number)
         if step is None:
             return {"did": "not running"}
+        if step.attempt.engine != LOCAL:
+            raise UsageError(f"step {step.attempt.job}.{number} is Slurm's: its own scancel reaches it")
         by = request.get("by")
         if signal is None:
             if isinstance(by, str) and by:

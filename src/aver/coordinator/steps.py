@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 KILL = 9
 ENDING = (9, 15)  # what a scheduler ends tasks with
+UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that were seen"
 
 
 @dataclass(slots=True)
@@ -57,9 +58,7 @@ class LiveTask:
         if self.verdict is None:
             return Task(self.number, Running())
         record = next((one for one in self.evidence if isinstance(one, WitnessRecord)), None)
-        end = (record.exit or record.launch) if record is not None else None
-        if record is None and self.verdict.source == QUEUE:
-            end = self.verdict.exit
+        end = (record.exit or record.launch) if record is not None else self.verdict.exit
         return Task(self.number, end if end is not None else Lost(), self.ended_at, self.because)
 
 
@@ -78,10 +77,11 @@ class LiveStep:
     is_limited_by_job: bool = False
     state: State | None = None  # once it has ended
     srun_code: int | None = None
+    is_open: bool = False  # on a cluster: there may be more tasks than those that were heard of
 
     @property
     def is_ended(self) -> bool:
-        return all(task.verdict is not None for task in self.tasks)
+        return not self.is_open and all(task.verdict is not None for task in self.tasks)
 
     @property
     def never_began(self) -> bool:
@@ -167,14 +167,26 @@ class Steps:
     def watch(self, attempt: LiveAttempt, number: int, spec: StepSpec, now: float) -> None:
         """A step that a cluster runs: its tasks' records come from the nodes."""
         tasks = [LiveTask(rank, f"{attempt.key}.s{number}.t{rank}", is_dispatched=True) for rank in range(spec.tasks)]
-        step = LiveStep(attempt, number, f"{attempt.key}.s{number}", spec, tasks)
+        step = LiveStep(attempt, number, f"{attempt.key}.s{number}", spec, tasks, is_open=spec.is_open)
         self._driver.emit(StepStarted(now, attempt.run, attempt.job, attempt.attempt, number, step.token, spec))
         self.restore(step)
+
+    def widen(self, step: LiveStep, tasks: int, is_all: bool, now: float) -> None:
+        """A step of which nobody had said how many tasks it has: it has at least so many; `is_all`: just so many."""
+        for rank in range(len(step.tasks), tasks):
+            task = LiveTask(rank, f"{step.attempt.key}.s{step.number}.t{rank}", is_dispatched=True)
+            step.tasks.append(task)
+            self._by_key[task.key] = (step, task)
+        if is_all:
+            step.is_open = False
+            step.spec = replace(step.spec, tasks=len(step.tasks), is_open=False)
+            if step.is_ended:  # told again, after a restart
+                self._end_step(step, now)
 
     def heard_from_node(self, one: Heard, now: float) -> None:
         """The record of a cluster's task. One that was signalled after another failed was ended because of that."""
         step, task = self._by_key.get(one.key, (None, None))
-        if step is None or task is None or not isinstance(one.evidence, WitnessRecord):
+        if step is None or task is None or task.verdict is not None or not isinstance(one.evidence, WitnessRecord):
             return
         record = one.evidence
         is_signalled = record.exit is not None and record.exit.signal in record.got
@@ -186,8 +198,11 @@ class Steps:
         self.heard(one, now)
 
     def lose_rest(self, attempt: LiveAttempt, now: float) -> None:
-        """Its job is over on the cluster: tasks whose records did not come are lost."""
+        """Its job is over on the cluster: tasks whose records did not come are lost, and no more are to come."""
         for step in list(self._of.get(attempt.key, {}).values()):
+            step.is_open = False
+            if step.is_ended:
+                self._end_step(step, now)
             for task in step.tasks:
                 if task.verdict is None:
                     text = "its job is over, and its witness left no record"
@@ -199,7 +214,7 @@ class Steps:
             exit_status: ExitStatus | None = ExitStatus.parse(derived)
         except ValueError:
             exit_status = None  # such as 0:125
-        self.watch(attempt, number, StepSpec("srun", ("?",), "", 1), now)
+        self.watch(attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
         step = self.find(attempt.key, number)
         assert step is not None
         if exit_status is None:
@@ -423,6 +438,8 @@ def _step_verdict(step: LiveStep, folded: StepExit) -> Verdict:
     states = {verdict.state for verdict in verdicts}
     exit_status = folded.exit
     detail = "" if folded.first_failed is None else f"task {folded.first_failed} failed first"
+    if step.spec.is_open:
+        detail = "; ".join(text for text in (detail, UNCOUNTED) if text)
     for state in (State.OUT_OF_MEMORY, State.TIMEOUT, State.CANCELLED, State.UNVERIFIED, State.NODE_FAIL):
         if state in states:
             chosen = next(verdict for verdict in verdicts if verdict.state is state)

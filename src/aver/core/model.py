@@ -232,6 +232,7 @@ class StepSpec:
     stderr: str | None = None
     append: bool = False
     umask: int = 0o022
+    is_open: bool = False  # nobody said how many tasks it has: `tasks` are those that were heard of
 
 
 class NotifyOn(StrEnum):

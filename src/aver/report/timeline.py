@@ -178,7 +178,8 @@ def _plain(event: ev.Observed) -> str:
 
 def _step(event: ev.StepStarted) -> str:
     tasks = f"{event.spec.tasks} task{'s' if event.spec.tasks != 1 else ''}"
-    return f"step {event.step} ({event.spec.name}) started with {tasks}"
+    least = "at least " if event.spec.is_open else ""
+    return f"step {event.step} ({event.spec.name}) started with {least}{tasks}"
 
 
 def _ended(verdict: Verdict) -> str:

@@ -86,6 +86,11 @@ REPLACE INTO tasks (job, attempt, step, task, state, reason, exit, verified, sou
 SELECT {_values(0, 19)} FROM json_each(?)
 WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
+# where nobody said how many tasks a step has, it has at least those that were heard of
+WIDEN_STEPS = f"""
+UPDATE steps SET tasks = c3
+FROM (SELECT {_columns(4)} FROM json_each(?)) WHERE job = c0 AND attempt = c1 AND step = c2 AND tasks < c3"""
+
 END_STEPS = f"""
 UPDATE steps SET
     state = c3, reason = c4, exit = c5, verified = c6, source = c7, warnings = c8, detail = c9,

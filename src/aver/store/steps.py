@@ -27,6 +27,10 @@ def step_statements(events: Sequence[StepEvent]) -> Iterator[Statement]:
         yield Statement(sql.PUT_STEPS, dumps(started))
     if tasks:
         yield Statement(sql.PUT_TASKS, dumps(tasks))
+        heard_of: dict[tuple[int, int, int], int] = {}
+        for job, attempt, step, task, *_ in tasks:
+            heard_of[job, attempt, step] = max(task + 1, heard_of.get((job, attempt, step), 1))
+        yield Statement(sql.WIDEN_STEPS, dumps([(*which, count) for which, count in heard_of.items()]))
     if ended:
         yield Statement(sql.END_STEPS, dumps([_ended_row(event) for event in ended]))
         shares: dict[tuple[int, int], list[int | None]] = {}
