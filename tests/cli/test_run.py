@@ -6,10 +6,11 @@ import os
 import select
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from product import Product, end, wait_for_file
+from product import DEADLINE_S, Product, end, wait_for_file
 
 
 def test_output_is_streamed_and_the_verdict_is_one_line(aver: Product) -> None:
@@ -253,6 +254,26 @@ def test_the_rest_of_the_output_is_shown_after_an_interrupt(aver: Product) -> No
     while chunk := process.stdout.read1(4096):
         got += chunk
     assert (process.wait(30), got.count(b"y\n")) == (130, 200_000)
+
+
+def test_a_job_that_runs_again_while_its_output_is_still_read_has_ended_as_it_ended(aver: Product) -> None:
+    """Nobody reads the pipe yet, and somebody retries the job: the exit status is that of the end that was seen."""
+    script = "[ -e first ] && { touch again; while [ ! -e go ]; do sleep 0.05; done; exit 3; }; touch first; seq 99999"
+    process = aver.start("run", "-q", "--", "sh", "-c", f"{script}; exit 3")
+    deadline = time.monotonic() + DEADLINE_S
+    wait_for_file(aver.folder / "first")
+    while aver.state(1) != "FAILED":
+        assert time.monotonic() < deadline
+    assert aver("retry", "1").status == 0
+    wait_for_file(aver.folder / "again")
+    try:
+        out, err = process.communicate(timeout=10)
+    except subprocess.TimeoutExpired:  # it had not heard of the first end yet, and waits for the second
+        (aver.folder / "go").touch()
+        out, err = process.communicate(timeout=DEADLINE_S)
+    (aver.folder / "go").touch()
+    assert (process.returncode, err, out[-6:]) == (1, b"", b"99999\n")
+    assert aver("watch", "1", "-q", "--exit-status").status == 1
 
 
 def test_detach_is_submit(aver: Product) -> None:

@@ -95,11 +95,18 @@ def _go_on(session: Session, row: RunRow, rules: Rules, found: Pass, yes: bool, 
 
 
 def _settled(session: Session, text: str, waits: bool, is_silent: bool) -> RunRow:
-    row = whole_run(session, text, "recover")
-    if row.state.is_settled:
-        return row
-    if not waits:
-        raise UsageError(f"run {row.id} is {row.state}: it can be recovered when it is settled; aver watch {row.id}")
+    while True:
+        row = whole_run(session, text, "recover")
+        if row.state.is_settled:
+            return row
+        if not waits:
+            raise UsageError(
+                f"run {row.id} is {row.state}: it can be recovered when it is settled; aver watch {row.id}"
+            )
+        _wait(session, row, is_silent)
+
+
+def _wait(session: Session, row: RunRow, is_silent: bool) -> None:
     watched = Watched(session, [row.id])
     client = session.connect()
     shown = shown_for(watched)
@@ -110,7 +117,6 @@ def _settled(session: Session, text: str, waits: bool, is_silent: bool) -> RunRo
     finally:
         shown.end()
         client.close()
-    return session.run_row(row.id)
 
 
 def _bound(row: RunRow, max_rounds: int) -> None:

@@ -116,27 +116,26 @@ class Attached:
         note_ignored(self._session, self._accepted, self._quiet)
         try:
             release()
-            self._wait()
+            status = exit_status_of(self._wait())
         except SignalReceived as received:
             heard()
             return self._interrupted(received.number)
         finally:
             self._stream.finish(LEAVING_S)
-        self._report()
+        self._report(status)
         if self._stream.failure is not None:
             raise CantWriteError(f"{self._stream.failure}; all of it is in its file: aver log {self._accepted.run}")
-        status = exit_status_of(self._watched.state())
         if forward_exit:
             verdict = self._watched.jobs()[0].verdict
             code = None if verdict is None else return_code(verdict)
             return status if code is None else code
         return status
 
-    def _wait(self, stalled_s: float | None = None) -> None:
-        """Wait for the verdict, then for the output's rest, unless nobody reads it for `stalled_s`."""
+    def _wait(self, stalled_s: float | None = None) -> State:
+        """Wait for the verdict and return it, after the output's rest, unless nobody reads that for `stalled_s`."""
         client = self._session.connect()
         try:
-            wait(self._watched, client, self._seen, foreground_only=True)
+            state = wait(self._watched, client, self._seen, foreground_only=True)
             self._seen(())
         except BaseException:
             self._shown.clear()
@@ -145,6 +144,7 @@ class Attached:
             client.close()
         self._shown.end()
         self._stream.finish(stalled_s=stalled_s)
+        return state
 
     def _seen(self, changed: tuple[int, ...]) -> None:
         if self._as_json:
@@ -197,7 +197,7 @@ class Attached:
         self._report(status)
         return status
 
-    def _report(self, status: int | None = None) -> None:
+    def _report(self, status: int) -> None:
         if self._as_json:
             answer(self._session.output, self._watched.ended(status), True)
         elif not self._is_single and not self._quiet:

@@ -12,7 +12,7 @@ from aver.cli.session import Session, not_found
 from aver.cli.step_news import StepNews
 from aver.cli.steps import warnings_of_steps
 from aver.coordinator.client import Client
-from aver.core.fold import exit_status_of, fold_run
+from aver.core.fold import fold_run
 from aver.core.states import SETTLED, State
 from aver.errors import InternalError
 from aver.store.rows import JobRow, RunRow
@@ -74,12 +74,10 @@ class Watched:
         runs = tuple(run_facts(reader, run) for run in self.runs())
         return runs, jobs_facts(self.session, self.jobs())
 
-    def ended(self, exit_status: int | None = None) -> Ended:
+    def ended(self, exit_status: int) -> Ended:
         """The document at the end of waiting."""
         runs, jobs = self.facts()
-        state = self.state()
-        status = exit_status if exit_status is not None else exit_status_of(state) if state.is_settled else 0
-        return Ended(runs, jobs, state.is_settled, status)
+        return Ended(runs, jobs, self.state().is_settled, exit_status)
 
     def summaries(self) -> list[str]:
         runs, jobs = self.facts()
@@ -101,13 +99,17 @@ def wait(
     seen: Callable[[tuple[int, ...]], None],
     timeout_s: float | None = None,
     foreground_only: bool = False,
-) -> None:
-    """Return when all are settled; `seen` is told the numbers of jobs that changed. Raise TimeoutError."""
+) -> State:
+    """Return the state of all together when they are settled: what follows may be late, and find them run again.
+
+    `seen` is told the numbers of jobs that changed. Raise TimeoutError.
+    """
     for _ in range(MOST_RETURNS):
         for change in client.watch(watched.ids, timeout_s, foreground=foreground_only):
             seen(change.changed)
-        if watched.state().is_settled:
-            return
+        state = watched.state()
+        if state.is_settled:
+            return state
         # Somebody retried or accepted between the push and our reading: it is waited for again.
     raise InternalError("the coordinator calls something settled that the store does not")
 

@@ -41,7 +41,7 @@ def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quie
     if not is_silent:
         shown.begin()
     try:
-        wait(watched, client, (lambda changed: None) if is_silent else shown, timeout)
+        state = wait(watched, client, (lambda changed: None) if is_silent else shown, timeout)
     except TimeoutError:
         shown.end()
         if as_json:
@@ -54,8 +54,8 @@ def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quie
         shown.end()
         client.close()
     if as_json:
-        answer(session.output, watched.ended(), as_json)
+        answer(session.output, watched.ended(exit_status_of(state)), as_json)
     elif not quiet:
         for text in watched.summaries():
             session.output.note(text)
-    return exit_status_of(watched.state()) if exit_status else 0
+    return exit_status_of(state) if exit_status else 0
