@@ -19,7 +19,17 @@ from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.core.events import Event, JobsGenerated, Observed, StepEnded, Usage
-from aver.core.evidence import Evidence, LeftQueue, MemoryWatch, NobodySaid, QueueSaid, Taken, Verdict, WitnessRecord
+from aver.core.evidence import (
+    AccountingSaid,
+    Evidence,
+    LeftQueue,
+    MemoryWatch,
+    NobodySaid,
+    QueueSaid,
+    Taken,
+    Verdict,
+    WitnessRecord,
+)
 from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, Request, Scope, Submission
 from aver.core.pack import Room
@@ -192,6 +202,42 @@ def test_a_record_that_comes_late_settles_what_nobody_knew(desk: Desk, is_durabl
     assert desk.cluster.forgotten == [key]
 
 
+@pytest.mark.parametrize(
+    ("late", "user_s", "peak_bytes"),
+    [
+        pytest.param(
+            WitnessRecord("k", 5, ExitStatus(3), 1000.0, 7.0, user_s=2.0, peak_bytes=4096, watch=MemoryWatch.CGROUP2),
+            2.0, 4096, id="witness",
+        ),
+        pytest.param(
+            AccountingSaid(
+                9.0, "FAILED", "3:0", "FAILED", "3:0", started_at=1000.0, ended_at=1007.0, elapsed_s=7.0, user_s=1.5,
+                maxrss_bytes=2048, node="n2",
+            ),
+            1.5, 2048, id="accounting",
+        ),
+    ],
+)  # fmt: skip
+def test_late_evidence_brings_what_was_used(desk: Desk, late: Evidence, user_s: float, peak_bytes: int) -> None:
+    """Time, cpu and memory are there with the verdict, and the end is that of the job, not of the news."""
+    key = desk.start()
+    ran = QueueSaid(2.0, "RUNNING", started_at=1000.0, node="n1")
+    desk.cluster.say(key, Taken(1.0, "7"), ran, LeftQueue(3.0), NobodySaid(4.0, 600.0, "silent"))
+    desk.turn()
+    desk.commit()
+    desk.cluster.say(key, late)
+    desk.turn()
+    desk.commit()
+    reader = Reader.open(desk.home.database)
+    assert reader is not None
+    with reader:
+        (found,) = reader.attempts(1)
+        whole = reader.job(1)
+    assert whole is not None
+    assert (found.state, found.elapsed_s, found.user_s, found.peak_bytes) == (State.FAILED, 7.0, user_s, peak_bytes)
+    assert (found.ended_at, whole.ended_at, whole.elapsed_s, found.node) == (1007.0, 1007.0, 7.0, "n1")
+
+
 @pytest.mark.parametrize("who", ["late", "person"])
 def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     """Also when a late record or a person says that it completed, the jobs that it generated come to be."""
@@ -206,7 +252,7 @@ def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     assert (turn.state(2), turn.state(3), run.state) == (State.UNVERIFIED, State.SKIPPED, State.UNVERIFIED)
     verdict = Verdict(State.COMPLETED, ExitStatus(), "None", True, "witness")
     if who == "late":
-        asking.correct_late(turn.driver, run, 0, 1, verdict, Heard(key, "test", "", record(key)), turn.now)
+        asking.correct_late(turn.driver, run, 0, 1, verdict, None, Heard(key, "test", "", record(key)), turn.now)
     else:
         asking.correct(turn.driver, run, 0, verdict, "accepted", "me", turn.now)
     events = turn.commit()

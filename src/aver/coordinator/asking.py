@@ -11,7 +11,7 @@ from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.core import reasons
-from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved
+from aver.core.events import FlowReplaced, Observed, PersonAsked, RunMoved, Usage
 from aver.core.evidence import CancelledBefore, Verdict
 from aver.core.model import FlowSpec, Scope
 from aver.core.states import State
@@ -164,11 +164,16 @@ def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: st
 
 
 def correct_late(
-    driver: Driver, run: LiveRun, index: int, attempt: int, verdict: Verdict, one: Heard, now: float
-) -> None:
+    driver: Driver, run: LiveRun, index: int, attempt: int, verdict: Verdict, usage: Usage | None, one: Heard,
+    now: float,
+) -> None:  # fmt: skip
     """Evidence that came late settled an UNVERIFIED job; its skipped dependents come back."""
     job = run.job_number(index)
-    driver.emit(Observed(now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict))
+    driver.emit(
+        Observed(
+            now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict, usage,
+        )
+    )  # fmt: skip
     _reopen_run(driver, run, now)
     driver.end(run, index, verdict, now)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aver.coordinator.packers import LOCAL
@@ -179,7 +180,7 @@ def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:
 def usage_of(attempt: LiveAttempt, evidence: Evidence, host: str) -> Usage | None:
     """What it used: as its witness measured it, else as accounting has it. `host` is this machine."""
     if attempt.engine != LOCAL:
-        return cluster_usage(attempt, attempt.evidence)
+        return cluster_usage(attempt.evidence, attempt.started_at, attempt.node)
     if isinstance(evidence, WitnessRecord):
         return _as_measured(evidence, host)
     return Usage(attempt.started_at, node=host) if attempt.started_at is not None else None
@@ -190,15 +191,15 @@ def _as_measured(record: WitnessRecord, node: str | None) -> Usage:
     return Usage(record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, node)
 
 
-def cluster_usage(attempt: LiveAttempt, evidence: list[Evidence]) -> Usage | None:
-    """What it used: as its witness measured it, else as accounting has it."""
+def cluster_usage(evidence: Sequence[Evidence], started_at: float | None, node: str) -> Usage | None:
+    """As its witness measured it, else as accounting has it; where it began is known from before, if at all."""
     record = next((one for one in evidence if isinstance(one, WitnessRecord)), None)
     account = next((one for one in reversed(evidence) if isinstance(one, AccountingSaid)), None)
-    node = attempt.node or (account.node if account is not None else "") or None
+    where = node or (account.node if account is not None else "") or None
     if record is not None:
-        return _as_measured(record, node)
+        return _as_measured(record, where)
     if account is not None and account.started_at is not None:
         return Usage(
-            account.started_at, account.elapsed_s, account.user_s, account.sys_s, account.maxrss_bytes, node,
+            account.started_at, account.elapsed_s, account.user_s, account.sys_s, account.maxrss_bytes, where,
         )  # fmt: skip
-    return Usage(attempt.started_at, node=node) if attempt.started_at is not None else None
+    return Usage(started_at, node=where) if started_at is not None else None

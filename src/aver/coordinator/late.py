@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aver.coordinator import asking
+from aver.coordinator.clustering import cluster_usage
 from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import LOCAL
@@ -47,7 +48,8 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     verdict = judge_cluster([*before, one.evidence], run.rules(index))
     if verdict is not None and verdict.state is not State.UNVERIFIED:
         driver.note_key(job, attempt, one.key)
-        asking.correct_late(driver, run, index, attempt, verdict, one, now)
+        usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
+        asking.correct_late(driver, run, index, attempt, verdict, usage, one, now)
     return True
 
 
