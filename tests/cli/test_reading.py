@@ -36,6 +36,8 @@ def test_jobs_are_cut_and_say_so(past: Path, call: Aver) -> None:
     assert [job["id"] for job in answer["jobs"]] == [5, 6]
     assert answer["left_out"] == 3
     assert "3 more" in call("jobs", "-n", "2").err
+    assert len(call("jobs", "-n", "9" * 30, "--json").document["jobs"]) == 5
+    assert call("runs", "-n", "9" * 30).status == 0
 
 
 def test_a_wrong_state_is_refused_with_the_states(past: Path, call: Aver) -> None:

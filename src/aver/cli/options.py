@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LISTED = 50  # how many rows a listing has without --all
+MOST_LISTED = 1 << 40  # more than there can be, and a number that the store can take
 
 
 def json_option(function: Function) -> Function:
@@ -46,7 +47,7 @@ def listing_options(function: Function) -> Function:
 
 def row_limit(limit: int | None, show_all: bool) -> int | None:
     """How many rows to show; None is all."""
-    return None if show_all else limit or LISTED
+    return None if show_all else min(limit or LISTED, MOST_LISTED)
 
 
 class StateType(click.ParamType[State]):
