@@ -121,6 +121,18 @@ def test_csv_has_a_row_for_each_attempt(past: Path, call: Call) -> None:
     assert (killed["exit"], killed["return_code"], killed["peak_bytes"]) == ("0:9", "137", str(64 << 20))
 
 
+def test_csv_keeps_rows_whole_whatever_is_in_them(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks, quotes and every kind of line end in a name are in one cell, in both commands that write CSV."""
+    monkeypatch.setenv("AVER_HOME", str(tmp_path / "home"))
+    name = 'a\rb\nc\r\nd,"e"'
+    fill(tmp_path / "home", tmp_path / "work", job_name=name)
+    for command in (("export", "1", "--csv"), ("results", "1", "--csv"), ("usage", "1", "--csv")):
+        _, out, _ = call(*command)
+        rows = list(csv.DictReader(io.StringIO(out, newline="")))
+        assert [row["job"] for row in rows if row["name"] == name] == ["7"], command
+        assert None not in {key for row in rows for key in row}
+
+
 def test_a_file_says_its_format_and_is_whole(past: Path, call: Call, tmp_path: Path) -> None:
     """Nothing but the file is left beside it; a file that was there keeps its mode; a link stays a link."""
     real = tmp_path / "real.csv"

@@ -5,15 +5,15 @@ Unknown is empty in CSV and null in JSON, never 0. Keys and columns are stable: 
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from aver.core.codec import encode
 from aver.core.exit import ExitStatus
 from aver.core.fold import return_code
+from aver.report.csv_rows import csv_rows
 from aver.report.page import Story
 from aver.store.rows import AttemptRow, JobRow, StoredEvent
 
@@ -26,20 +26,8 @@ COLUMNS = (
 
 def csv_lines(story: Story) -> Iterator[str]:
     """The heads, then one row for each attempt, and one for each job that never had any."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-
-    def line(cells: Iterable[object]) -> str:
-        writer.writerow(cells)
-        text = buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-        return text
-
-    yield line(COLUMNS)
-    for job in story.jobs:
-        for attempt in story.attempts.get(job.id) or (None,):
-            yield line(_row(story, job, attempt))
+    rows = (_row(story, job, one) for job in story.jobs for one in story.attempts.get(job.id) or (None,))
+    return csv_rows(chain([COLUMNS], rows))
 
 
 def _row(story: Story, job: JobRow, attempt: AttemptRow | None) -> Iterable[object]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import assert_never
 
 from aver.cli.output import report_documents as doc
@@ -13,6 +12,7 @@ from aver.cli.output.text import Output, coloured, one_line
 from aver.core import render
 from aver.core.measure import Mark, share
 from aver.core.states import State
+from aver.report.csv_rows import csv_rows
 from aver.report.usage import Ended, GroupUse, JobUse, Use, group_name, measured_by
 
 UNKNOWN = "?"
@@ -40,11 +40,9 @@ def show_report(output: Output, document: doc.ReportDocument) -> None:
 
 def write_csv(output: Output, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write rows as RFC 4180 has them, with \\n; unknown is an empty cell, and secrets are masked."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows([str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows)
-    output.raw(output.masking.whole(text.getvalue().encode("utf-8", "replace")))
+    cells = ([str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows)
+    text = "".join(csv_rows(chain([heads], cells)))
+    output.raw(output.masking.whole(text.encode("utf-8", "replace")))
 
 
 RESULT_HEADS = (

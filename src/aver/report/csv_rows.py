@@ -1,0 +1,28 @@
+r"""Rows of CSV as RFC 4180 has them, but for `\n` at their ends.
+
+The standard library's writer quotes only the ends of rows that it writes itself, and would leave a lone `\r` bare,
+which readers take for the end of a row. So it writes `\r\n`, which is then cut.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+
+
+class _Written:
+    """The row that was written last."""
+
+    text = ""
+
+    def write(self, text: str) -> None:
+        self.text = text[:-2] + "\n"
+
+
+def csv_rows(rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Each row as text; None is an empty cell."""
+    written = _Written()
+    writer = csv.writer(written)
+    for row in rows:
+        writer.writerow(row)
+        yield written.text
