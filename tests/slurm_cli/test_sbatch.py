@@ -114,12 +114,13 @@ def test_flags_win_over_variables_and_variables_over_lines(slurm: Slurm) -> None
 
 
 def test_wait_exits_as_the_job_did(slurm: Slurm) -> None:
-    """The exit code; 1 for a signal; of an array the highest."""
+    """The exit code; 1 for a signal, and for a time limit however it then ended; of an array the highest."""
     cases = [
         (["--wrap", "exit 200"], 200),
         (["--wrap", "exit 0"], 0),
         (["--wrap", "kill -TERM $$"], 1),
         (["--array=1-2", "--wrap", "exit $((SLURM_ARRAY_TASK_ID+3))"], 5),
+        (["-t", "0:01", "--wrap", "trap 'exit 0' TERM; while :; do sleep 0.02; done"], 1),
     ]
     for args, status in cases:
         assert slurm("sbatch", "-Q", "--wait", "-o", "/dev/null", *args).status == status, args

@@ -137,7 +137,10 @@ def _answer(home: str, reply: dict[str, Any]) -> int:
 
 
 def _wait(home: str, number: int) -> int:
-    """Until all of it is settled; the highest exit code, or 1 where there is none, as Slurm has it."""
+    """Until all of it is settled; the highest exit code, or 1 where there is none, as Slurm has it.
+
+    0 only if all COMPLETED: also what exits 0 when its time limit has passed or it is cancelled is no success.
+    """
     while True:
         try:
             wire = lean.connect(home)
@@ -163,7 +166,8 @@ def _wait(home: str, number: int) -> int:
         codes = [1]
         for row in reader.jobs(run=number):
             is_plain = row.exit is not None and not row.exit.signal and row.state not in without_code
-            codes.append(row.exit.code if is_plain and row.exit is not None else 1)
+            code = row.exit.code if is_plain and row.exit is not None else 1
+            codes.append(code if row.state is State.COMPLETED else code or 1)
     return max(codes[1:], default=1)
 
 
