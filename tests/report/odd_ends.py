@@ -18,7 +18,7 @@ from aver.store.writer import Writer
 
 NAMES = (
     "either_code", "fallback", "accepted", "timeout", "cancelled", "launch", "reinit", "no_peak", "lost", "retry",
-    "step_oom", "step_unseen",
+    "step_oom", "step_unseen", "by_another",
 )  # fmt: skip
 JOBS = {name: 2 + number for number, name in enumerate(NAMES)}
 ASKED = Request(mem_bytes=64 << 20, time_s=60)
@@ -56,6 +56,10 @@ def fill_odd(home: Path, folder: Path) -> None:
             "step_oom", Verdict(State.OUT_OF_MEMORY, ExitStatus(signal=9), "OutOfMemory", True, "witness"), 125
         ),
         *_with_step("step_unseen", Verdict(State.UNVERIFIED, None, "None", False, "coordinator"), None),
+        ev.PersonAsked(T0 + 1.5, 1, JOBS["by_another"], "ann", "cancel"),
+        *_ran("by_another", raw=15, acts=[{"act": "cancel", "at": 0.5, "sig": 15}]),
+        ev.JobMoved(T0 + 20, 1, JOBS["by_another"], State.PENDING, "Dependency"),
+        *_on_slurm("by_another", Verdict(State.CANCELLED, ExitStatus(signal=15), "None", True, "queue"), number=2),
         ev.RunMoved(T0 + 30, 1, State.FAILED),
     ]
     writer = Writer.open(home / "aver.db")
@@ -69,12 +73,13 @@ def _ran(
     return attempt(1, JOBS[name], number, begin, elapsed, raw, ASKED, **fields)
 
 
-def _on_slurm(name: str, verdict: Verdict, usage: ev.Usage | None = None) -> list[ev.Event]:
-    job = JOBS[name]
+def _on_slurm(name: str, verdict: Verdict, usage: ev.Usage | None = None, number: int = 1) -> list[ev.Event]:
+    job, begin = JOBS[name], T0 + 20 * (number - 1)
+    said = verdict.source, "…", verdict.state, verdict.reason, verdict, usage
     return [
-        ev.AttemptPlanned(T0, 1, job, 1, f"k.{job}.1", "slurm", ASKED),
-        ev.Observed(T0 + 1, 1, job, 1, "queue", "RUNNING", State.RUNNING, "None", usage=ev.Usage(T0 + 1)),
-        ev.Observed(T0 + 9, 1, job, 1, verdict.source, "…", verdict.state, verdict.reason, verdict, usage),
+        ev.AttemptPlanned(begin, 1, job, number, f"k.{job}.{number}", "slurm", ASKED),
+        ev.Observed(begin + 1, 1, job, number, "queue", "…", State.RUNNING, "None", usage=ev.Usage(begin + 1)),
+        ev.Observed(begin + 9, 1, job, number, *said),
     ]
 
 

@@ -59,6 +59,7 @@ def test_lists_and_results_show_the_same_end(odd: Path, call: Call) -> None:
         "retry": ("COMPLETED", "0:0"),
         "step_oom": ("COMPLETED", "0:0"),
         "step_unseen": ("COMPLETED", "0:0"),
+        "by_another": ("CANCELLED", "0:15"),
     }
     times = {name: (row["TIME"], results[name]["TIME"]) for name, row in jobs.items()}
     assert all(one == other for one, other in times.values()), times
@@ -142,7 +143,7 @@ def test_junit_calls_nothing_flaky_that_did_not_fail_and_no_time_0_that_is_not_k
         "retry": ["attempt 1: FAILED 3:0 NonZeroExitCode"]
     }
     untimed = {name for name, case in cases.items() if case.get("time") is None}
-    assert untimed == {"fallback", "accepted", "timeout", "cancelled", "lost"}
+    assert untimed == {"fallback", "accepted", "timeout", "cancelled", "lost", "by_another"}
     assert ACCEPTED in "".join(cases["accepted"].itertext())
     assert FALLBACK in "".join(cases["fallback"].itertext())
 
@@ -164,7 +165,7 @@ def test_the_page_does_not_take_unknown_cpu_time_for_none(odd: Path, call: Call)
     _, page, _ = call("report", "1", "-o", "-")
     found = re.search(r"<dt>cpu time</dt><dd>([^<]*)</dd>", page)
     assert found is not None
-    assert found[1] == "at least 11 s"
+    assert found[1] == "at least 12 s"
 
 
 def test_sacct_has_no_0_0_for_what_ran_and_is_not_known(odd: Path, capfd: Any) -> None:
@@ -180,3 +181,14 @@ def test_sacct_has_no_0_0_for_what_ran_and_is_not_known(odd: Path, capfd: Any) -
     assert rows[numbers["accepted"]] == ["COMPLETED", "0:0"]
     assert rows[numbers["lost"]] == ["NODE_FAIL", "?"]
     assert rows[numbers["launch"]] == ["FAILED", "2:0"]
+
+
+def test_who_cancelled_an_attempt_did_not_cancel_the_next(odd: Path, call: Call, capfd: Any) -> None:
+    """Somebody else ended the second: nobody here knows who, and nobody is named for it."""
+    job = JOBS["by_another"]
+    said = "Cancelled; it ended with signal 15 (SIGTERM)."
+    assert call("why", str(job))[1].splitlines()[0] == said
+    cases = {str(case.get("name")): "".join(case.itertext()) for case in junit(call).iter("testcase")}
+    assert said in cases["by_another"]
+    assert sacct.main(["-n", "-P", "-X", "-j", str(job), "-o", "state"]) == 0
+    assert capfd.readouterr().out == "CANCELLED\n"

@@ -6,6 +6,8 @@ each in plain words, with the source's own words kept beside it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
@@ -32,7 +34,7 @@ def explain(session: Session, job: JobRow) -> Explained:
         sentence = render.unsettled_sentence(job.state, job.reason)
         steps = _unsettled_steps(job)
     else:
-        sentence = render.sentence(verdict, record, request, _cancelled_by(happened))
+        sentence = render.sentence(verdict, record, request, cancelled_by(happened))
         steps = render.next_steps(verdict, job.id, record, request)
         if verdict.state in (State.OUT_OF_MEMORY, State.TIMEOUT) and not session.run_row(job.run).is_single:
             others = (step for step in steps if not step.startswith("aver run "))
@@ -65,9 +67,15 @@ def _last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None
     return None
 
 
-def _cancelled_by(happened: list[ev.Event]) -> str | None:
-    asked = [event.by for event in happened if isinstance(event, ev.PersonAsked) and event.what == "cancel"]
-    return asked[-1] if asked else None
+def cancelled_by(happened: Iterable[ev.Event]) -> str | None:
+    """Who last asked for it since the newest attempt was planned: what was asked before ended another one."""
+    by = None
+    for event in happened:
+        if isinstance(event, ev.AttemptPlanned):
+            by = None
+        elif isinstance(event, ev.PersonAsked) and event.what == "cancel":
+            by = event.by
+    return by
 
 
 def _unsettled_steps(job: JobRow) -> tuple[str, ...]:

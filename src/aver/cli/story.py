@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from shlex import join
 
+from aver.cli.explain import cancelled_by
 from aver.cli.facts import files_of
 from aver.cli.output.masking import Masking
 from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
 from aver.core import render
-from aver.core.events import Event, Observed, PersonAsked
+from aver.core.events import Event, Observed
 from aver.core.evidence import WitnessRecord
 from aver.core.model import FlowSpec
 from aver.core.states import State
@@ -108,9 +109,8 @@ def _sentence(job: JobRow, happened: Sequence[Event], attempts: Sequence[Attempt
         if isinstance(event, Observed) and event.attempt == job.attempt
     ]
     records = [one for one in said if isinstance(one, WitnessRecord)]
-    by = [event.by for event in happened if isinstance(event, PersonAsked) and event.what == "cancel"]
     request = attempts[-1].request if attempts else None
-    return render.sentence(verdict, records[-1] if records else None, request, by[-1] if by else None)
+    return render.sentence(verdict, records[-1] if records else None, request, cancelled_by(happened))
 
 
 def _evidence(happened: Sequence[Event], job: JobRow, masking: Masking) -> list[Transition]:

@@ -383,8 +383,8 @@ class JobFacts:
         """The uid of who cancelled it; None where a rule did, or nobody."""
         if self.row.state != "CANCELLED":
             return None
-        for _, asked in reversed(self.book.asked(self.row.run, self.row.id)):
-            if asked.get("what") == "cancel":
+        for at, asked in reversed(self.book.asked(self.row.run, self.row.id)):
+            if asked.get("what") == "cancel" and at >= (self.row.planned_at or 0.0):  # else it ended another attempt
                 return _uid(str(asked.get("by", "")), self)
         return None
 
