@@ -18,7 +18,7 @@ from aver.store.writer import Writer
 
 NAMES = (
     "either_code", "fallback", "accepted", "timeout", "cancelled", "launch", "reinit", "no_peak", "lost", "retry",
-    "step_oom", "step_unseen", "by_another",
+    "step_oom", "step_unseen", "by_another", "lost_accepted",
 )  # fmt: skip
 JOBS = {name: 2 + number for number, name in enumerate(NAMES)}
 ASKED = Request(mem_bytes=64 << 20, time_s=60)
@@ -48,7 +48,11 @@ def fill_odd(home: Path, folder: Path) -> None:
         ev.JobMoved(T0 + 20, 1, JOBS["reinit"], State.PENDING, "Dependency"),
         *_ran("reinit", number=2, begin=21.0),
         *_ran("no_peak", peak=0, maxrss=0),
-        ev.AttemptPlanned(T0 + 1, 1, JOBS["lost"], 1, "k.lost", "local", ASKED),
+        *(
+            ev.AttemptPlanned(T0 + 1, 1, JOBS[name], 1, f"k.{name}", "local", ASKED)
+            for name in ("lost", "lost_accepted")
+        ),
+        _said("lost_accepted", 9, Verdict(State.COMPLETED, ExitStatus(), "None", False, "person", (), ACCEPTED)),
         _said("lost", 9, Verdict(State.UNVERIFIED, None, "WitnessVanished", False, "coordinator", (), "it is gone")),
         *_again(_ran("retry", raw=3 << 8)),
         *_ran("retry", number=2, begin=5.0),

@@ -60,10 +60,11 @@ def test_lists_and_results_show_the_same_end(odd: Path, call: Call) -> None:
         "step_oom": ("COMPLETED", "0:0"),
         "step_unseen": ("COMPLETED", "0:0"),
         "by_another": ("CANCELLED", "0:15"),
+        "lost_accepted": ("COMPLETED*", "0:0"),
     }
     times = {name: (row["TIME"], results[name]["TIME"]) for name, row in jobs.items()}
     assert all(one == other for one, other in times.values()), times
-    assert times["lost"] == times["timeout"] == ("?", "?")
+    assert times["lost"] == times["timeout"] == times["lost_accepted"] == ("?", "?")
 
 
 def test_a_failure_whose_code_is_not_known_did_start(odd: Path, call: Call) -> None:
@@ -103,6 +104,7 @@ def test_the_cpu_time_of_a_run_is_that_of_all_its_attempts(odd: Path, call: Call
     assert used["cpu_s"] == summed["cpu_s"] == 2.5
     assert used["cpu_given_s"] == summed["elapsed_s"] == 4.0
     assert json.loads(call("usage", "1/lost", "--json")[1])["cpu_s"] is None
+    assert json.loads(call("usage", "1/lost_accepted", "--json")[1])["cpu_s"] is None
 
 
 def test_a_step_that_was_out_of_memory_is_warned_of_everywhere(odd: Path, call: Call) -> None:
@@ -143,7 +145,7 @@ def test_junit_calls_nothing_flaky_that_did_not_fail_and_no_time_0_that_is_not_k
         "retry": ["attempt 1: FAILED 3:0 NonZeroExitCode"]
     }
     untimed = {name for name, case in cases.items() if case.get("time") is None}
-    assert untimed == {"fallback", "accepted", "timeout", "cancelled", "lost", "by_another"}
+    assert untimed == {"fallback", "accepted", "timeout", "cancelled", "lost", "by_another", "lost_accepted"}
     assert ACCEPTED in "".join(cases["accepted"].itertext())
     assert FALLBACK in "".join(cases["fallback"].itertext())
 

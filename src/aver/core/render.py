@@ -20,7 +20,7 @@ from aver.core.states import State
 from aver.core.units import DAY_S, HOUR_S, LARGEST_BYTES, MINUTE_S, size_text, time_text
 
 NOTHING = "-"
-MAY_HAVE_RUN = frozenset({State.UNVERIFIED, State.NODE_FAIL, State.PREEMPTED})  # though nobody saw it start
+_NEVER_RAN = frozenset({State.SKIPPED, State.CANCELLED, State.DEADLINE, State.BOOT_FAIL})  # unless it was seen to start
 _NEAR = 0.95  # of the limit, where a measurement counts as having reached it
 
 
@@ -71,8 +71,15 @@ def believed_text(state: State, verified: bool | None) -> str:
 
 def absent_text(state: State, has_begun: bool, reason: str) -> str:
     """What stands for a figure or an exit that is not there: `?` if the job must have had one, `-` if it has none."""
-    may_have_run = (has_begun or state in MAY_HAVE_RUN) and reason != reasons.JOB_LAUNCH_FAILURE
-    return UNKNOWN if may_have_run and state.is_settled else NOTHING
+    is_unknown = (
+        state.is_settled and reason != reasons.JOB_LAUNCH_FAILURE and (has_begun or may_have_run(state, reason))
+    )
+    return UNKNOWN if is_unknown else NOTHING
+
+
+def may_have_run(state: State, reason: str) -> bool:
+    """Whether an attempt that ended so ran, or may have, though nobody saw it start."""
+    return state.is_settled and state not in _NEVER_RAN and reason != reasons.JOB_LAUNCH_FAILURE
 
 
 def step_warning(state: State, derived: int | None, job_exit: ExitStatus | None) -> str:

@@ -96,7 +96,7 @@ def _cpu_time(story: Story) -> str:
         one
         for rows in story.attempts.values()
         for one in rows
-        if one.started_at is not None or one.state in render.MAY_HAVE_RUN
+        if one.started_at is not None or render.may_have_run(one.state, one.reason)
     ]
     known = [one.user_s + one.sys_s for one in ran if one.user_s is not None and one.sys_s is not None]
     if not known and ran:

@@ -16,7 +16,7 @@ from aver.core.causes import is_failure
 from aver.core.exit import ExitStatus
 from aver.core.fold import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
 from aver.core.record import dataclass
-from aver.core.render import MAY_HAVE_RUN
+from aver.core.render import may_have_run
 from aver.core.states import UNSETTLED, State
 from aver.store.outcomes import Outcome
 
@@ -120,7 +120,7 @@ def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Re
 def sums_of(lines: Sequence[Line]) -> Sums:
     """What these lines add up to; attempts that never began add nothing."""
     counts = Counter({line.row.job: line.row.job_state for line in lines}.values())
-    ran = [line.row for line in lines if line.row.started_at is not None or line.row.state in MAY_HAVE_RUN]
+    ran = [line.row for line in lines if line.row.started_at is not None or began_unseen(line.row)]
     elapsed = [row.elapsed_s for row in ran]
     cpu = [cpu_of(row) for row in ran]
     return Sums(
@@ -132,6 +132,11 @@ def sums_of(lines: Sequence[Line]) -> Sums:
         peak_bytes=max((row.peak_bytes for row in ran if row.peak_bytes is not None), default=None),
         peaks_unknown=sum(row.peak_bytes is None for row in ran),
     )
+
+
+def began_unseen(row: Outcome) -> bool:
+    """Whether the attempt ran, or may have, though nobody saw it start: its figures are not known, and are not 0."""
+    return row.started_at is None and row.state is not None and may_have_run(_STATES[row.state], row.reason or "")
 
 
 def cpu_of(row: Outcome) -> float | None:

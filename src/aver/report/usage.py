@@ -13,9 +13,8 @@ from typing import NamedTuple
 from aver.core.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.core.model import Request
 from aver.core.record import dataclass
-from aver.core.render import MAY_HAVE_RUN
 from aver.core.states import UNSETTLED
-from aver.report.results import cpu_of
+from aver.report.results import began_unseen, cpu_of
 from aver.store.outcomes import Outcome
 
 Requests = Callable[[str], Request]
@@ -136,7 +135,7 @@ def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules())
             newest[row.job] = (row, measured)
             cpu.append(measured.cpu_s)
             given.append(_given(measured))
-        elif row.state in MAY_HAVE_RUN:
+        elif began_unseen(row):
             cpu.append(None)
             given.append(None)
     ended = tuple(
