@@ -274,7 +274,8 @@ class Run(_Stored):
     def wait(self, timeout: float | None = None) -> State:
         """Wait until all of it is settled, background jobs too, and return its state; TimeoutError cancels nothing."""
         self._wait(self.number, timeout)
-        return self.state
+        state = self.state
+        return state if state.is_settled else self.wait(timeout)  # somebody ran it again meanwhile
 
     def cancel(self, *, now: bool = False) -> None:
         """End what runs, and start nothing more but finishers (`if: always`); with `now` not even those."""
