@@ -41,7 +41,7 @@ class Turn:
 
     def commit(self) -> list[Event]:
         """Commit what there is, and return it."""
-        self.driver.schedule(self.now)
+        self.driver.starting.schedule(self.now)
         events, self.driver.out.events = self.driver.out.events, []
         self.stored += events
         self.driver.committed(events, self.now)
@@ -88,7 +88,7 @@ def test_nothing_is_started_before_its_intent_is_durable() -> None:
     """The order goes out after the commit that holds the attempt's key."""
     turn = Turn()
     turn.submit(job("a"), single=True)
-    turn.driver.schedule(turn.now)
+    turn.driver.starting.schedule(turn.now)
     assert turn.started() == []
     events = turn.commit()
     assert [type(event) for event in events] == [RunSubmitted, AttemptPlanned]
@@ -102,7 +102,7 @@ def test_intents_of_the_next_jobs_are_durable_ahead() -> None:
     turn.commit()
     assert turn.started() == ["a"]
     turn.run_to_end(2)
-    turn.driver.schedule(turn.now)
+    turn.driver.starting.schedule(turn.now)
     assert turn.started() == ["b"]
 
 
@@ -119,7 +119,7 @@ def test_cancelling_a_pending_job_never_starts_it() -> None:
     """Also when its intent is on its way to the disk."""
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), job("b"))
-    turn.driver.schedule(turn.now)
+    turn.driver.starting.schedule(turn.now)
     assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelled"
     turn.commit()
     turn.commit()
@@ -202,7 +202,7 @@ def test_a_submission_that_could_not_be_stored_leaves_nothing() -> None:
     """Withdrawn, it holds no room and never starts."""
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), single=True)
-    turn.driver.schedule(turn.now)
+    turn.driver.starting.schedule(turn.now)
     turn.driver.withdraw(run.number)
     turn.submit(job("b"), single=True)
     turn.commit()

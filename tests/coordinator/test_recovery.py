@@ -55,7 +55,7 @@ class StoredTurn(Turn):
         """Commit until nothing follows, and return all of it."""
         done: list[Event] = []
         while True:
-            self.driver.schedule(self.now)
+            self.driver.starting.schedule(self.now)
             events, self.driver.out.events = self.driver.out.events, []
             if not events:
                 break
@@ -214,7 +214,7 @@ def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: Stor
 def test_gpus_are_written_down_before_the_attempt_is_handed_over(turn: StoredTurn) -> None:
     """Law 3: which ones is durable first."""
     submit(turn, job("a", request=Request(gpus=1)))
-    turn.driver.schedule(turn.now)
+    turn.driver.starting.schedule(turn.now)
     events, turn.driver.out.events = turn.driver.out.events, []
     turn.writer.commit(events)
     turn.driver.committed(events, turn.now)

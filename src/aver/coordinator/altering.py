@@ -84,7 +84,7 @@ def update(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any],
         driver.after_commit.append((asked, control))
     if PRIORITY in changes and driver.packer.is_waiting(job):
         driver.packer.remove(job)
-        driver.enqueue(run, index)
+        driver.starting.enqueue(run, index)
     return "updated"
 
 

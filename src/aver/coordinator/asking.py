@@ -33,7 +33,7 @@ def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str
         attempt.cancel_asked = True
         driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
         return "cancelling"
-    driver.end_unstarted(run, index, CancelledBefore(now, by), now)
+    driver.ending.end_unstarted(run, index, CancelledBefore(now, by), now)
     driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
     driver.check_run(run, now)
     return "cancelled"
@@ -54,7 +54,7 @@ def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool)
             attempt.cancel_asked = True
             driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
         else:
-            driver.end_unstarted(run, index, CancelledBefore(now, by), now)
+            driver.ending.end_unstarted(run, index, CancelledBefore(now, by), now)
             driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
     driver.check_run(run, now)
     return "cancelling" if not run.state.is_settled else "cancelled"

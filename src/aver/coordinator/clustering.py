@@ -64,7 +64,7 @@ class Clustering:
         if isinstance(one.evidence, NotTaken):
             attempt.evidence.clear()
             attempt.is_dispatched = False
-            self._driver.start_again(attempt, now)
+            self._driver.starting.start_again(attempt, now)
             return
         attempt.evidence.append(one.evidence)
         if isinstance(one.evidence, QueueSaid) and one.evidence.node:
@@ -73,7 +73,7 @@ class Clustering:
         if verdict is not None:
             self._tell_lost_step(attempt, now)
             self._driver.steps.lose_rest(attempt, now)
-            self._driver.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
+            self._driver.ending.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
             return
         self._move(run, attempt, one, now)
 

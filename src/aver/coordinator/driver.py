@@ -2,20 +2,23 @@
 
 No sockets, no disk, no clock: time is an argument. Law 3 is kept here: an attempt is handed
 to its engine only after `committed` saw its intent, and a person's request is acted on only after it is durable.
-Packing, planning, judging and retrying are `core`'s; this ties them together.
+Packing, planning, judging and retrying are `core`'s; this ties them together: runs, what the plan says, evidence and
+clocks are here, `starting` and `ending` are the two ends of an attempt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from aver.coordinator.clustering import Clustering, usage_of
+from aver.coordinator.clustering import Clustering
 from aver.coordinator.depending import Depending
+from aver.coordinator.ending import Ending
 from aver.coordinator.following import Following
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import LOCAL, Packers
 from aver.coordinator.roster import Roster
+from aver.coordinator.starting import Starting
 from aver.coordinator.steps import Steps
 from aver.coordinator.timers import Timers
 from aver.core import reasons
@@ -34,30 +37,18 @@ from aver.core.events import (
 from aver.core.evidence import (
     CancelledBefore,
     DeadlinePassed,
-    Evidence,
     MachineRestarted,
     Refused,
     Verdict,
     WitnessStart,
     WitnessVanished,
 )
-from aver.core.judge import judge
+from aver.core.judge import COORDINATOR, judge
 from aver.core.model import Submission
-from aver.core.pack import Cap, LaneKey, Packer, Room, room_of
+from aver.core.pack import Packer, Room
 from aver.core.plan import Cancel, Instruction, Skip, Start, Unskip
 from aver.core.states import State
 from aver.engines.api import Control, Heard
-
-KEPT_REASONS = (  # by Slurm, when it cancels
-    reasons.JOB_HELD_USER,
-    reasons.JOB_REQUEUED_HELD,
-    reasons.BEGIN_TIME,
-    reasons.DEPENDENCY_NEVER_SATISFIED,
-)
-LOOK_AHEAD = 64  # intents that are made durable before there is room for them
-FOLDER_WAIT_S = 3.0  # Slurm may take as long before it looks at a batch job (batch_sched_delay)
-FOLDER_LOOK_S = 0.02
-COORDINATOR = "coordinator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +92,15 @@ class Driver:
         self.attempts: dict[str, LiveAttempt] = {}  # by key
         self.by_job: dict[int, LiveAttempt] = {}
         self.next_id = next_id
-        self._ahead = 0  # planned and without room
         self.timers = Timers()
         self.after_commit: list[tuple[Event, Control]] = []
-        self._free_gpus = list(range(total.gpus))
         self._shown_reasons: dict[int, str] = {}
-        self._ending: set[str] = set()  # keys of attempts whose verdict is not durable yet
-        self._open: set[tuple[int, int]] = set()  # UNVERIFIED on a cluster: late evidence is waited for
-        self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
+        self.starting = Starting(self, self.packer, total.gpus)
+        self.ending = Ending(self)
         self.steps = Steps(self)
         self.depending = Depending(self)
         self.clustering = Clustering(self)
         self.following = Following(self)
-        self.lacks_folder = _has_folder  # set by the loop: whether the folder of its output is not there
-        self._folder_until: dict[int, float] = {}  # how long a job waits for that folder
 
     # ---- runs -------------------------------------------------------------------------------
 
@@ -140,7 +126,7 @@ class Driver:
         for job in run.numbers():
             attempt = self.by_job.get(job)
             if attempt is not None:
-                self._let_go(attempt)
+                self.ending.let_go(attempt)
             self.packer.remove(job)
 
     def adopt(self, run: LiveRun) -> None:
@@ -177,7 +163,7 @@ class Driver:
     def take_up(self, run: LiveRun, instructions: Iterable[Instruction], due: dict[int, float], now: float) -> None:
         """Go on with a run that was made again from the store; `due` are jobs that wait for another attempt.
 
-        Jobs with a live attempt are left to `occupy` and `wait_again`.
+        Jobs with a live attempt are left to `starting`.
         """
         self.start_clocks(run)
         for instruction in instructions:
@@ -189,21 +175,6 @@ class Driver:
                 continue
             self.obey(run, [instruction], now)
         self.check_run(run, now)
-
-    def occupy(self, attempt: LiveAttempt) -> None:
-        """A live attempt that its engine has."""
-        run = self.runs[attempt.run]
-        attempt.wants_start = attempt.is_dispatched = True
-        self.packer.occupy(attempt.job, self.lane(run, attempt.index), attempt.engine)
-        self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in attempt.gpus]
-
-    def wait_again(self, attempt: LiveAttempt) -> None:
-        """A live attempt that was planned and never began."""
-        run = self.runs[attempt.run]
-        self._ahead += 1
-        attempt.gpus, attempt.has_gpus = (), False
-        if attempt.index not in run.held:
-            self.enqueue(run, attempt.index)
 
     # ---- the plan's instructions --------------------------------------------------------------
 
@@ -219,7 +190,7 @@ class Driver:
                 case Unskip():
                     self.move(run, instruction.job, State.PENDING, reasons.DEPENDENCY, now)
                 case Cancel():
-                    self.end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
+                    self.ending.end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
 
     def make_ready(self, run: LiveRun, index: int, now: float) -> None:
         """Its needs are settled: it waits for room, unless it is held, runs after others or its time has not come."""
@@ -235,119 +206,11 @@ class Driver:
         else:
             if spec.needs.all_of or spec.needs.any_of or job in self._shown_reasons:
                 self.show_reason(run, job, reasons.PRIORITY, now)
-            self.enqueue(run, index)
-
-    def enqueue(self, run: LiveRun, index: int) -> None:
-        priority = run.priorities.get(index, run.spec(index).priority)
-        self.packer.add(run.job_number(index), self.lane(run, index), priority, run.engine(index))
-
-    def lane(self, run: LiveRun, index: int) -> LaneKey:
-        spec = run.spec(index)
-        caps = []
-        if run.submission.flow.max_parallel is not None:
-            caps.append(Cap(("run", run.number, 0), run.submission.flow.max_parallel))
-        if spec.matrix is not None and spec.matrix.max_parallel is not None:
-            caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
-        return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
-
-    # ---- starting -----------------------------------------------------------------------------
-
-    def schedule(self, now: float) -> None:
-        """Start what has room, and make the intents of the next ones durable ahead of time."""
-        while (job := self.packer.start_next()) is not None:
-            attempt = self.by_job.get(job)
-            if attempt is None:
-                attempt = self._plan_attempt(job, now)
-            else:
-                self._ahead -= 1
-            attempt.wants_start = True
-            if attempt.is_durable:
-                self._start(attempt, now)
-        waiting = self.packer.local
-        if self._ahead < LOOK_AHEAD // 2 and len(waiting) > self._ahead:
-            for job in waiting.upcoming(LOOK_AHEAD):
-                if job not in self.by_job:
-                    self._plan_attempt(job, now)
-                    self._ahead += 1
-
-    def _plan_attempt(self, job: int, now: float) -> LiveAttempt:
-        found = self.find(job)
-        assert found is not None
-        run = found[0]
-        index = run.index_of(job)
-        assert index is not None
-        number = run.attempts.get(index, 0) + 1
-        run.attempts[index] = number
-        key = self.identity.key(job, number)
-        attempt = LiveAttempt(run.number, job, index, number, key, run.request(index), engine=run.engine(index))
-        self.attempts[attempt.key] = attempt
-        self.by_job[job] = attempt
-        self.emit(AttemptPlanned(now, run.number, job, number, attempt.key, attempt.engine, attempt.request))
-        return attempt
-
-    def _start(self, attempt: LiveAttempt, now: float) -> None:
-        run = self.runs[attempt.run]
-        if self._awaits_folder(run, attempt, now):
-            return
-        if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
-            self._give_gpus(attempt, now)
-            return  # until that is durable
-        if run.spec(attempt.index).has_streams:
-            attempt.streams, run.streams = run.streams, ()
-            if not attempt.streams:
-                self.end_cancelled(attempt, now)  # who would hear it?
-                return
-        attempt.is_dispatched = True
-        self.out.starts.append(attempt)
-
-    def _give_gpus(self, attempt: LiveAttempt, now: float) -> None:
-        attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
-        attempt.has_gpus = True
-        self._free_gpus = self._free_gpus[attempt.request.gpus :]
-        self.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
-
-    def _awaits_folder(self, run: LiveRun, attempt: LiveAttempt, now: float) -> bool:
-        """Whether a client of sbatch may still be making the folder of the job's output.
-
-        Its name may hold the job's number, which the client has only just got; a job of Slurm starts later than that.
-        """
-        lacks_it = attempt.attempt == 1 and self.lacks_folder(run, attempt)
-        if lacks_it and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
-            self.at(now + FOLDER_LOOK_S, "folder", attempt.job)
-            return True
-        self._folder_until.pop(attempt.job, None)
-        return False
-
-    def _go_on(self, before: LiveAttempt, now: float) -> None:
-        """The cluster has started it again: that is the next attempt, and nothing is handed over."""
-        attempt = self._plan_attempt(before.job, now)
-        attempt.goes_on_from = before.key
-        attempt.cancel_asked = before.cancel_asked
-        self.occupy(attempt)
-
-    def note_key(self, job: int, attempt: int, key: str) -> None:
-        """The key of an attempt that has ended, for its engine."""
-        self._earlier_keys[job, attempt] = key
+            self.starting.enqueue(run, index)
 
     def engine_of(self, key: str) -> str:
         attempt = self.attempts.get(key)
         return LOCAL if attempt is None else attempt.engine
-
-    def start_again(self, attempt: LiveAttempt, now: float) -> None:
-        """It turned out that its engine never got it."""
-        if attempt.cancel_asked:
-            self.end_cancelled(attempt, now)
-        else:
-            self._start(attempt, now)
-
-    def is_ending(self, key: str) -> bool:
-        """Whether this attempt has a verdict that is not durable yet: its engine must not forget it."""
-        return key in self._ending
-
-    def waits_to_start(self, key: str) -> bool:
-        """Whether this attempt has room and waits only for its intent to be durable."""
-        attempt = self.attempts.get(key)
-        return attempt is not None and attempt.wants_start and not attempt.is_dispatched
 
     def committed(self, events: Sequence[Event], now: float) -> list[str]:
         """These are durable: start what waited for it. Returns the keys whose ends are durable."""
@@ -355,26 +218,13 @@ class Driver:
         self.steps.committed(events, now)
         for event in events:
             if isinstance(event, AttemptPlanned):
-                attempt = self.attempts.get(event.key)
-                if attempt is not None:
-                    attempt.is_durable = True
-                    if attempt.goes_on_from:
-                        self.out.adoptions.append((attempt.goes_on_from, attempt.key))
-                    if attempt.wants_start and not attempt.is_dispatched:
-                        self._start(attempt, now)
+                self.starting.planned(event, now)
             elif isinstance(event, GpusGiven):
-                holder = self.by_job.get(event.job)
-                if holder is not None and holder.attempt == event.attempt and self.waits_to_start(holder.key):
-                    self._start(holder, now)
+                self.starting.given(event, now)
             elif isinstance(event, Observed) and event.verdict is not None:
-                which = (event.job, event.attempt)
-                key = self._earlier_keys.get(which) or self.identity.key(*which)
-                self._ending.discard(key)
-                if which in self._open:
-                    self._open.discard(which)
-                    continue  # its engine goes on asking
-                self._earlier_keys.pop(which, None)
-                ended.append(key)
+                key = self.ending.committed(event)
+                if key is not None:
+                    ended.append(key)
             elif isinstance(event, (RunSubmitted, RunMoved, PersonAsked)):
                 self.want_allocations(event.run)
             elif isinstance(event, TaskEnded):
@@ -409,30 +259,10 @@ class Driver:
         if verdict is None:
             return True
         if self.steps.is_busy(attempt.key):
-            self._park(run, attempt, one, verdict, now)
+            self.ending.park(run, attempt, one, verdict, now)
         else:
-            self.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
+            self.ending.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
         return True
-
-    def _park(self, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
-        """The script has ended and steps of it run: they are ended first, and the job is COMPLETING meanwhile."""
-        attempt.parked = (one, verdict)
-        attempt.state = State.COMPLETING
-        said = "its script has ended; its steps are being ended"
-        self.emit(
-            Observed(now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE)
-        )
-        self.steps.end_all(attempt, now)
-        if not self.steps.is_busy(attempt.key):
-            self.unpark(attempt, now)
-
-    def unpark(self, attempt: LiveAttempt, now: float) -> None:
-        """The last step has ended: what waited for it goes on."""
-        if attempt.parked is None or attempt.key not in self.attempts:
-            return
-        one, verdict = attempt.parked
-        attempt.parked = None
-        self.settle(self.runs[attempt.run], attempt, one.source, one.said, one.evidence, verdict, now)
 
     def rejected(self, attempt: LiveAttempt, text: str, now: float) -> None:
         """The engine refused it."""
@@ -473,63 +303,10 @@ class Driver:
         self.depending.started(run, attempt.job, one.evidence.at)
         self.depending.changed(run, now)
 
-    def settle(
-        self,
-        run: LiveRun,
-        attempt: LiveAttempt,
-        source: str,
-        said: str,
-        evidence: Evidence,
-        verdict: Verdict,
-        now: float,
-    ) -> None:
-        """The attempt has its verdict; the job has it too, unless another attempt is due."""
-        self._let_go(attempt)
-        self._ending.add(attempt.key)
-        if attempt.engine != LOCAL and verdict.state is State.UNVERIFIED:
-            self._open.add((attempt.job, attempt.attempt))
-        index = attempt.index
-        usage = usage_of(attempt, evidence, self.identity.host)
-        job_state, job_reason = verdict.state, verdict.reason
-        goes_on = self.clustering.goes_on(attempt)
-        again = reasons.REQUEUE if goes_on else self.following.again(run, attempt, verdict, now)
-        if again is not None:
-            job_state, job_reason = State.PENDING, again
-        self.emit(
-            Observed(
-                now, run.number, attempt.job, attempt.attempt, source, said,
-                verdict.state, verdict.reason, verdict, usage,
-                None if job_state is verdict.state else job_state,
-                None if job_reason == verdict.reason else job_reason,
-            )
-        )  # fmt: skip
-        self._shown_reasons.pop(attempt.job, None)
-        if again is not None:
-            self.note_reason(attempt.job, again)
-            if goes_on:
-                self._go_on(attempt, now)
-            return
-        self.end(run, index, verdict, now)
-
     def end(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> None:
         """The job has this verdict: the jobs that it generated come to be, and what follows from it follows."""
         self.obey(run, run.plan.settle(index, self.following.add_generated(run, index, verdict, now)), now)
         self.check_run(run, now)
-
-    def _let_go(self, attempt: LiveAttempt) -> None:
-        self.steps.forget(attempt.key)
-        self.attempts.pop(attempt.key, None)
-        self.by_job.pop(attempt.job, None)
-        if not self.identity.is_of_this_boot(attempt.key):
-            self._earlier_keys[attempt.job, attempt.attempt] = attempt.key
-        if attempt.wants_start or attempt.is_dispatched:
-            self.packer.finish(attempt.job)
-        else:
-            self._ahead -= 1
-            self.packer.remove(attempt.job)
-        if attempt.gpus:
-            self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
-            attempt.gpus = ()
 
     def check_run(self, run: LiveRun, now: float) -> None:
         """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
@@ -553,40 +330,6 @@ class Driver:
         """The keys of the attempt and of its steps' tasks: all that is to be reached when the job is meant."""
         return [attempt.key, *self.steps.running_keys(attempt.key)]
 
-    # ---- ends without a start
-
-    def end_cancelled(self, attempt: LiveAttempt, now: float) -> None:
-        """Its cancellation is durable, and it turned out that it never began."""
-        run = self.runs[attempt.run]
-        self.end_unstarted(run, attempt.index, CancelledBefore(now, "a request before it began"), now)
-        self.obey(run, run.plan.settle(attempt.index, State.CANCELLED), now)
-        self.check_run(run, now)
-
-    def end_unstarted(self, run: LiveRun, index: int, evidence: CancelledBefore | DeadlinePassed, now: float) -> None:
-        """A job that has not started gets its verdict, and so has its planned attempt. It never starts."""
-        job = run.job_number(index)
-        verdict = judge([evidence], run.rules(index))
-        assert verdict is not None
-        shown = self._shown_reasons.get(job)
-        if shown in KEPT_REASONS and run.spec(index).facts and verdict.state is State.CANCELLED:
-            verdict = replace(verdict, reason=shown)
-        self.packer.remove(job)
-        run.held.discard(index)
-        self.timers.drop(job, "begin", "again", "folder")
-        self._folder_until.pop(job, None)
-        attempt = self.by_job.get(job)
-        if attempt is None:
-            self.move(run, index, verdict.state, verdict.reason, now, verdict)
-            return
-        self._let_go(attempt)
-        self._shown_reasons.pop(job, None)
-        said = verdict.detail or str(verdict.state)
-        self.emit(
-            Observed(
-                now, run.number, job, attempt.attempt, verdict.source, said, verdict.state, verdict.reason, verdict
-            )
-        )
-
     # ---- clocks -----------------------------------------------------------------------------------
 
     def next_due(self) -> float | None:
@@ -608,11 +351,10 @@ class Driver:
             elif kind == "depend":
                 self.depending.due(job, now)
             elif kind == "folder":
-                if (attempt := self.by_job.get(job)) is not None and self.waits_to_start(attempt.key):
-                    self._start(attempt, now)
+                self.starting.look_for_folder(job, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
                 self.show_reason(run, job, reasons.PRIORITY, now)
-                self.enqueue(run, index)
+                self.starting.enqueue(run, index)
 
     def deadline_passed(self, run: LiveRun, index: int, now: float) -> None:
         """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
@@ -623,7 +365,7 @@ class Driver:
             return
         if index in run.held:
             return
-        self.end_unstarted(run, index, DeadlinePassed(now), now)
+        self.ending.end_unstarted(run, index, DeadlinePassed(now), now)
         self.obey(run, run.plan.settle(index, State.DEADLINE), now)
         self.check_run(run, now)
 
@@ -637,6 +379,13 @@ class Driver:
     def note_reason(self, job: int, reason: str) -> None:
         """The store shows this pending reason already."""
         self._shown_reasons[job] = reason
+
+    def forget_reason(self, job: int) -> None:
+        """It is pending no more, or for another reason."""
+        self._shown_reasons.pop(job, None)
+
+    def shown_reason(self, job: int) -> str | None:
+        return self._shown_reasons.get(job)
 
     # ---- small things -------------------------------------------------------------------------------
 
@@ -661,7 +410,3 @@ class Driver:
         if self._shown_reasons.get(job) != reason:
             self._shown_reasons[job] = reason
             self.emit(JobMoved(now, run.number, job, State.PENDING, reason))
-
-
-def _has_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
-    return False

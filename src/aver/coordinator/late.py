@@ -47,7 +47,7 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     before: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent")]
     verdict = judge_cluster([*before, one.evidence], run.rules(index))
     if verdict is not None and verdict.state is not State.UNVERIFIED:
-        driver.note_key(job, attempt, one.key)
+        driver.ending.note_key(job, attempt, one.key)
         usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
         asking.correct_late(driver, run, index, attempt, verdict, usage, one, now)
     return True

@@ -91,7 +91,7 @@ class Loop:
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
         driver.following.read_generated = self._read_generated
-        driver.lacks_folder = lacks_output_folder
+        driver.starting.lacks_folder = lacks_output_folder
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
@@ -242,7 +242,7 @@ class Loop:
         for one in heard:
             if self._driver.heard(one, now):
                 continue
-            if self._driver.is_ending(one.key):
+            if self._driver.ending.is_ending(one.key):
                 self._unjudged.append(one)
             elif not self._is_late(one, now):
                 stale.append(one.key)
@@ -252,7 +252,7 @@ class Loop:
             reached("heard")
         self._driver.tick(now)
         self._end_orphans(now)
-        self._driver.schedule(now)
+        self._driver.starting.schedule(now)
         self._act(now)
         if heard:
             self._reasons_due = time.monotonic() + QUIET_S
@@ -301,7 +301,7 @@ class Loop:
                     os.close(descriptor)
                 attempt.streams = ()
             if has_room_again:
-                self._driver.schedule(now)
+                self._driver.starting.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
         while self._driver.steps.starts:
             self._start_tasks(now)
@@ -360,7 +360,7 @@ class Loop:
             return True
         return any(
             isinstance(event, (GpusGiven, StepStarted, TaskEnded, StepEnded))
-            or (isinstance(event, AttemptPlanned) and self._driver.waits_to_start(event.key))
+            or (isinstance(event, AttemptPlanned) and self._driver.starting.waits_to_start(event.key))
             for event in batch.events
         )
 

@@ -219,20 +219,20 @@ def ask_engine(driver: Driver, engines: Engines, now: float) -> None:
 def _put_on_cluster(driver: Driver, engines: Engines, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
     """The engine's shelf has all that was ever handed over; what is not on it never was."""
     if isinstance(reply, Seen):
-        driver.occupy(attempt)
+        driver.starting.occupy(attempt)
     elif attempt.goes_on_from and isinstance(engines.observe([attempt.goes_on_from], SLURM)[0], Seen):
-        driver.occupy(attempt)
+        driver.starting.occupy(attempt)
         engines.adopt([(attempt.goes_on_from, attempt.key)])
     elif isinstance(reply, CouldNotAsk):  # it may have been handed over: never twice
-        driver.occupy(attempt)
+        driver.starting.occupy(attempt)
         unknown = NobodySaid(now, 0.0, "not asked")
         driver.heard(Heard(attempt.key, "coordinator", reply.text, unknown), now)
     elif attempt.state is State.PENDING:
-        driver.wait_again(attempt)
+        driver.starting.wait_again(attempt)
         if attempt.cancel_asked:
-            driver.end_cancelled(attempt, now)
+            driver.ending.end_cancelled(attempt, now)
     else:
-        driver.occupy(attempt)
+        driver.starting.occupy(attempt)
         text = "what was handed to Slurm is gone from the home"
         driver.heard(Heard(attempt.key, "coordinator", text, NobodySaid(now, 0.0, "not asked")), now)
 
@@ -240,16 +240,16 @@ def _put_on_cluster(driver: Driver, engines: Engines, attempt: LiveAttempt, repl
 def _put_local(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
     match reply:
         case Seen() | CouldNotAsk():
-            driver.occupy(attempt)
+            driver.starting.occupy(attempt)
         case NotListed() if not driver.identity.is_of_this_boot(attempt.key):
-            driver.occupy(attempt)
+            driver.starting.occupy(attempt)
             driver.restarted(attempt, now)
         case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
-            driver.wait_again(attempt)
+            driver.starting.wait_again(attempt)
             if attempt.cancel_asked:
-                driver.end_cancelled(attempt, now)
+                driver.ending.end_cancelled(attempt, now)
         case NotListed():
-            driver.occupy(attempt)
+            driver.starting.occupy(attempt)
             vanished = WitnessVanished(now)
             driver.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
 

@@ -356,7 +356,7 @@ class Steps:
         self._admit(attempt.key, now)
         if not self.is_busy(attempt.key):
             self._of.pop(attempt.key, None)
-            self._driver.unpark(attempt, now)
+            self._driver.ending.unpark(attempt, now)
 
     def is_busy(self, key: str) -> bool:
         """Whether the attempt has steps that have not ended."""

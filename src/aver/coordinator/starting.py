@@ -1,0 +1,200 @@
+"""From a job that is ready to an attempt that its engine is given: room, the intent, gpus, the folder of its output.
+
+As the driver: no sockets, no disk, no clock. An attempt is handed over only after its intent is durable, and after it
+is durable which gpus it has. What it takes (room, gpus, a place among the intents that were made ahead) it takes once
+and gives back once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aver.coordinator.live import LiveAttempt, LiveRun
+from aver.coordinator.packers import LOCAL, Packers
+from aver.core.events import AttemptPlanned, GpusGiven
+from aver.core.pack import Cap, LaneKey, room_of
+
+if TYPE_CHECKING:
+    from aver.coordinator.driver import Driver
+
+LOOK_AHEAD = 64  # intents that are made durable before there is room for them
+FOLDER_WAIT_S = 3.0  # Slurm may take as long before it looks at a batch job (batch_sched_delay)
+FOLDER_LOOK_S = 0.02
+
+
+class Starting:
+    """`gpus`: how many this machine has."""
+
+    def __init__(self, driver: Driver, packer: Packers, gpus: int) -> None:
+        self._driver = driver
+        self._packer = packer
+        self._ahead = 0  # planned and without room
+        self._free_gpus = list(range(gpus))
+        self._folder_until: dict[int, float] = {}  # how long a job waits for the folder of its output
+        self.lacks_folder = _has_folder  # set by the loop: whether that folder is not there
+
+    # ---- room ---------------------------------------------------------------------------------
+
+    def enqueue(self, run: LiveRun, index: int) -> None:
+        """It waits for room."""
+        priority = run.priorities.get(index, run.spec(index).priority)
+        self._packer.add(run.job_number(index), _lane(run, index), priority, run.engine(index))
+
+    def occupy(self, attempt: LiveAttempt) -> None:
+        """A live attempt that its engine has."""
+        run = self._driver.runs[attempt.run]
+        attempt.wants_start = attempt.is_dispatched = True
+        self._packer.occupy(attempt.job, _lane(run, attempt.index), attempt.engine)
+        self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in attempt.gpus]
+
+    def wait_again(self, attempt: LiveAttempt) -> None:
+        """A live attempt that was planned and never began."""
+        run = self._driver.runs[attempt.run]
+        self._ahead += 1
+        attempt.gpus, attempt.has_gpus = (), False
+        if attempt.index not in run.held:
+            self.enqueue(run, attempt.index)
+
+    def give_back(self, attempt: LiveAttempt) -> None:
+        """It is over, or will never begin."""
+        if attempt.wants_start or attempt.is_dispatched:
+            self._packer.finish(attempt.job)
+        else:
+            self._ahead -= 1
+            self._packer.remove(attempt.job)
+        if attempt.gpus:
+            self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
+            attempt.gpus = ()
+
+    def forget_folder(self, job: int) -> None:
+        """The job will never begin."""
+        self._folder_until.pop(job, None)
+
+    # ---- intents --------------------------------------------------------------------------------
+
+    def schedule(self, now: float) -> None:
+        """Start what has room, and make the intents of the next ones durable ahead of time."""
+        by_job = self._driver.by_job
+        while (job := self._packer.start_next()) is not None:
+            attempt = by_job.get(job)
+            if attempt is None:
+                attempt = self._plan(job, now)
+            else:
+                self._ahead -= 1
+            attempt.wants_start = True
+            if attempt.is_durable:
+                self.start(attempt, now)
+        waiting = self._packer.local
+        if self._ahead < LOOK_AHEAD // 2 and len(waiting) > self._ahead:
+            for job in waiting.upcoming(LOOK_AHEAD):
+                if job not in by_job:
+                    self._plan(job, now)
+                    self._ahead += 1
+
+    def _plan(self, job: int, now: float) -> LiveAttempt:
+        driver = self._driver
+        found = driver.find(job)
+        assert found is not None
+        run = found[0]
+        index = run.index_of(job)
+        assert index is not None
+        number = run.attempts.get(index, 0) + 1
+        run.attempts[index] = number
+        key = driver.identity.key(job, number)
+        attempt = LiveAttempt(run.number, job, index, number, key, run.request(index), engine=run.engine(index))
+        driver.attempts[attempt.key] = attempt
+        driver.by_job[job] = attempt
+        driver.emit(AttemptPlanned(now, run.number, job, number, attempt.key, attempt.engine, attempt.request))
+        return attempt
+
+    def go_on(self, before: LiveAttempt, now: float) -> None:
+        """The cluster has started it again: that is the next attempt, and nothing is handed over."""
+        attempt = self._plan(before.job, now)
+        attempt.goes_on_from = before.key
+        attempt.cancel_asked = before.cancel_asked
+        self.occupy(attempt)
+
+    def planned(self, event: AttemptPlanned, now: float) -> None:
+        """Its intent is durable."""
+        attempt = self._driver.attempts.get(event.key)
+        if attempt is None:
+            return
+        attempt.is_durable = True
+        if attempt.goes_on_from:
+            self._driver.out.adoptions.append((attempt.goes_on_from, attempt.key))
+        if attempt.wants_start and not attempt.is_dispatched:
+            self.start(attempt, now)
+
+    def given(self, event: GpusGiven, now: float) -> None:
+        """It is durable which gpus it has."""
+        holder = self._driver.by_job.get(event.job)
+        if holder is not None and holder.attempt == event.attempt and self.waits_to_start(holder.key):
+            self.start(holder, now)
+
+    def waits_to_start(self, key: str) -> bool:
+        """Whether this attempt has room and waits only for its intent to be durable."""
+        attempt = self._driver.attempts.get(key)
+        return attempt is not None and attempt.wants_start and not attempt.is_dispatched
+
+    # ---- handing over ---------------------------------------------------------------------------
+
+    def start(self, attempt: LiveAttempt, now: float) -> None:
+        """Hand it over, if nothing is missing; it is asked again when what is missing has come."""
+        run = self._driver.runs[attempt.run]
+        if self._awaits_folder(run, attempt, now):
+            return
+        if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
+            self._give_gpus(attempt, now)
+            return  # until that is durable
+        if run.spec(attempt.index).has_streams:
+            attempt.streams, run.streams = run.streams, ()
+            if not attempt.streams:
+                self._driver.ending.end_cancelled(attempt, now)  # who would hear it?
+                return
+        attempt.is_dispatched = True
+        self._driver.out.starts.append(attempt)
+
+    def start_again(self, attempt: LiveAttempt, now: float) -> None:
+        """It turned out that its engine never got it."""
+        if attempt.cancel_asked:
+            self._driver.ending.end_cancelled(attempt, now)
+        else:
+            self.start(attempt, now)
+
+    def look_for_folder(self, job: int, now: float) -> None:
+        """It is time to look again whether the folder of its output is there."""
+        attempt = self._driver.by_job.get(job)
+        if attempt is not None and self.waits_to_start(attempt.key):
+            self.start(attempt, now)
+
+    def _give_gpus(self, attempt: LiveAttempt, now: float) -> None:
+        attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
+        attempt.has_gpus = True
+        self._free_gpus = self._free_gpus[attempt.request.gpus :]
+        self._driver.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
+
+    def _awaits_folder(self, run: LiveRun, attempt: LiveAttempt, now: float) -> bool:
+        """Whether a client of sbatch may still be making the folder of the job's output.
+
+        Its name may hold the job's number, which the client has only just got; a job of Slurm starts later than that.
+        """
+        lacks_it = attempt.attempt == 1 and self.lacks_folder(run, attempt)
+        if lacks_it and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
+            self._driver.at(now + FOLDER_LOOK_S, "folder", attempt.job)
+            return True
+        self._folder_until.pop(attempt.job, None)
+        return False
+
+
+def _lane(run: LiveRun, index: int) -> LaneKey:
+    spec = run.spec(index)
+    caps = []
+    if run.submission.flow.max_parallel is not None:
+        caps.append(Cap(("run", run.number, 0), run.submission.flow.max_parallel))
+    if spec.matrix is not None and spec.matrix.max_parallel is not None:
+        caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
+    return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
+
+
+def _has_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
+    return False
