@@ -93,6 +93,27 @@ def run_executor(folder: Path, orders: list[str], nodes: str, gres: str, left: s
     return calls.read_text().splitlines() if calls.exists() else []
 
 
+def steps_in_order(calls: list[str]) -> list[str]:
+    return [call.partition("--job-name=step-")[2].split()[0] for call in calls]
+
+
+def test_small_steps_do_not_hold_up_a_large_one(tmp_path: Path) -> None:
+    """A node is held for the oldest that does not fit; what leaves its room free goes on there meanwhile."""
+    smalls = [f"{number:02d}_1_0_0_0_s{number}" for number in range(20, 60)]
+    orders = ["01_2_0_0_0_first", "02_4_900_0_0_large", "03_3_0_0_0_wide", *smalls]
+    order = steps_in_order(run_executor(tmp_path, orders, "n1", ""))
+    assert len(order) == len(orders)
+    assert order[:2] == ["first", "large"]  # it needs every cpu of the node
+    assert order.index("wide") < 10
+
+
+def test_what_leaves_the_room_free_goes_past(tmp_path: Path) -> None:
+    """Of 4 cpus 3 are in use and 2 are waited for: one small step may start on the last one."""
+    orders = ["01_3_0_0_0_first", "02_2_0_0_0_large", "03_1_0_0_0_s1", "04_1_0_0_0_s2"]
+    order = steps_in_order(run_executor(tmp_path, orders, "n1", ""))
+    assert order == ["first", "s1", "large", "s2"]
+
+
 def test_steps_are_packed_by_node(tmp_path: Path) -> None:
     """Cpus, memory and gpus of each node; what does not fit now comes later, what never fits stays."""
     orders = [

@@ -130,8 +130,9 @@ def has_allocations(home: Home, config: Config) -> bool:
     if not (home.path / "slurm").is_dir():
         return False
     from aver.coordinator.cluster import folder
+    from aver.engines.slurm.allocation_folder import folders_in
 
-    return any(not (path / "close").exists() for path in (folder(home, config) / "alloc").glob("[0-9]*"))
+    return any(one.is_in_use for one in folders_in(folder(home, config) / "alloc"))
 
 
 def _leave_the_caller(home: Home, ready_fd: int) -> None:

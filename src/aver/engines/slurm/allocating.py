@@ -17,6 +17,7 @@ from typing import assert_never
 from aver.core import reasons
 from aver.engines.api import AllocationAsk
 from aver.engines.slurm.allocation_folder import Asked, RunFolder, Size
+from aver.engines.slurm.allocation_steps import allocation_name
 from aver.engines.slurm.batches import write_durably
 from aver.engines.slurm.commands import Call, Commands
 from aver.engines.slurm.executor import executor_script
@@ -46,7 +47,7 @@ class Taker:
     timeout_s: float
 
     def name(self, ask: AllocationAsk, number: int) -> str:
-        return f"aver.{ask.run}.{self.home}.{ask.name}.{number}"
+        return allocation_name(ask.run, self.home, ask.name, number)
 
     def take(self, ask: AllocationAsk, name: str, after: int | None, folder: RunFolder) -> Answer:
         """Call sbatch."""

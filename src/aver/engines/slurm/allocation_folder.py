@@ -115,6 +115,14 @@ class RunFolder:
     def is_closed(self) -> bool:
         return (self.path / CLOSE).exists()
 
+    @property
+    def is_in_use(self) -> bool:
+        """It is open, or has steps of which nobody knows how they ended."""
+        try:
+            return not self.is_closed or bool(os.listdir(self.path / "started"))
+        except OSError:
+            return False
+
     def open(self) -> None:
         self.make()
         (self.path / CLOSE).unlink(missing_ok=True)
@@ -176,13 +184,12 @@ class RunFolder:
         return int(text) if re.fullmatch(r"[0-9]{1,3}\n", text) else None
 
     def said(self, key: str) -> str:
-        """The last line of what srun printed itself."""
+        """What srun printed itself."""
         try:
             with open(self.path / "said" / key, errors="replace") as file:
-                lines = file.read(LONGEST_SAID).splitlines()
+                return file.read(LONGEST_SAID)
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def nodes(self, job: int) -> tuple[Node, ...]:
         """What the allocation has, as its executor found it; empty: it has not begun, or can't be read."""
@@ -233,6 +240,11 @@ class RunFolder:
 
     def has_asked(self, name: str) -> bool:
         return (self.path / "asks" / f"{name}.json").exists()
+
+
+def folders_in(path: Path) -> list[RunFolder]:
+    """Those of all runs."""
+    return [RunFolder(one) for one in sorted(path.glob("[0-9]*")) if one.name.isdecimal()]
 
 
 def size_of(name: str) -> Size | None:

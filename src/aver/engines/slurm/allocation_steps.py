@@ -1,7 +1,7 @@
 """Steps of allocations by their names: which attempt each is, what an order says of one, and the words for people.
 
 A step's name is `wf{run}_j{job}_r{round}_a{attempt}`. Attempt numbers only grow, so job and attempt tell it from all
-others, whatever the round.
+others, whatever the round. An allocation's name has the run and the home.
 """
 
 from __future__ import annotations
@@ -52,6 +52,18 @@ def which_step(name: str) -> tuple[int, int]:
     """The same, by a step's name."""
     match = _STEP.fullmatch(name)
     return (0, 0) if match is None else (int(match[1]), int(match[2]))
+
+
+def allocation_name(run: int, home: str, ask: str, number: int) -> str:
+    """The name that an allocation has at Slurm."""
+    return f"aver.{run}.{home}.{ask}.{number}"
+
+
+def run_of(name: str, home: str) -> int | None:
+    """The run of an allocation of this home, by its name; None: it is none."""
+    parts = name.split(".")
+    is_ours = len(parts) == 5 and parts[0] == "aver" and parts[1].isdecimal() and parts[2] == home
+    return int(parts[1]) if is_ours else None
 
 
 def claim_text(claim: Claim) -> str:

@@ -2,11 +2,13 @@
 
 No IO and no clock, as `tracking`. A step is over when its srun has ended or its allocation is; then its record settles
 a clean exit 0, and for anything else accounting's row of the step is waited for, with that of its allocation where
-that has ended too. What they mean together, the judge says.
+that has ended too. That accounting has no row says nothing, it may be late: that no step was made, srun must have said.
+What they mean together, the judge says.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +27,7 @@ from aver.engines.slurm.rows import AccountRow
 from aver.engines.slurm.tracking import Settle
 
 NO_STEP = "srun made no step of it"
+_MADE_NONE = re.compile(r"^srun: (fatal: |error: Unable to (create|confirm|contact) ).*$", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -37,7 +40,7 @@ class StepTrack:
     size: Size | None = None
     name: str = ""  # of its file, while nobody has taken it
     claim: Claim | None = None
-    is_done: bool = False
+    status: int | None = None  # of its srun, which has ended
     is_over: bool = False
     record: WitnessRecord | None = None
     shown_reason: str = ""
@@ -45,6 +48,8 @@ class StepTrack:
     rows: tuple[AccountRow, ...] = ()
     same_s: float = 0.0
     silent_s: float = 0.0
+    answered_at: float | None = None  # when accounting last answered a question of which this was part
+    given_up_at: float | None = None  # when it was told that nobody says how it ended
     told: set[str] = field(default_factory=set)
 
     def hear_claim(self, claim: Claim, at: float) -> list[Evidence]:
@@ -68,7 +73,7 @@ class StepTrack:
     @property
     def asks_accounting(self) -> bool:
         """Whether accounting can say something that is missing. A record without srun's end: its end may be lost."""
-        if self.claim is None or self.told & {"account", "nobody", "never"}:
+        if self.claim is None or self.told & {"account", "never"}:
             return False
         if not self.is_over:
             return self.record is not None
@@ -90,9 +95,10 @@ class StepTrack:
         if allocation_is_over and not ended:
             return self._silence("silent", asked_for_s, at, settle)
         if row is None and not allocation_is_over:
-            if self.is_done and self.record is None and not of_step and self.same_s >= settle.stable_s:
+            why = _MADE_NONE.search(said) if self.status not in (None, 0) and self.record is None else None
+            if why is not None and not of_step and self.same_s >= settle.stable_s:
                 self.told.add("never")
-                return [NeverSeen(at, self.same_s, f"{NO_STEP}: {said}" if said else NO_STEP)]
+                return [NeverSeen(at, self.same_s, f"{NO_STEP}: {why[0]}")]
             return self._silence("silent", asked_for_s, at, settle)
         if (row is None or self.record is None) and self.same_s < settle.stable_s:
             return []
@@ -107,9 +113,9 @@ class StepTrack:
     def _silence(self, word: str, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
         self.silent_s += asked_for_s
         enough = settle.record_s if word == "disabled" and self.record is not None else settle.long_s
-        if self.silent_s < enough:
+        if self.silent_s < enough or self.given_up_at is not None:
             return []
-        self.told.add("nobody")
+        self.given_up_at = at
         return [NobodySaid(at, self.silent_s, word)]
 
 

@@ -1,4 +1,7 @@
-"""One question to the queue, one to accounting, for all jobs: in as many calls as a command line's length asks for."""
+"""One question to the queue, one to accounting, for all jobs: in as many calls as a command line's length asks for.
+
+What the site has is asked once.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Sequence
 from aver.engines.slurm import sacct, squeue
 from aver.engines.slurm.commands import Commands
 from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer, Queue, QueueRow
+from aver.engines.slurm.scontrol import Facts, ask_facts
 
 
 class Questions:
@@ -17,6 +21,7 @@ class Questions:
         self.commands = commands
         self._timeout_s = timeout_s
         self.calls: Counter[str] = Counter()
+        self._facts: Facts | None = None
 
     def queue(self, ids: Sequence[int], names: Sequence[str]) -> Queue | NoAnswer:
         """What the queue has of these; an answer only if every part of the question was answered."""
@@ -47,3 +52,17 @@ class Questions:
             rows += answer.rows
             is_whole = is_whole and answer.is_whole
         return Accounts(tuple(rows), is_whole)
+
+    def facts(self) -> Facts:
+        """What the site has; nothing is known of it until it answers."""
+        if self._facts is None:
+            self.calls["scontrol"] += 1
+            facts = ask_facts(self.commands, self._timeout_s)
+            if not isinstance(facts, Facts):
+                return Facts()
+            self._facts = facts
+        return self._facts
+
+    def forget_facts(self) -> None:
+        """They turned out to be others by now."""
+        self._facts = None

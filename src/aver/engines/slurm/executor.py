@@ -11,7 +11,9 @@ Pure text; bash 4.2 or newer and Slurm's commands are all that the node needs. T
 - `close`: nothing will come any more.
 
 What always holds: an order is started once, by whoever renamed it. The executor needs no coordinator, and what it has
-not taken the next allocation's takes. Ours begin with `_aver_`: the environment is the jobs' own.
+not taken the next allocation's takes. The oldest order that does not fit now has a node held for it: what starts past
+it there must leave its room free, so nothing big waits for ever. Ours begin with `_aver_`: the environment is the
+jobs' own.
 """
 
 from __future__ import annotations
@@ -117,21 +119,48 @@ _aver_learn() { # nodes, and what each has for us: free counts that go down and 
     done
     for node in "${_aver_nodes[@]}"; do
         _aver_has_gpus=$((_aver_has_gpus + _aver_gpus[$node]))
-        printf '%s %s %s %s\\n' "$node" "${_aver_cpus[$node]}" "${_aver_mib[$node]}" "${_aver_gpus[$node]}"
+        _aver_free "$node"
+        _aver_whole[$node]=$_aver_reply
+        printf '%s %s\\n' "$node" "$_aver_reply"
     done >"allocs/.$SLURM_JOB_ID"
     mv "allocs/.$SLURM_JOB_ID" "allocs/$SLURM_JOB_ID"
 }
-_aver_place() { # CPUS MIB GPUS: a node with room, to $_aver_node; fails where there is none
+_aver_place() { # CPUS MIB GPUS NAME: a node with room, to $_aver_node; fails where there is none
     for _aver_node in "${_aver_nodes[@]}"; do
-        [ "${_aver_cpus[$_aver_node]}" -ge "$1" ] && [ "${_aver_gpus[$_aver_node]}" -ge "$3" ] || continue
-        [ "$2" -eq 0 ] || [ "${_aver_mib[$_aver_node]}" -lt 0 ] || [ "${_aver_mib[$_aver_node]}" -ge "$2" ] || continue
+        _aver_free "$_aver_node"
+        _aver_holds "$1" "$2" "$3" $_aver_reply || continue
+        if [ "$_aver_node" = "$_aver_held" ] && [ "$4" != "$_aver_waiter" ]; then
+            _aver_holds "$1" "$2" "$3" $_aver_spare || continue
+        fi
         return 0
     done
     return 1
 }
-_aver_take() { # SIGN NODE CPUS MIB GPUS: room goes (-) or comes back (+)
+_aver_free() { _aver_reply="${_aver_cpus[$1]} ${_aver_mib[$1]} ${_aver_gpus[$1]}"; }
+_aver_holds() { # CPUS MIB GPUS, and what there is of each; no MIB: nothing is asked for, or (-1) nobody knows
+    [ "$4" -ge "$1" ] && [ "$6" -ge "$3" ] && { [ "$2" -eq 0 ] || [ "$5" -lt 0 ] || [ "$5" -ge "$2" ]; }
+}
+_aver_hold() { # NAME CPUS MIB GPUS: hold the emptiest node that is large enough for an order that does not fit now
+    local node whole most=-1
+    for node in "${_aver_nodes[@]}"; do
+        whole=${_aver_whole[$node]}
+        if _aver_holds "$2" "$3" "$4" $whole && [ "${_aver_cpus[$node]}" -gt "$most" ]; then
+            _aver_waiter=$1 _aver_held=$node most=${_aver_cpus[$node]}
+            _aver_spare=$whole
+        fi
+    done
+    [ "$most" -lt 0 ] || _aver_spend - "$2" "$3" "$4"
+}
+_aver_spend() { # SIGN CPUS MIB GPUS of what may start past the waiter
+    set -- "$@" $_aver_spare
+    [ "$6" -lt 0 ] || set -- "$1" "$2" "$3" "$4" "$5" "$(($6 $1 $3))" "$7"
+    _aver_spare="$(($5 $1 $2)) $6 $(($7 $1 $4))"
+}
+_aver_let_go() { _aver_waiter= _aver_held= _aver_spare=; }
+_aver_take() { # SIGN NODE CPUS MIB GPUS WAITER: room goes (-) or comes back (+); WAITER was passed by
     _aver_cpus[$2]=$((_aver_cpus[$2] $1 $3)) _aver_gpus[$2]=$((_aver_gpus[$2] $1 $5))
     [ "${_aver_mib[$2]}" -lt 0 ] || _aver_mib[$2]=$((_aver_mib[$2] $1 $4))
+    if [ "$2" = "$_aver_held" ] && [ "$6" = "$_aver_waiter" ]; then _aver_spend "$1" "$3" "$4" "$5"; fi
 }
 _aver_start() { # NAME CPUS MIB GPUS KEY NODE MINUTES: claim it, and run it in the background
     local file=started/$1@$SLURM_JOB_ID@$6 lines
@@ -141,14 +170,16 @@ _aver_start() { # NAME CPUS MIB GPUS KEY NODE MINUTES: claim it, and run it in t
     local words=(--exact -N1 -n1 "-c$2" "--mem=${3}M" "-w$6" "--time=$_aver_time" "--job-name=${lines[0]}")
     [ "$3" -gt 0 ] || words[4]=--mem=0
     if [ "$4" -gt 0 ]; then words+=("--gres=gpu:$4"); elif [ "$_aver_has_gpus" -gt 0 ]; then words+=(--gres=none); fi
-    _aver_take - "$6" "$2" "$3" "$4"
+    [ "$1" != "$_aver_waiter" ] || _aver_let_go
+    local passed=${_aver_waiter:--}
+    _aver_take - "$6" "$2" "$3" "$4" "$passed"
     _aver_running=$((_aver_running + 1))
     {
         srun "${words[@]}" --input=none /bin/bash --posix "orders/$5.sh" </dev/null >"said/$5" 2>&1 5>&-
         _aver_reply=$?
         printf '%s\\n' "$_aver_reply" >"done/$5"
         [ "$_aver_reply" -ne 1 ] || case $(<"said/$5") in *"srun: error: Unable to c"*) _aver_reply=255 ;; esac
-        printf '%s %s %s %s %s\\n' "$6" "$2" "$3" "$4" "$_aver_reply" >&5
+        printf '%s %s %s %s %s %s\\n' "$6" "$2" "$3" "$4" "$passed" "$_aver_reply" >&5
     } &
 }
 _aver_scan() { # start what fits, the oldest first
@@ -157,6 +188,7 @@ _aver_scan() { # start what fits, the oldest first
     _aver_left
     minutes=$_aver_reply
     [ "$minutes" -gt 0 ] || return 0
+    [ -e "in/$_aver_waiter" ] || _aver_let_go # cancelled, or another allocation's
     for path in in/*; do
         name=${path#in/} rest=${path#in/*_}
         cpus=${rest%%_*} rest=${rest#*_}
@@ -164,20 +196,25 @@ _aver_scan() { # start what fits, the oldest first
         gpus=${rest%%_*} rest=${rest#*_}
         seconds=${rest%%_*} key=${rest#*_}
         shape=$cpus.$mib.$gpus
-        [ -z "${full[$shape]}" ] && [ "$seconds" -le "$((minutes * 60))" ] || continue
-        if _aver_place "$cpus" "$mib" "$gpus"; then
+        if [ "$seconds" -gt "$((minutes * 60))" ]; then
+            [ "$name" != "$_aver_waiter" ] || _aver_let_go
+            continue
+        fi
+        [ -z "${full[$shape]}" ] || continue
+        if _aver_place "$cpus" "$mib" "$gpus" "$name"; then
             _aver_start "$name" "$cpus" "$mib" "$gpus" "$key" "$_aver_node" "$minutes"
         else
             full[$shape]=1
+            [ -n "$_aver_waiter" ] || _aver_hold "$name" "$cpus" "$mib" "$gpus"
             _aver_place 1 0 0 || return 0 # no cpu is free
         fi
         [ -z "$_aver_stop" ] || return 0
     done
 }
-_aver_ended() { # NODE CPUS MIB GPUS STATUS of a step
-    _aver_take + "$1" "$2" "$3" "$4"
+_aver_ended() { # NODE CPUS MIB GPUS WAITER STATUS of a step
+    _aver_take + "$1" "$2" "$3" "$4" "$5"
     _aver_running=$((_aver_running - 1))
-    [ "$5" -lt 128 ] || _aver_doubt=1
+    [ "$6" -lt 128 ] || _aver_doubt=1
 }
 _aver_wait() { # for the end of a step, or a while; fails where there was none. All that have ended are heard
     local line='' rest=''
@@ -212,7 +249,8 @@ done
 _aver_pipe=$(mktemp -u "${TMPDIR:-/tmp}/aver.XXXXXXXXXX") && mkfifo -m 600 "$_aver_pipe" || exit 1
 exec 5<>"$_aver_pipe" # ends of steps come through here
 rm -f "$_aver_pipe"
-declare -A _aver_cpus=() _aver_mib=() _aver_gpus=()
+declare -A _aver_cpus=() _aver_mib=() _aver_gpus=() _aver_whole=()
+_aver_let_go
 _aver_nodes=() _aver_running=0 _aver_has_gpus=0 _aver_end= _aver_asked=0
 _aver_stop= _aver_doubt= _aver_quiet=0 _aver_pause=0.5
 trap '_aver_stop=1' TERM
