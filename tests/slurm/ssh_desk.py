@@ -68,23 +68,29 @@ class Sshd:
             one.mkdir(exist_ok=True)
         for name in ("host", "user"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-        self.port = _free_port()
         self.user = pwd.getpwuid(os.geteuid()).pw_name
-        variables = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", **environment}
+        self._variables = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", **environment}
+        self.configuration = folder / "ssh_config"
+        self.port = 0
+        self._take_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _take_port(self) -> None:
+        """Choose a port that is free now; somebody else may be quicker."""
+        folder = self.folder
+        self.port = _free_port()
         (folder / "sshd_config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile {self.pid_file}\n"
             f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
             f"PermitRootLogin prohibit-password\nAllowUsers {self.user}\n"
-            f"SetEnv {' '.join(f'{name}={value}' for name, value in variables.items())}\n"
+            f"SetEnv {' '.join(f'{name}={value}' for name, value in self._variables.items())}\n"
         )
         kind, key = (folder / "host.pub").read_text().split()[:2]
         (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
-        self.configuration = folder / "ssh_config"
         self.configuration.write_text(
             f"Host {HOST}\n HostName 127.0.0.1\n Port {self.port}\n User {self.user}\n IdentityFile {folder}/user\n"
             f" IdentitiesOnly yes\n UserKnownHostsFile {folder}/known_hosts\n StrictHostKeyChecking yes\n"
         )
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid_file(self) -> Path:
@@ -102,8 +108,13 @@ class Sshd:
         if os.geteuid() == 0:
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
         words = [SSHD, "-D", "-f", self.folder / "sshd_config", "-E", self.folder / "log"]
-        self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
-        wait_for(self._listens, "sshd listens")
+        for _ in range(5):
+            process = self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+            wait_for(lambda one=process: self._listens() or one.poll() is not None, "sshd listens")  # type: ignore[misc]
+            if process.poll() is None:
+                return
+            self._take_port()
+        raise AssertionError((self.folder / "log").read_text())
 
     def stop(self) -> None:
         """The daemon and all its connections."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import zlib
 
 import pytest
 from fault_desk import OK, SEVEN, ClusterHome, job, until
 
 from aver.core.exit import ExitStatus
+from aver.core.model import JobSpec, RetryRule
 from aver.core.states import State
+from live_home import wait_for
 
-DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garbage")
+DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garbage", "older")
+AGAIN = '[ "$AVER_ATTEMPT" = 2 ] || exit 9; '
 
 
 @pytest.fixture
@@ -19,8 +24,27 @@ def cluster(whole_cluster: ClusterHome) -> ClusterHome:
     return whole_cluster
 
 
+def damaged(how: str, end: str, text: str) -> JobSpec:
+    """A job whose record will be damaged; one of an older attempt needs an older attempt."""
+    if how != "older":
+        return job(f"{how}-{end}", text)
+    return job(f"{how}-{end}", AGAIN + text, retry=RetryRule(max=1, codes=(9,)))
+
+
+def older(cluster: ClusterHome, run: int, name: str, record: bytes) -> bytes:
+    """A whole record of the attempt before, which ended otherwise: with 0 what failed, with 9 what was well."""
+    with cluster.reader() as reader:
+        number = next(one.id for one in reader.jobs(run=run) if one.name == name)
+        first, second = reader.attempts(number)
+    said = json.loads(record[18:])
+    assert said["key"] == f"{second.key}.r0"
+    body = json.dumps({**said, "key": f"{first.key}.r0", "raw": 0 if said["raw"] else 9 << 8}).encode()
+    return b"%08x %08x %s\n" % (len(body), zlib.crc32(body), body)
+
+
 def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
-    """The scheduler decides, and that is said; a failure is one though a foreign record says 0; a late one counts."""
+    """The scheduler decides, and that is said; a failure is one though the record of another job, or of an older
+    attempt, says 0; a late one counts."""
     hold = cluster.folder / "accounting-is-away"
     fake = cluster.wrapper(
         "sacct", f'[ ! -e {hold} ] || {{ echo "sacct: error: timed out" >&2; exit 1; }}; exec $real "$@"'
@@ -31,9 +55,10 @@ def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
     run = cluster.submit(
         job("good", until(go) + "exit 0"),
         job("late", until(go) + "exit 0"),
-        *(job(f"{how}-good", until(go) + "exit 0") for how in DAMAGED),
-        *(job(f"{how}-bad", until(go) + "exit 7") for how in DAMAGED),
+        *(damaged(how, "good", until(go) + "exit 0") for how in DAMAGED),
+        *(damaged(how, "bad", until(go) + "exit 7") for how in DAMAGED),
     )
+    wait_for(lambda: len(cluster.keys_run()) == len(cluster.states(run)) + 2, "all run, two of them again")
     for name in cluster.states(run):
         cluster.wait_state(run, name, State.RUNNING)
     cluster.kill_coordinator()
@@ -53,6 +78,8 @@ def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
                     path.write_bytes(text[: len(text) // 2])
                 case "foreign":
                     path.write_bytes(good)
+                case "older":
+                    path.write_bytes(older(cluster, run, f"{how}-{end}", text))
                 case "huge":
                     path.write_bytes(good * 5000)
                 case "folder":
@@ -79,6 +106,7 @@ def test_damaged_records_say_nothing(cluster: ClusterHome) -> None:
         {"good": (State.COMPLETED, OK), "late": (State.COMPLETED, OK)}
         | {f"{how}-good": (State.COMPLETED, OK) for how in DAMAGED}
         | {f"{how}-bad": (State.FAILED, SEVEN) for how in DAMAGED},
+        {"older-good": 2, "older-bad": 2},
     )
     assert cluster.verdict_text(run, "late").startswith("witness")
     for how in DAMAGED:

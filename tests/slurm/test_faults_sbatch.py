@@ -65,7 +65,11 @@ def test_a_job_that_is_cancelled_while_nobody_knows_whether_slurm_has_it(cluster
             ("hangs", "absent"), State.CANCELLED
         )
     assert cluster.count_calls("sbatch") <= 2
-    wait_for(lambda: "RUNNING" not in cluster.lab.queue().values(), "nothing runs")
+    keys = tuple(cluster.keys(run))
+    wait_for(
+        lambda: not [name for name, state in cluster.lab.queue().items() if state == "RUNNING" and name.endswith(keys)],
+        "nothing of this run runs",
+    )
 
 
 def test_a_queue_that_calls_failures_completed(cluster: ClusterHome) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from fault_desk import OK, SEVEN, until
+from fault_desk import BLOCK, OK, SEVEN, until
 from ssh_desk import SshHome
 
 from aver.core.model import Matrix, Need, Needs
@@ -53,21 +53,29 @@ def test_a_cut_while_sbatch_is_called(ssh_home: SshHome, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["squeue", "sacct"])
 def test_a_cut_while_the_cluster_is_asked(ssh_home: SshHome, name: str) -> None:
-    """Half an answer is none: the question is asked again on a new connection."""
-    text = 'if once a || once b; then $real "$@" | head -c 40; cut; exit 0; fi; exec $real "$@"'
+    """Half an answer is none: the question is asked again on a new connection. A job without a record needs both."""
+    half = 'if once a || once b; then $real "$@" | head -c 40; cut; exit 0; fi'
+    text = f'case "$*" in *--version*) ;; *) {half} ;; esac; exec $real "$@"'
     ssh_home.configure({name: ssh_home.wrapper(name, text)})
+    unseen = ssh_home.submit(ssh_home.ssh_job("unseen", BLOCK + "exit 0"))
     check(ssh_home, submit(ssh_home))
-    assert ssh_home.count_calls(name) > 2 or name == "sacct"
+    ssh_home.settle([unseen], 150)
+    ssh_home.check(unseen, {"unseen": (State.COMPLETED, OK)})
+    assert ssh_home.verdict_text(unseen, "unseen").startswith("accounting")
+    assert (ssh_home.folder / "once-b").exists(), "two answers were cut"
 
 
 @pytest.mark.parametrize("way", ["there", "back"])
 def test_a_cut_while_files_are_brought(ssh_home: SshHome, way: str) -> None:
-    """The transfer is tried again, and the job's verdict is not touched by it."""
+    """The transfer goes on from where it stopped, and the job's verdict is not touched by it."""
     (ssh_home.synced / "input").write_bytes(os.urandom(5_000_000))
     rsync = ssh_home.sshd.bin / "rsync"
-    some = "dd bs=64k count=12 2>/dev/null"  # far less than the file
+    some = "dd bs=64k count=800000 iflag=count_bytes 2>/dev/null"  # far less than the file
     part, which = (f'{some} | $real "$@"', "*") if way == "there" else (f'$real "$@" | {some}', "*--sender*")
-    text = f'case "$*" in {which}) if once 1 || once 2; then {part}; cut; exit 1; fi ;; esac; exec $real "$@"'
+    kept = ssh_home.folder / "kept"
+    where = ssh_home.sshd.home if way == "there" else ssh_home.synced
+    look = f"find {where} -path '*/.aver-partial/*' -type f -printf '%s\\n' >>{kept}"
+    text = f'case "$*" in {which}) {look}; if once 1 || once 2; then {part}; cut; exit 1; fi ;; esac; exec $real "$@"'
     rsync.symlink_to(ssh_home.wrapper("rsync", text))
     run = ssh_home.submit(ssh_home.ssh_job("size", "wc -c < input > size; cp input output"), sync=(".",))
     ssh_home.settle([run], 120)
@@ -75,6 +83,9 @@ def test_a_cut_while_files_are_brought(ssh_home: SshHome, way: str) -> None:
     assert (ssh_home.synced / "size").read_text().strip() == "5000000"
     assert (ssh_home.synced / "output").read_bytes() == (ssh_home.synced / "input").read_bytes()
     assert (ssh_home.folder / "once-2").exists()
+    first, second = (int(size) for size in kept.read_text().split()[:2])
+    assert 0 < first < second < 5_000_000, "what the second cut left has what the first one left in it"
+    assert not list(where.rglob(".aver-partial"))
 
 
 def test_a_host_that_is_away_moves_nothing(ssh_home: SshHome) -> None:
