@@ -97,7 +97,8 @@ def test_refusals_of_sstat(slurm: Slurm) -> None:
 
 def test_seff_of_a_job_that_ended(slurm: Slurm) -> None:
     """The lines of the contributed script, with the whole exit code and what was measured."""
-    job = slurm.submit("-o", "/dev/null", "--mem=100", "--wrap", "exit 137")
+    script = "python3 -c 'import time; held = bytearray(20 << 20); time.sleep(0.3)'; exit 137"
+    job = slurm.submit("-o", "/dev/null", "--mem=100", "--wrap", script)
     slurm.until_settled(job)
     lines = slurm("seff", str(job)).out.splitlines()
     assert lines[0] == f"Job ID: {job}"
@@ -109,6 +110,14 @@ def test_seff_of_a_job_that_ended(slurm: Slurm) -> None:
     assert re.fullmatch(r"Job Wall-clock time: 00:00:\d\d", lines[7])
     assert re.fullmatch(r"Memory Utilized: \d+\.\d\d [KM]B", lines[8])
     assert re.fullmatch(r"Memory Efficiency: \d+\.\d\d% of 100\.00 MB \(100\.00 MB/node\)", lines[9])
+
+
+def test_seff_of_what_ran_out_of_memory(slurm: Slurm) -> None:
+    """The exit is that of the script; 125 is Slurm's mark in 0:125, and no signal."""
+    hungry = "import time; held = b'x' * (300 << 20); time.sleep(60)"
+    job = slurm.submit("-o", "/dev/null", "--mem=30", "--wrap", f'exec python3 -c "{hungry}"')
+    assert slurm.until_settled(job).state is State.OUT_OF_MEMORY
+    assert "State: OUT_OF_MEMORY (exit code 137)\n" in slurm("seff", str(job)).out
 
 
 def test_seff_of_jobs_that_wait_and_run(slurm: Slurm) -> None:
