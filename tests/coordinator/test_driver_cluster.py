@@ -34,8 +34,7 @@ from aver.core.exit import ExitStatus
 from aver.core.model import FlowSpec, Request, Scope, Submission
 from aver.core.pack import Room
 from aver.core.states import State
-from aver.engines.api import Control, Engine, Heard, Order, Rejected, SubmitReply
-from aver.engines.slurm.engine import UNLIMITED
+from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
 from aver.errors import CantWriteError
 from aver.home import Home
 from aver.store.reader import Reader
@@ -94,11 +93,11 @@ class Desk:
 
     def commit(self) -> None:
         """Turn until what is decided is durable and nothing follows."""
-        while self.committer.is_busy or self.loop._batch.events or self.driver.out.events:
+        while not self.loop._commits.is_idle or self.driver.out.events:
             if self.committer.is_busy:
                 select.select([self.committer], [], [], 60)
                 self.loop._finish_commit()
-            self.loop._last_commit_at = 0.0
+            self.loop._commits._last_at = 0.0
             self.turn()
 
     def start(self) -> str:

@@ -33,10 +33,11 @@ from aver.core.model import Request
 from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
 from aver.engines.slurm.batches import Batch, Shelf
 from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.engine import Pace, SlurmEngine
+from aver.engines.slurm.engine import SlurmEngine
 from aver.engines.slurm.exit_records import Records
 from aver.engines.slurm.fields import SEPARATOR
 from aver.engines.slurm.handing import Hander
+from aver.engines.slurm.pace import Pace
 from aver.engines.slurm.tracking import Settle
 from aver.errors import UnreachableError
 
@@ -65,14 +66,16 @@ class Site:
         self.engines: list[SlurmEngine] = []
         self.heard: list[Heard] = []
 
-    def engine(self, settle: Settle, pace: Pace = PACE, timeout_s: float = 20.0) -> SlurmEngine:
+    def engine(
+        self, settle: Settle, pace: Pace = PACE, timeout_s: float = 20.0, left: type[Records] = Records
+    ) -> SlurmEngine:
         commands = Commands(path=f"{self.folder / 'bin'}:/usr/bin:/bin")
         records = self.folder / "records"
         hander = Hander(
             lambda: commands, witness="/no", records=str(records), shim="/no", own_folder="/no", timeout_s=timeout_s
         )
         shelf = Shelf(self.folder / "batches")
-        engine = SlurmEngine(shelf, commands, hander, Records(records), settle, pace, lambda text: None)
+        engine = SlurmEngine(shelf, commands, hander, left(records), settle, pace, lambda text: None)
         engine.attach()
         self.engines.append(engine)
         return engine
@@ -418,8 +421,7 @@ class PassedOver(Records):
 
 def test_a_task_is_heard_before_its_script(site: Site) -> None:
     """A listing that was under way may have the script's record and lack a task's: it is looked again first."""
-    engine = site.engine(Settle())
-    engine._records = PassedOver(site.folder / "records")
+    engine = site.engine(Settle(), left=PassedOver)
     engine.submit([order("k1")])
     site.wait(lambda: any(one.said == "script" for one in site.heard))
     said = [one.said for one in site.heard if one.source == "witness"]

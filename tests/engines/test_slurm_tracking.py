@@ -25,9 +25,10 @@ from aver.core.model import Request
 from aver.engines.api import Heard, Order
 from aver.engines.slurm.batches import Batch, Shelf, batch_name
 from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.engine import Pace, SlurmEngine
+from aver.engines.slurm.engine import SlurmEngine
 from aver.engines.slurm.exit_records import Records
 from aver.engines.slurm.handing import Hander
+from aver.engines.slurm.pace import Pace
 from aver.engines.slurm.rows import AccountRow, QueueRow
 from aver.engines.slurm.tracking import Settle, Track
 

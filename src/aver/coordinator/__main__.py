@@ -28,7 +28,7 @@ from aver.coordinator.log import log
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.core.pack import Room
-from aver.engines.api import Allocator, Engine, Totals
+from aver.engines.api import UNLIMITED, Allocator, Engine, Totals
 from aver.engines.local.capabilities import capabilities, leave_job_cgroup
 from aver.engines.local.engine import LocalEngine
 from aver.engines.local.mark import wipe
@@ -106,7 +106,6 @@ def cluster_engine(home: Home, config: Config) -> Engine:
     from aver.coordinator.cluster import make_engine  # most homes never need it
     from aver.coordinator.clusters import Clusters
     from aver.coordinator.hosts import known_hosts, make_host_engine
-    from aver.engines.slurm.engine import UNLIMITED
 
     def make(host: str) -> Engine:
         return make_host_engine(home, config, host) if host else make_engine(home, config)

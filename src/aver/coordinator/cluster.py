@@ -21,9 +21,10 @@ from aver.engines.slurm.allocating import Taker
 from aver.engines.slurm.allocation import AllocationEngine
 from aver.engines.slurm.batches import Shelf, write_durably
 from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.engine import Pace, SlurmEngine
+from aver.engines.slurm.engine import SlurmEngine
 from aver.engines.slurm.exit_records import Records
 from aver.engines.slurm.handing import Hander
+from aver.engines.slurm.pace import Pace
 from aver.engines.slurm.shim import install_shim
 from aver.engines.slurm.tracking import Settle
 from aver.errors import CantWriteError

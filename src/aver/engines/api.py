@@ -154,6 +154,9 @@ class Totals:
     mem_bytes: int
 
 
+UNLIMITED = Totals(cpus=1 << 40, gpus=1 << 40, mem_bytes=1 << 60)  # of a cluster, which has its own queue
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """Something to do to a running attempt."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from aver.core.evidence import CancelledBefore, Evidence, HeldBack, Refused
 from aver.engines.api import (
+    UNLIMITED,
     AllocationAsk,
     Control,
     CouldNotAsk,
@@ -39,9 +40,9 @@ from aver.engines.slurm.allocation_steps import claim_text, order_lines, which_o
 from aver.engines.slurm.allocation_tracking import StepTrack
 from aver.engines.slurm.asking import Questions
 from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.engine import CALM, GROWTH, LATE_S, RECENT_S, UNLIMITED, Pace
 from aver.engines.slurm.exit_records import Records, in_order
 from aver.engines.slurm.handing import member_of
+from aver.engines.slurm.pace import CALM, GROWTH, LATE_S, RECENT_S, Pace
 from aver.engines.slurm.rows import NoAnswer
 from aver.engines.slurm.script import batch_script
 from aver.engines.slurm.tracking import Settle
