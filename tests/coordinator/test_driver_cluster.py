@@ -77,13 +77,13 @@ class Cluster:
 class Desk:
     """A loop whose turns and commits a test makes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, writer: type[Writer] = Writer) -> None:
         self.home = Home(folder)
         self.home.prepare()
         self.cluster = Cluster()
         self.poller = select.epoll()
         self.server = Server(folder, self.poller)
-        self.committer = Committer(Writer.open(self.home.database))
+        self.committer = Committer(writer.open(self.home.database))
         self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1)
         engines = cast(Engines, self.cluster)
         self.loop: Any = Loop(self.home, self.server, self.poller, self.committer, engines, self.driver, 1.0, 1.0)

@@ -10,22 +10,22 @@ import os
 import select
 import signal
 import time
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aver import __version__
-from aver.coordinator import asking, vault
+from aver.coordinator import asking
 from aver.coordinator.allocations import asks_of
 from aver.coordinator.aside import Aside
+from aver.coordinator.commits import Commits
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver
 from aver.coordinator.engines import Engines
-from aver.coordinator.files import Which, job_files, remove_files_from, remove_run_files
+from aver.coordinator.files import remove_files_from, remove_run_files
 from aver.coordinator.fingerprints import Fingerprinter
-from aver.coordinator.following import GeneratedBatch
+from aver.coordinator.generated import read_generated
 from aver.coordinator.late import take_late
-from aver.coordinator.live import LiveRun
 from aver.coordinator.log import log
 from aver.coordinator.ordering import lacks_output_folder, order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
@@ -33,30 +33,16 @@ from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.stepping import Stepping
 from aver.coordinator.watchers import Watchers
-from aver.core.events import AttemptPlanned, Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
 from aver.core.evidence import Refused
-from aver.core.model import FlowSpec
-from aver.core.template import fill
 from aver.engines.api import Heard, Order, Rejected
-from aver.errors import AverError, CantWriteError, UsageError
+from aver.errors import AverError, UsageError
 from aver.home import Home
-from aver.spec.generated import parse_generated
 from aver.store.reader import Reader
 
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
-GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
-COMMIT_RETRY_S = 1.0
-LARGEST_GENERATED_BYTES = 64 << 20
 OPS = frozenset("submit sbatch allocate cancel hold release suspend resume accept retry reinit requeue update".split())
+LEAVING_S = 10.0  # so long it is tried to commit what is decided
 CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
-
-
-@dataclass(slots=True)
-class Batch:
-    """Events that are committed together, and who waits for them."""
-
-    events: list[Event] = field(default_factory=list)
-    replies: list[tuple[Peer, dict[str, Any]]] = field(default_factory=list)
 
 
 class Loop:
@@ -78,19 +64,14 @@ class Loop:
         self._watchers = Watchers(server, driver, self._open_reader)
         self._fingerprints = Fingerprinter()
         self._aside = Aside(home, driver)
-        self._batch = Batch()
-        self._flying: Batch | None = None
+        self._commits = Commits(committer, driver, server.send, self._give_back)
         self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
         self._finished: list[int] = []
-        self._cant_write: AverError | None = None
-        self._retry_commit_at: float | None = None
-        self._last_commit_at = 0.0
-        self._commit_due: float | None = None
         self._is_stopping = False
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
-        driver.following.read_generated = self._read_generated
+        driver.following.read_generated = partial(read_generated, home, self._requests)
         driver.starting.lacks_folder = lacks_output_folder
 
     def stop(self, *_: object) -> None:
@@ -183,8 +164,7 @@ class Loop:
                 case "own":
                     reply = self._own(peer, request)
                 case str(op) if op in OPS:
-                    if self._cant_write is not None:
-                        raise CantWriteError(f"nothing new is taken at the moment: {self._cant_write}")
+                    self._commits.check_writable()
                     reply = getattr(self._requests, op)(request, now)
                     if op == "submit" and peer.descriptors:
                         self._driver.runs[reply["run"]].streams = peer.take_descriptors()
@@ -196,7 +176,7 @@ class Loop:
                 os.close(descriptor)
             self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
             return
-        self._batch.replies.append((peer, {"ok": True, **reply}))
+        self._commits.reply(peer, {"ok": True, **reply})
 
     def _take_aside(self) -> None:
         """Events of what was done aside become durable; replies come after them."""
@@ -205,7 +185,7 @@ class Loop:
                 self._driver.emit(outcome.event)
             if outcome.peer is not None and outcome.message is not None:
                 if outcome.is_last:
-                    self._batch.replies.append((outcome.peer, outcome.message))
+                    self._commits.reply(outcome.peer, outcome.message)
                 else:
                     self._server.send(outcome.peer, outcome.message)
 
@@ -324,9 +304,11 @@ class Loop:
                 os.close(descriptor)
             step.streams = ()
 
+    # ---- commits --------------------------------------------------------------------------------
+
     def _begin_commit(self) -> None:
         out = self._driver.out
-        self._batch.events += out.events
+        self._commits.add(out.events)
         out.events = []
         for number in out.finished_runs:
             run = self._driver.runs.get(number)
@@ -336,45 +318,13 @@ class Loop:
                     os.close(descriptor)
         self._finished += out.finished_runs
         out.finished_runs = []
-        if self._committer.is_busy or (self._retry_commit_at is not None and time.monotonic() < self._retry_commit_at):
-            return
-        if not self._batch.events:
-            replies, self._batch.replies = self._batch.replies, []
-            for peer, reply in replies:
-                self._server.send(peer, reply)
+        if self._commits.begin():
             self._forget_finished()
-            return
-        now = time.monotonic()
-        if now < self._last_commit_at + GATHER_S and not self._is_waited_for(self._batch):
-            self._commit_due = self._last_commit_at + GATHER_S
-            return
-        self._commit_due = None
-        self._last_commit_at = now
-        self._flying, self._batch = self._batch, Batch()
-        reached("before-commit")
-        self._committer.begin(self._flying.events)
-
-    def _is_waited_for(self, batch: Batch) -> bool:
-        """Whether something can go on only after this commit: a start, a step, a signal, somebody's answer."""
-        if batch.replies or self._driver.after_commit:
-            return True
-        return any(
-            isinstance(event, (GpusGiven, StepStarted, TaskEnded, StepEnded))
-            or (isinstance(event, AttemptPlanned) and self._driver.starting.waits_to_start(event.key))
-            for event in batch.events
-        )
 
     def _finish_commit(self) -> None:
-        error = self._committer.finish()
-        assert self._flying is not None
-        batch, self._flying = self._flying, None
-        if error is not None:
-            self._keep(batch, error)
+        batch = self._commits.finish()
+        if batch is None:
             return
-        if self._cant_write is not None:
-            log("writing works again")
-        self._cant_write = self._retry_commit_at = None
-        reached("committed")
         now = time.time()
         ended = self._driver.committed(batch.events, now)
         adoptions, self._driver.out.adoptions = self._driver.out.adoptions, []
@@ -391,6 +341,10 @@ class Loop:
         reached("told")
         self._forget_finished()
 
+    def _give_back(self, number: int) -> None:
+        self._driver.withdraw(number)
+        remove_run_files(self._home, number)
+
     def _forget_finished(self) -> None:
         """Let go of settled runs of which everything is durable."""
         for number in self._finished:
@@ -401,22 +355,7 @@ class Loop:
         self._finished = [number for number in self._finished if self._has_events_of(number)]
 
     def _has_events_of(self, number: int) -> bool:
-        return any(event.run == number for event in (*self._batch.events, *self._driver.out.events))
-
-    def _keep(self, batch: Batch, error: AverError) -> None:
-        """The disk is full, or the like: submissions are given back, all else is kept and tried again."""
-        if self._cant_write is None:
-            log(f"can't commit: {error}")
-        self._cant_write = error
-        submitted = {event.run for event in batch.events if isinstance(event, RunSubmitted)}
-        for number in submitted:
-            self._driver.withdraw(number)
-            remove_run_files(self._home, number)
-        kept = [event for event in (*batch.events, *self._batch.events) if event.run not in submitted]
-        for peer, _ in (*batch.replies, *self._batch.replies):
-            self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
-        self._batch = Batch(kept)
-        self._retry_commit_at = time.monotonic() + COMMIT_RETRY_S
+        return self._commits.has_events_of(number) or any(event.run == number for event in self._driver.out.events)
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -424,7 +363,7 @@ class Loop:
         """Seconds until something is due."""
         now = time.monotonic()
         due = [CLOCK_CHECK_S]
-        for at in (self._reasons_due, self._tidy_due, self._retry_commit_at, self._commit_due):
+        for at in (self._reasons_due, self._tidy_due, *self._commits.dues()):
             if at is not None:
                 due.append(at - now)
         timer = self._driver.next_due()
@@ -438,9 +377,7 @@ class Loop:
         is_idle = not (
             self._driver.runs
             or self._server.peers
-            or self._committer.is_busy
-            or self._batch.events
-            or self._flying
+            or not self._commits.is_idle
             or self._fingerprints.is_busy
             or self._aside.is_busy
         )
@@ -453,16 +390,14 @@ class Loop:
 
     def _leave(self) -> None:
         """Commit what is decided, then go. What runs goes on."""
-        deadline = time.monotonic() + 10
-        while (self._committer.is_busy or self._batch.events) and time.monotonic() < deadline:
-            if self._committer.is_busy:
-                select.select([self._committer], [], [], 1)
-                self._finish_commit()
-            else:
-                self._retry_commit_at = None
+        deadline = time.monotonic() + LEAVING_S
+        while not self._commits.is_idle and time.monotonic() < deadline:
+            if not self._committer.is_busy:
+                self._commits.hurry()
                 self._begin_commit()
-        for peer, reply in self._batch.replies:
-            self._server.send(peer, reply)
+            elif select.select([self._committer], [], [], 1)[0]:
+                self._finish_commit()
+        self._commits.send_replies()
         self._server.close()
         self._engines.close()
         self._aside.close()
@@ -472,32 +407,3 @@ class Loop:
 
     def _open_reader(self) -> Reader | None:
         return Reader.open(self._home.database)
-
-    def _read_generated(self, run: LiveRun, index: int) -> FlowSpec:
-        """The batch of jobs that this job's file holds; GeneratedBatch says what is wrong with it."""
-        spec = run.spec(index)
-        assert spec.generates is not None
-        job = run.job_number(index)
-        which = Which(run.number, job, run.name(index), run.attempts.get(index, 1), run.values(index))
-        folder = job_files(run.submission, spec, which, run.is_single).folder
-        path = os.path.join(folder, fill(spec.generates, dict(run.values(index))))
-        try:
-            with open(path, "rb") as file:
-                data = file.read(LARGEST_GENERATED_BYTES + 1)
-        except OSError as error:
-            raise GeneratedBatch(f"can't read {path}, which it was to generate: {error.strerror}") from None
-        if len(data) > LARGEST_GENERATED_BYTES:
-            raise GeneratedBatch(f"{path} has more than {LARGEST_GENERATED_BYTES} bytes")
-        known = [one for segment in run.segments if segment.made_by != job for one in segment.flow.jobs]
-        try:
-            flow = parse_generated(data, path, known=known, now=time.time())
-        except UsageError as error:
-            raise GeneratedBatch(str(error)) from None
-        try:
-            self._requests.check_fits(flow, run.submission.engine)
-        except UsageError as error:
-            raise GeneratedBatch(str(error)) from None
-        flow, values = vault.seal(self._home, flow)
-        vault.store(self._home, run.number, values)
-        reached("generated-read")
-        return flow

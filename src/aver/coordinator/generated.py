@@ -1,0 +1,50 @@
+"""The batch of jobs that a job has generated: its file, read and checked before anything of it comes to be.
+
+Nothing of it is in the store yet; values that are secrets are put in the vault here, so that the store never has them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from aver.coordinator import vault
+from aver.coordinator.crashpoint import reached
+from aver.coordinator.files import Which, job_files
+from aver.coordinator.following import GeneratedBatch
+from aver.coordinator.live import LiveRun
+from aver.coordinator.requests import Requests
+from aver.core.model import FlowSpec
+from aver.core.template import fill
+from aver.errors import UsageError
+from aver.home import Home
+from aver.spec.generated import parse_generated
+
+LARGEST_BYTES = 64 << 20
+
+
+def read_generated(home: Home, requests: Requests, run: LiveRun, index: int) -> FlowSpec:
+    """The batch of jobs that this job's file holds; GeneratedBatch says what is wrong with it."""
+    spec = run.spec(index)
+    assert spec.generates is not None
+    job = run.job_number(index)
+    which = Which(run.number, job, run.name(index), run.attempts.get(index, 1), run.values(index))
+    folder = job_files(run.submission, spec, which, run.is_single).folder
+    path = os.path.join(folder, fill(spec.generates, dict(run.values(index))))
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise GeneratedBatch(f"can't read {path}, which it was to generate: {error.strerror}") from None
+    if len(data) > LARGEST_BYTES:
+        raise GeneratedBatch(f"{path} has more than {LARGEST_BYTES} bytes")
+    known = [one for segment in run.segments if segment.made_by != job for one in segment.flow.jobs]
+    try:
+        flow = parse_generated(data, path, known=known, now=time.time())
+        requests.check_fits(flow, run.submission.engine)
+    except UsageError as error:
+        raise GeneratedBatch(str(error)) from None
+    flow, values = vault.seal(home, flow)
+    vault.store(home, run.number, values)
+    reached("generated-read")
+    return flow

@@ -1,0 +1,100 @@
+"""Commits that are slow or fail: nothing that was decided is lost, and nothing is shown that is not durable."""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from test_driver import ORIGIN, job
+from test_driver_cluster import Desk, record
+
+from aver.coordinator import loop as loop_module
+from aver.core.events import Event
+from aver.core.evidence import LeftQueue, QueueSaid, Taken
+from aver.core.model import FlowSpec, Submission
+from aver.core.states import State
+from aver.errors import CantWriteError
+from aver.store.reader import Reader
+from aver.store.writer import Writer
+
+
+class SlowWriter(Writer):
+    """Its disk does not answer before it may."""
+
+    may_go = threading.Event()
+
+    def commit(self, events: Sequence[Event]) -> int:
+        self.may_go.wait(60)
+        return super().commit(events)
+
+
+class FullDisk(Writer):
+    is_full = False
+
+    def commit(self, events: Sequence[Event]) -> int:
+        if self.is_full:
+            raise CantWriteError("can't write aver.db: No space left on device")
+        return super().commit(events)
+
+
+def state_of(desk: Desk, number: int) -> State | None:
+    reader = Reader.open(desk.home.database)
+    assert reader is not None
+    with reader:
+        found = reader.job(number)
+    return None if found is None else found.state
+
+
+def end_of(key: str) -> list[Taken | QueueSaid | LeftQueue]:
+    return [Taken(1.0, "7"), QueueSaid(2.0, "RUNNING"), LeftQueue(3.0)]
+
+
+def test_who_leaves_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit is not done when it is first looked for: it is waited for, and what was decided is stored."""
+    SlowWriter.may_go.set()
+    desk = Desk(tmp_path / "home", SlowWriter)
+    key = desk.start()
+    SlowWriter.may_go.clear()
+    desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, "FAILED", exit="3:0"))
+    desk.turn()
+    looks = []
+
+    def look_early(*asked: object) -> tuple[list[object], list[object], list[object]]:
+        looks.append(asked)
+        if len(looks) == 1:
+            return [], [], []
+        SlowWriter.may_go.set()
+        return really(*asked)  # type: ignore[arg-type]
+
+    really = select.select
+    monkeypatch.setattr(loop_module.select, "select", look_early)
+    desk.loop._leave()
+    assert len(looks) > 1
+    assert state_of(desk, 1) is State.FAILED
+
+
+def test_what_is_decided_while_the_disk_is_full_is_kept(tmp_path: Path) -> None:
+    """A submission is given back, with the reason; a verdict is kept and stored when there is room again."""
+    desk = Desk(tmp_path / "home", FullDisk)
+    key = desk.start()
+    desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, "FAILED", exit="3:0"))
+    FullDisk.is_full = True
+    try:
+        desk.driver.submit(Submission(FlowSpec("more", (job("b"),), is_single=True), ORIGIN), 1000.0)
+        desk.turn()
+        select.select([desk.committer], [], [], 60)
+        desk.loop._finish_commit()
+        assert list(desk.driver.runs) == [1]
+        assert state_of(desk, 1) is not State.FAILED
+        with pytest.raises(CantWriteError, match="No space left"):
+            desk.loop._commits.check_writable()
+    finally:
+        FullDisk.is_full = False
+    desk.loop._commits.hurry()
+    desk.commit()
+    desk.loop._commits.check_writable()
+    assert (state_of(desk, 1), state_of(desk, 2)) == (State.FAILED, None)
+    desk.close()
