@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 from aver.core.codec import decode, decode_union
 from aver.core.events import Event, Fingerprinted, FlowReplaced, GpusGiven, JobsGenerated, PersonAsked, RunSubmitted
-from aver.core.exit import ExitStatus
-from aver.core.model import NotifyRule, Origin, Request, StepSpec, Submission
+from aver.core.model import NotifyRule, Origin, Request, Submission
 from aver.core.states import UNSETTLED, State
 from aver.errors import AverError
-from aver.store.encoding import decode_event
+from aver.store.decoding import ATTEMPT, JOB, RUN, STEP, TASK, Decoder
 from aver.store.open import connect, read_version, reading_failed, show_path
 from aver.store.outcomes import OUTCOMES_SQL, Outcome
 from aver.store.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
@@ -29,26 +28,6 @@ Row = TypeVar("Row")
 
 EVENTS_PER_PAGE = 1000
 
-_RUN = "id, name, state, round, submitted_at, ended_at, first_job, jobs, is_single, user, folder"
-_JOB = (
-    "id, run, name, first_job, spec, member, state, reason, exit, verified, source, warnings, detail, attempt, "
-    "submitted_at, started_at, ended_at, elapsed_s, background, derived"
-)
-# A process that ran used memory: a peak of 0 is one that the kernel had not counted yet, and so is not known.
-_ATTEMPT = (
-    "a.job, a.attempt, a.key, a.engine, a.state, a.reason, a.exit, a.verified, a.source, a.warnings, a.detail, "
-    "a.planned_at, a.started_at, a.ended_at, a.elapsed_s, a.user_s, a.sys_s, nullif(a.peak_bytes, 0), a.node, a.request"
-)
-_STEP = (
-    "job, attempt, step, name, token, tasks, spec, started_at, state, reason, exit, verified, source, warnings, "
-    "detail, ended_at, derived, first_failed, srun_code"
-)
-_TASK = (
-    "job, attempt, step, task, state, reason, exit, verified, source, warnings, detail, because, ended_at, started_at, "
-    "elapsed_s, user_s, sys_s, nullif(peak_bytes, 0), node"
-)
-_STATES = {state.value: state for state in State}
-_VERIFIED = {None: None, 0: False, 1: True}
 _UNSETTLED_SQL = ", ".join(f"'{state}'" for state in sorted(UNSETTLED))
 
 
@@ -56,8 +35,7 @@ class Reader:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._exits: dict[int | None, ExitStatus | None] = {None: None}
-        self._requests: dict[str, Request] = {}
+        self._rows = Decoder(path)
 
     @classmethod
     def open(cls, path: Path) -> Reader | None:
@@ -100,19 +78,19 @@ class Reader:
         self.close()
 
     def run(self, run: int) -> RunRow | None:
-        return self._one(self._run_row, f"SELECT {_RUN} FROM runs WHERE id = ?", (run,))
+        return self._one(self._rows.run, f"SELECT {RUN} FROM runs WHERE id = ?", (run,))
 
     def runs(self, limit: int | None = None, states: Iterable[State] | None = None) -> list[RunRow]:
         """Newest first."""
         chosen, parameters = _in_states("state", states)
-        text = f"SELECT {_RUN} FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
-        return self._all(self._run_row, text, (*parameters, _limit(limit)))
+        text = f"SELECT {RUN} FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
+        return self._all(self._rows.run, text, (*parameters, _limit(limit)))
 
     def unsettled_runs(self) -> list[int]:
         return [row[0] for row in self._fetch(f"SELECT id FROM runs WHERE state IN ({_UNSETTLED_SQL}) ORDER BY id")]
 
     def job(self, job: int) -> JobRow | None:
-        return self._one(self._job_row, f"SELECT {_JOB} FROM jobs WHERE id = ?", (job,))
+        return self._one(self._rows.job, f"SELECT {JOB} FROM jobs WHERE id = ?", (job,))
 
     def jobs(
         self,
@@ -127,35 +105,35 @@ class Reader:
             chosen, parameters = f"run = ? AND {chosen}", (run, *parameters)
         if after is not None:
             chosen, parameters = f"{chosen} AND id > ?", (*parameters, after)
-        text = f"SELECT {_JOB} FROM jobs WHERE {chosen} ORDER BY id LIMIT ?"
-        return self._all(self._job_row, text, (*parameters, _limit(limit)))
+        text = f"SELECT {JOB} FROM jobs WHERE {chosen} ORDER BY id LIMIT ?"
+        return self._all(self._rows.job, text, (*parameters, _limit(limit)))
 
     def jobs_with_failed_steps(self, run: int) -> list[JobRow]:
         """Those of the run whose DerivedExitCode is not 0, or not known."""
-        return self._all(self._job_row, f"SELECT {_JOB} FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
+        return self._all(self._rows.job, f"SELECT {JOB} FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
 
     def newest_jobs(self, limit: int, states: Iterable[State] | None = None) -> list[JobRow]:
         """Newest first, over all runs."""
         chosen, parameters = _in_states("state", states)
-        text = f"SELECT {_JOB} FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
-        return self._all(self._job_row, text, (*parameters, limit))
+        text = f"SELECT {JOB} FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
+        return self._all(self._rows.job, text, (*parameters, limit))
 
     def jobs_by_id(self, ids: Iterable[int]) -> dict[int, JobRow]:
         """The jobs that there are, by number."""
-        text = f"SELECT {_JOB} FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
-        return {row.id: row for row in self._all(self._job_row, text, (json.dumps(list(ids)),))}
+        text = f"SELECT {JOB} FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
+        return {row.id: row for row in self._all(self._rows.job, text, (json.dumps(list(ids)),))}
 
     def find(self, name: str, run: int | None = None) -> list[JobRow]:
         """All jobs of exactly that name, newest first."""
         if run is None:
-            return self._all(self._job_row, f"SELECT {_JOB} FROM jobs WHERE name = ? ORDER BY id DESC", (name,))
-        text = f"SELECT {_JOB} FROM jobs WHERE run = ? AND name = ? ORDER BY id DESC"
-        return self._all(self._job_row, text, (run, name))
+            return self._all(self._rows.job, f"SELECT {JOB} FROM jobs WHERE name = ? ORDER BY id DESC", (name,))
+        text = f"SELECT {JOB} FROM jobs WHERE run = ? AND name = ? ORDER BY id DESC"
+        return self._all(self._rows.job, text, (run, name))
 
     def counts(self, run: int) -> dict[State, int]:
         """How many jobs of the run are in each state."""
         rows = self._fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
-        return {self._state(word, f"a job of run {run}"): count for word, count in rows}
+        return {self._rows.state(word, f"a job of run {run}"): count for word, count in rows}
 
     def groups(self, run: int) -> list[GroupRow]:
         """The jobs of the run by what made them and by state: few rows, however many jobs there are."""
@@ -164,46 +142,46 @@ class Reader:
             "max(ended_at), max(elapsed_s) FROM jobs WHERE run = ? GROUP BY first_job, spec, state "
             "ORDER BY first_job, spec"
         )
-        return self._all(self._group_row, text, (run,))
+        return self._all(self._rows.group, text, (run,))
 
     def attempts(self, job: int) -> list[AttemptRow]:
-        text = f"SELECT {_ATTEMPT} FROM attempts AS a WHERE a.job = ? ORDER BY a.attempt"
-        return self._all(self._attempt_row, text, (job,))
+        text = f"SELECT {ATTEMPT} FROM attempts AS a WHERE a.job = ? ORDER BY a.attempt"
+        return self._all(self._rows.attempt, text, (job,))
 
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt."""
         text = (
-            f"SELECT {_ATTEMPT} FROM jobs JOIN attempts AS a ON a.job = jobs.id "
+            f"SELECT {ATTEMPT} FROM jobs JOIN attempts AS a ON a.job = jobs.id "
             "WHERE jobs.run = ? ORDER BY a.job, a.attempt"
         )
-        return self._all(self._attempt_row, text, (run,))
+        return self._all(self._rows.attempt, text, (run,))
 
     def outcomes(self, run: int) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt."""
         rows = list(map(Outcome._make, self._fetch(OUTCOMES_SQL, (run,))))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
-            self._state(word, f"a job of run {run}")
+            self._rows.state(word, f"a job of run {run}")
         return rows
 
     def request(self, text: str) -> Request:
         """The request of an attempt as `outcomes` has it."""
-        return self._requests.get(text) or self._request(text, "an attempt")
+        return self._rows.request(text, "an attempt")
 
     def steps(self, job: int, attempt: int | None = None) -> list[StepRow]:
         """By attempt and number."""
         chosen, parameters = ("", (job,)) if attempt is None else (" AND attempt = ?", (job, attempt))
-        text = f"SELECT {_STEP} FROM steps WHERE job = ?{chosen} ORDER BY attempt, step"
-        return self._all(self._step_row, text, parameters)
+        text = f"SELECT {STEP} FROM steps WHERE job = ?{chosen} ORDER BY attempt, step"
+        return self._all(self._rows.step, text, parameters)
 
     def steps_of_jobs(self, jobs: Iterable[int]) -> list[StepRow]:
         """Of many jobs, by job, attempt and number."""
-        text = f"SELECT {_STEP} FROM steps WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, attempt, step"
-        return self._all(self._step_row, text, (json.dumps(list(jobs)),))
+        text = f"SELECT {STEP} FROM steps WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, attempt, step"
+        return self._all(self._rows.step, text, (json.dumps(list(jobs)),))
 
     def tasks(self, job: int, attempt: int, step: int) -> list[TaskRow]:
         """The tasks that have ended, by number."""
-        text = f"SELECT {_TASK} FROM tasks WHERE job = ? AND attempt = ? AND step = ? ORDER BY task"
-        return self._all(self._task_row, text, (job, attempt, step))
+        text = f"SELECT {TASK} FROM tasks WHERE job = ? AND attempt = ? AND step = ? ORDER BY task"
+        return self._all(self._rows.task, text, (job, attempt, step))
 
     def submission(self, run: int) -> Submission | None:
         """What was submitted; None when there is no such run."""
@@ -281,7 +259,7 @@ class Reader:
             "SELECT seq, at, run, job, attempt, kind, data FROM events "
             "WHERE job = ? AND attempt = ? AND kind = 'GpusGiven' ORDER BY seq DESC LIMIT 1"
         )
-        found = self._one(self._stored_event, text, (job, attempt))
+        found = self._one(self._rows.event, text, (job, attempt))
         return found.event.gpus if found is not None and isinstance(found.event, GpusGiven) else None
 
     def _of_kind(self, run: int, kind: str) -> list[Event]:
@@ -289,7 +267,7 @@ class Reader:
 
     def _stored_of_kind(self, run: int, kind: str) -> list[StoredEvent]:
         text = "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE run = ? AND kind = ? ORDER BY seq"
-        return self._all(self._stored_event, text, (run, kind))
+        return self._all(self._rows.event, text, (run, kind))
 
     def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` by which a job may have got a verdict, or a run may have moved."""
@@ -297,7 +275,7 @@ class Reader:
             "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq > ? AND (kind = 'RunMoved' OR "
             "(kind IN ('Observed', 'JobMoved') AND instr(data, '\"verdict\"'))) ORDER BY seq LIMIT ?"
         )
-        return self._all(self._stored_event, text, (after, limit))
+        return self._all(self._rows.event, text, (after, limit))
 
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
         """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
@@ -339,7 +317,7 @@ class Reader:
             page = EVENTS_PER_PAGE if left is None else min(left, EVENTS_PER_PAGE)
             rows = self._fetch(text, (after, *parameters, page))
             for row in rows:
-                yield self._stored_event(row)
+                yield self._rows.event(row)
             if len(rows) < page:
                 return
             after = rows[-1][0]
@@ -350,7 +328,7 @@ class Reader:
             "SELECT seq, at, run, job, attempt, kind, data FROM events INDEXED BY events_flow "
             "WHERE run = ? AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = ? ORDER BY seq"
         )
-        return self._all(self._stored_event, text, (run, kind))
+        return self._all(self._rows.event, text, (run, kind))
 
     def _fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -372,117 +350,6 @@ class Reader:
     def _one(self, make: Callable[[Any], Row], text: str, parameters: Sequence[Any]) -> Row | None:
         rows = self._fetch(text, parameters)
         return make(rows[0]) if rows else None
-
-    def _state(self, word: object, what: str) -> State:
-        state = _STATES.get(word) if isinstance(word, str) else None
-        if state is None:
-            raise AverError(
-                f"{show_path(self.path)}: {what} has state {word!r}, which this version of Aver does not know"
-            )
-        return state
-
-    def _exit(self, raw: Any) -> ExitStatus | None:
-        """None for what is no wait status: not known, never guessed."""
-        if raw in self._exits:
-            return self._exits[raw]
-        try:
-            found = ExitStatus.from_wait(raw)
-        except (ValueError, TypeError):
-            return None
-        self._exits[raw] = found
-        return found
-
-    def _warnings(self, text: str | None, what: str) -> tuple[str, ...]:
-        if text is None:
-            return ()
-        try:
-            return decode_warnings(text)
-        except ValueError as error:
-            raise AverError(f"{show_path(self.path)}: the warnings of {what} can't be read: {error}") from None
-
-    def _run_row(self, row: Any) -> RunRow:
-        run, name, state, round_, submitted_at, ended_at, first_job, jobs, is_single, user, folder = row
-        known = self._state(state, f"run {run}")
-        return RunRow(
-            run, name, known, round_, submitted_at, ended_at, first_job, jobs, bool(is_single), user, folder
-        )  # fmt: skip
-
-    def _job_row(self, row: Any) -> JobRow:
-        (
-            job, run, name, first_job, spec, member, state, reason, ended, verified, source, warnings, detail,
-            attempt, submitted_at, started_at, ended_at, elapsed_s, background, derived,
-        ) = row  # fmt: skip
-        return JobRow(
-            job, run, name, first_job, spec, member,
-            _STATES.get(state) or self._state(state, f"job {job}"), reason,
-            self._exit(ended), _VERIFIED.get(verified), source,
-            () if warnings is None else self._warnings(warnings, f"job {job}"), detail or "",
-            attempt, submitted_at, started_at, ended_at, elapsed_s, bool(background), derived,
-        )  # fmt: skip
-
-    def _group_row(self, row: Any) -> GroupRow:
-        first_job, spec, state, jobs, first, name, reason, ended, *times = row
-        known = self._state(state, f"job {first}")
-        return GroupRow(first_job, spec, known, jobs, first, name, reason, self._exit(ended), *times)
-
-    def _attempt_row(self, row: Any) -> AttemptRow:
-        (
-            job, attempt, key, engine, state, reason, ended, verified, source, warnings, detail,
-            planned_at, started_at, ended_at, elapsed_s, user_s, sys_s, peak_bytes, node, request,
-        ) = row  # fmt: skip
-        what = f"attempt {attempt} of job {job}"
-        return AttemptRow(
-            job, attempt, key, engine, self._state(state, what), reason,
-            self._exit(ended), _VERIFIED.get(verified), source, self._warnings(warnings, what), detail or "",
-            planned_at, started_at, ended_at, elapsed_s, user_s, sys_s, peak_bytes, node, self._request(request, what),
-        )  # fmt: skip
-
-    def _step_row(self, row: Any) -> StepRow:
-        (
-            job, attempt, step, name, token, tasks, spec, started_at, state, reason, ended, verified, source, warnings,
-            detail, ended_at, derived, first_failed, srun_code,
-        ) = row  # fmt: skip
-        what = f"step {job}.{step}"
-        try:
-            known = decode(StepSpec, json.loads(spec))
-        except ValueError as error:
-            raise AverError(f"{show_path(self.path)}: {what} can't be read: {error}") from None
-        return StepRow(
-            job, attempt, step, name, token, tasks, known, started_at, self._state(state, what), reason,
-            self._exit(ended), _VERIFIED.get(verified), source, self._warnings(warnings, what), detail or "",
-            ended_at, derived, first_failed, srun_code,
-        )  # fmt: skip
-
-    def _task_row(self, row: Any) -> TaskRow:
-        job, attempt, step, task, state, reason, ended, verified, source, warnings, detail, because, *times = row
-        what = f"task {task} of step {job}.{step}"
-        return TaskRow(
-            job, attempt, step, task, self._state(state, what), reason, self._exit(ended), _VERIFIED.get(verified),
-            source, self._warnings(warnings, what), detail or "", bool(because), *times,
-        )  # fmt: skip
-
-    def _request(self, text: str, what: str) -> Request:
-        found = self._requests.get(text)
-        if found is None:
-            try:
-                found = self._requests[text] = decode(Request, json.loads(text))
-            except ValueError as error:
-                raise AverError(f"{show_path(self.path)}: the request of {what} can't be read: {error}") from None
-        return found
-
-    def _stored_event(self, row: Any) -> StoredEvent:
-        seq, *rest = row
-        try:
-            return StoredEvent(seq, decode_event(*rest))
-        except ValueError as error:
-            raise AverError(f"{show_path(self.path)}: event {seq} can't be read: {error}") from None
-
-
-def decode_warnings(text: str) -> tuple[str, ...]:
-    found = json.loads(text)
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ValueError("they are no list of texts")
-    return tuple(found)
 
 
 def _limit(limit: int | None) -> int:
