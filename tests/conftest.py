@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +24,12 @@ WITNESS = ROOT / "src" / "aver" / "witness"
 PR_GET_CHILD_SUBREAPER = 37
 
 Seen = TypeVar("Seen")
+
+# How long an example takes says how busy the machine is, and nothing about what it tests.
+hypothesis.settings.register_profile(
+    "aver", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("aver")
 
 for _number in (
     signal.SIGINT,

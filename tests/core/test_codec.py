@@ -65,7 +65,7 @@ job_specs = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(job_specs, max_size=3))
 def test_a_flow_survives_the_way_through_json(jobs: list[JobSpec]) -> None:
     """Encoding, dumping as ASCII, loading and decoding give an equal flow, whatever its texts hold."""

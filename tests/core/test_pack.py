@@ -131,7 +131,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(actions)
 def test_never_more_than_there_is_and_all_start_in_the_end(steps: list[tuple[object, ...]]) -> None:
     """Whatever comes and goes: what runs fits, each job starts at most once, and none is left when room comes back."""

@@ -288,7 +288,7 @@ class Run:
         self.apply(self.plan.restore(states, self.model.run_cancel))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_planner_and_model_agree_whatever_happens(data: st.DataObject) -> None:
     """Each job is settled once and as the model says: through outcomes, corrections, retries, cancels and crashes."""
@@ -353,7 +353,7 @@ def test_planner_and_model_agree_whatever_happens(data: st.DataObject) -> None:
     assert run.plan.run_state() is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(flows("a"), st.data())
 def test_the_order_in_which_jobs_end_changes_no_state(flow: FlowSpec, data: st.DataObject) -> None:
     """When each job's own outcome is fixed, two orders of the same ends settle every job in the same state."""

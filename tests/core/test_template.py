@@ -26,7 +26,7 @@ def test_names() -> None:
     assert names_in("{a} ${b} {c-d} {e1}") == {"a", "e1"}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0")))
 def test_a_shell_sees_the_value_as_one_word(value: str) -> None:
     """Whatever is in it, nothing is run and nothing is split."""

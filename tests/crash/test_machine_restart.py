@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from campaign import RECORD
 
-from aver.coordinator.driver import LOOK_AHEAD
+from aver.coordinator.starting import LOOK_AHEAD
 from aver.core import reasons
 from aver.core.exit import ExitStatus
 from aver.core.model import Matrix, Request, RetryRule

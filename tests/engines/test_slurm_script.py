@@ -266,7 +266,7 @@ def test_no_member_is_refused() -> None:
         batch_script([], witness="/w", records="/r")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(args=st.lists(anything, max_size=4))
 def test_arguments_are_whole(args: Sequence[str]) -> None:
     """Every argument comes through both shells byte by byte."""

@@ -253,7 +253,7 @@ def test_refusals_are_slurms(past: Past, call: Call, argv: tuple[str, ...], said
     assert (reply.status, reply.out, reply.err) == (1, "", said)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.text("%-0123456789,._abdeijnostJSE:/+ now", max_size=14),
     st.sampled_from(["-o", "-j", "-S", "-E", "-s", "-u", "--units", "--delimiter", "-i", "-I", "-N", "-g"]),

@@ -229,7 +229,7 @@ def test_dependencies_that_remain(empty_past: Past, call: Call) -> None:
     assert shown == "afterok:2(failed),afterok:4(unfulfilled),singleton(unfulfilled)"
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.sampled_from(["job", "step", "node", "partition", "hostnames", "hostlist", "hostlistsorted", "config", "x"]),
     st.text("0123456789[],-_.abn ", max_size=12),

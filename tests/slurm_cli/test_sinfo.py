@@ -55,7 +55,7 @@ def test_refusals_are_slurms(empty_past: Past, call: Call) -> None:
     assert call("sinfo", "-o", "%Q").err == "Invalid node format specification: Q\n"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.text("%.#0123456789abtPN all|:,[]-", max_size=12), st.sampled_from(["-o", "-O", "-t", "-p", "-n"]))
 def test_no_argument_is_a_traceback(past: Past, call: Call, text: str, option: str) -> None:
     """Any text for any option ends with 0 or 1."""

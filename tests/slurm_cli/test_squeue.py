@@ -192,7 +192,7 @@ def test_an_empty_home_is_an_empty_queue(empty_past: Past, call: Call) -> None:
     assert not (empty_past.home / "aver.db").exists()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.text("%.0123456789abiIjJktTMRZ all|:, ", max_size=12),
     st.sampled_from(["-o", "-O", "-S", "-j", "-t", "-i", "-w"]),
@@ -206,7 +206,7 @@ def test_no_argument_is_a_traceback(past: Past, call: Call, text: str, option: s
     assert reply.out or reply.err
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.text(max_size=8), max_size=3))
 def test_no_command_line_is_a_traceback(past: Past, call: Call, words: list[str]) -> None:
     """Any words at all."""

@@ -97,7 +97,7 @@ def numbered(batches: list[list[Event]]) -> list[list[Event]]:
     return fixed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(events, max_size=12), max_size=5))
 def test_replaying_the_events_gives_the_tables_again(batches: list[list[Event]]) -> None:
     """Rows made batch by batch equal rows made in one go, and the events come back as they were."""
