@@ -25,8 +25,8 @@ from aver.core.model import FlowSpec, Submission
 from aver.core.record import dataclass
 from aver.errors import CantWriteError, InternalError, UsageError
 from aver.spec.allocation import allocation_of
+from aver.spec.cluster_keys import OWNED_OPTIONS, own_option
 from aver.spec.command import flow_of_command
-from aver.spec.job import OWNED_OPTIONS, own_option
 from aver.spec.options import Overrides, parse_overrides
 
 Function = TypeVar("Function", bound=Callable[..., Any])

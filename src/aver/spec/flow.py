@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from aver.core.model import FlowSpec, JobSpec
 from aver.spec.document import Entry, Mapping, Scalar, Value, read_document
 from aver.spec.document import Sequence as Items
+from aver.spec.draft import Draft
 from aver.spec.graph import check_graph
-from aver.spec.job import Draft, NeedsMemory, ReadJob, read_defaults, read_job
+from aver.spec.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
 from aver.spec.mistakes import Mistakes, printable, shown
 from aver.spec.notify import read_notify

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from aver.core.model import FlowSpec, JobSpec
 from aver.spec.document import Entry, Mapping, Scalar, read_document
+from aver.spec.draft import Draft
 from aver.spec.flow import collector_paused, read_jobs
-from aver.spec.job import Draft, read_defaults
+from aver.spec.job import read_defaults
 from aver.spec.mistakes import Mistakes
 from aver.spec.values import Reader
 

@@ -9,130 +9,34 @@ from __future__ import annotations
 import copy
 import re
 import shlex
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 from aver.core.address import JOB_NAME
-from aver.core.host_name import is_host
 from aver.core.model import (
     Argv,
-    CheckpointRule,
     Command,
     Condition,
     JobSpec,
-    Matrix,
-    Request,
-    RetryRule,
     Scope,
     Shell,
-    Streams,
-    WarningSignal,
 )
 from aver.core.template import names_in
+from aver.spec.cluster_keys import CLUSTER_READERS
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
+from aver.spec.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
 from aver.spec.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
 from aver.spec.matrix import read_matrix
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.moments import parse_kill_wait, parse_moment, parse_warning
-from aver.spec.needs import GROUPS, NO_NEEDS, ReadNeeds, read_needs
+from aver.spec.needs import GROUPS, ReadNeeds, read_needs
 from aver.spec.retry import read_checkpoint, read_retry
 from aver.spec.values import Reader, kind
 
-DEFAULT_SHELL = ("bash", "-eo", "pipefail")
 SHELLS = {"bash": DEFAULT_SHELL, "sh": ("sh", "-e")}
 CONDITIONS = {"success": Condition.NEEDS, "always": Condition.ALWAYS, "failure": Condition.FAILURE}
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_PRIORITY = 2**31 - 1
 ENGINES = ("local", "slurm")
-OWNED_OPTIONS = {
-    "--array": "use matrix", "-a": "use matrix", "--dependency": "use needs", "-d": "use needs",
-    "--job-name": "the job's name is the key's", "-J": "the job's name is the key's", "--wrap": "use run",
-    "--parsable": "leave it out", "--wait": "leave it out", "-W": "leave it out", "--test-only": "leave it out",
-    "--output": "use output", "-o": "use output", "--error": "use error", "-e": "use error",
-    "--input": "use stdin", "-i": "use stdin", "--chdir": "use folder", "-D": "use folder",
-    "--time": "use time", "-t": "use time", "--mem": "use mem", "--export": "use env", "--open-mode": "use append",
-    "--requeue": "use requeue: slurm", "--no-requeue": "leave it out", "--hold": "use hold", "-H": "use hold",
-    "--begin": "use begin", "-b": "use begin", "--signal": "use signal",
-    "--clusters": "jobs go to sbatch's own cluster", "--cluster": "jobs go to sbatch's own cluster",
-    "-M": "jobs go to sbatch's own cluster",
-}  # fmt: skip
-
-T = TypeVar("T")
-
-
-class Draft:
-    """A job while it is read."""
-
-    run: str | tuple[str, ...] | None = None
-    read_needs: ReadNeeds = NO_NEEDS
-    condition: Condition = Condition.NEEDS
-    matrix: Matrix | None = None
-    cpus: int = 1
-    gpus: int = 0
-    mem: int | None = None
-    time: int | None = None
-    signal: WarningSignal | None = None
-    kill_wait: float | None = None
-    checkpoint: CheckpointRule | None = None
-    retry: RetryRule | None = None
-    oom_warns: bool = False
-    background: bool = False
-    generates: str | None = None
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-    shell: tuple[str, ...] = DEFAULT_SHELL
-    folder: str | None = None
-    stdin: str | None = None
-    output: str | None = None
-    error: str | None = None
-    append: bool = False
-    hold: bool = False
-    begin: float | None = None
-    deadline: float | None = None
-    priority: int = 0
-    comment: str | None = None
-    ignored: tuple[str, ...] = ()
-    engine: str | None = None
-    slurm_options: tuple[str, ...] = ()
-    slurm_requeues: bool = False
-    step_warning: WarningSignal | None = None
-    host: str | None = None
-    tasks: int | None = None
-
-    def spec(self, name: str, command: Command) -> JobSpec:
-        tasks = () if self.tasks is None else (f"--ntasks={self.tasks}", f"--cpus-per-task={self.cpus}")
-        return JobSpec(
-            name=name,
-            command=command,
-            request=Request(self.cpus * (self.tasks or 1), self.gpus, self.mem, self.time),
-            needs=self.read_needs.needs,
-            condition=self.condition,
-            matrix=self.matrix,
-            folder=self.folder,
-            streams=Streams(self.stdin, self.output, self.error, self.append),
-            env=self.env,
-            warning=self.signal,
-            kill_wait_s=self.kill_wait,
-            retry=self.retry,
-            checkpoint=self.checkpoint,
-            oom_warns=self.oom_warns,
-            background=self.background,
-            generates=self.generates,
-            inputs=self.inputs,
-            outputs=self.outputs,
-            hold=self.hold,
-            begin_at=self.begin,
-            deadline_at=self.deadline,
-            priority=self.priority,
-            comment=self.comment,
-            ignored=self.ignored,
-            engine=self.engine,
-            slurm_options=(*self.slurm_options, *tasks),
-            slurm_requeues=self.slurm_requeues,
-            step_warning=self.step_warning,
-            host=self.host,
-        )
 
 
 class ReadJob:
@@ -314,32 +218,21 @@ def _if(draft: Draft, entry: Entry, reader: Reader) -> None:
 
 
 def _signal(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.signal = _parsed(entry, reader, lambda text: parse_warning(text, Scope.PROGRAM))
+    draft.signal = parsed(entry, reader, lambda text: parse_warning(text, Scope.PROGRAM))
 
 
 def _kill_wait(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.kill_wait = _parsed(entry, reader, parse_kill_wait)
+    draft.kill_wait = parsed(entry, reader, parse_kill_wait)
 
 
 def _begin(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.begin = _parsed(entry, reader, lambda text: parse_moment(text, reader.now))
+    draft.begin = parsed(entry, reader, lambda text: parse_moment(text, reader.now))
 
 
 def _deadline(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.deadline = _parsed(entry, reader, lambda text: parse_moment(text, reader.now))
+    draft.deadline = parsed(entry, reader, lambda text: parse_moment(text, reader.now))
     if draft.deadline is not None and draft.deadline <= reader.now:
         reader.wrong(entry, "is in the past")
-
-
-def _parsed(entry: Entry, reader: Reader, parse: Callable[[str], T]) -> T | None:
-    text = reader.text(entry)
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except ValueError as error:
-        reader.wrong(entry, f"is wrong: {error}")
-        return None
 
 
 def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
@@ -350,123 +243,36 @@ def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
     draft.engine = reader.word(entry, ENGINES) or draft.engine
 
 
-def _on_cluster(draft: Draft, entry: Entry) -> None:
-    """On one machine this key means nothing."""
-    said = f"{entry.key.text}: means nothing on this machine"
-    if said not in draft.ignored:
-        draft.ignored = (*draft.ignored, said)
-
-
-def _option(option: str, read: Callable[[Reader, Entry], Any]) -> Callable[[Draft, Entry, Reader], None]:
-    """A key that is an option of sbatch."""
-
-    def put(draft: Draft, entry: Entry, reader: Reader) -> None:
-        before = len(reader.mistakes)
-        value = read(reader, entry)
-        if len(reader.mistakes) == before and value is not None:
-            kept = tuple(word for word in draft.slurm_options if not word.startswith(f"--{option}="))
-            draft.slurm_options = (*kept, f"--{option}={value}")
-            _on_cluster(draft, entry)
-
-    return put
-
-
-def _nodes(reader: Reader, entry: Entry) -> str | None:
-    text = reader.filled(entry)
-    if text is not None and not re.fullmatch(r"[1-9][0-9]{0,6}(-[1-9][0-9]{0,6})?", text):
-        reader.wrong(entry, f"is {shown(text)}, which is no number of nodes", "give 2 or 1-4")
-        return None
-    return text
-
-
-def own_option(word: str) -> str | None:
-    """The option of sbatch that this word gives (`--array=1-3`, `-a1-3`), if it is Aver's own."""
-    name = word.partition("=")[0] if word.startswith("--") else word[:2]
-    return name if name in OWNED_OPTIONS else None
-
-
-def _slurm_options(draft: Draft, entry: Entry, reader: Reader) -> None:
-    words = reader.texts(entry)
-    for word in words or ():
-        name = own_option(word)
-        if not word.startswith("-"):
-            reader.wrong(entry, f"has {shown(word)}, which is no option", "write each as --name=value")
-        elif name is not None:
-            reader.wrong(entry, f"has {name}, which is Aver's own", OWNED_OPTIONS[name])
-    draft.slurm_options = (*draft.slurm_options, *(words or ()))
-    _on_cluster(draft, entry)
-
-
-def _requeue(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.slurm_requeues = reader.word(entry, ("aver", "slurm")) == "slurm"
-    _on_cluster(draft, entry)
-
-
-def _step_warning(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.step_warning = _parsed(entry, reader, lambda text: parse_warning(text, Scope.PROGRAM))
-    _on_cluster(draft, entry)
-
-
-def _host(draft: Draft, entry: Entry, reader: Reader) -> None:
-    text = reader.filled(entry)
-    if text is not None and not is_host(text):
-        reader.wrong(entry, f"is {shown(text)}, which is not the name of a host", "give one, such as me@login")
-        return
-    draft.host = text
-    _on_cluster(draft, entry)
-
-
-def _simple(name: str, read: Callable[[Reader, Entry], Any]) -> Callable[[Draft, Entry, Reader], None]:
-    """A key whose value goes to the draft's attribute of the same name; the default stays after a mistake."""
-
-    def put(draft: Draft, entry: Entry, reader: Reader) -> None:
-        before = len(reader.mistakes)
-        value = read(reader, entry)
-        if len(reader.mistakes) == before:
-            setattr(draft, name, value)
-
-    return put
-
-
-_READERS: dict[str, Callable[[Draft, Entry, Reader], None]] = {
+_READERS: dict[str, Put] = {
     "run": _run,
     "if": _if,
-    "matrix": _simple("matrix", lambda reader, entry: read_matrix(entry, reader)),
-    "cpus": _simple("cpus", lambda reader, entry: reader.integer(entry, 1)),
-    "gpus": _simple("gpus", lambda reader, entry: reader.integer(entry, 0)),
-    "mem": _simple("mem", Reader.size),
-    "time": _simple("time", Reader.time),
+    "matrix": simple("matrix", lambda reader, entry: read_matrix(entry, reader)),
+    "cpus": simple("cpus", lambda reader, entry: reader.integer(entry, 1)),
+    "gpus": simple("gpus", lambda reader, entry: reader.integer(entry, 0)),
+    "mem": simple("mem", Reader.size),
+    "time": simple("time", Reader.time),
     "signal": _signal,
     "kill_wait": _kill_wait,
-    "checkpoint": _simple("checkpoint", lambda reader, entry: read_checkpoint(entry, reader)),
-    "retry": _simple("retry", lambda reader, entry: read_retry(entry, reader)),
+    "checkpoint": simple("checkpoint", lambda reader, entry: read_checkpoint(entry, reader)),
+    "retry": simple("retry", lambda reader, entry: read_retry(entry, reader)),
     "oom": _oom,
-    "background": _simple("background", Reader.boolean),
-    "generates": _simple("generates", Reader.filled),
-    "inputs": _simple("inputs", Reader.texts),
-    "outputs": _simple("outputs", Reader.texts),
+    "background": simple("background", Reader.boolean),
+    "generates": simple("generates", Reader.filled),
+    "inputs": simple("inputs", Reader.texts),
+    "outputs": simple("outputs", Reader.texts),
     "env": _env,
     "shell": _shell,
-    "folder": _simple("folder", Reader.filled),
-    "stdin": _simple("stdin", Reader.filled),
-    "output": _simple("output", Reader.filled),
-    "error": _simple("error", Reader.filled),
-    "append": _simple("append", Reader.boolean),
-    "hold": _simple("hold", Reader.boolean),
+    "folder": simple("folder", Reader.filled),
+    "stdin": simple("stdin", Reader.filled),
+    "output": simple("output", Reader.filled),
+    "error": simple("error", Reader.filled),
+    "append": simple("append", Reader.boolean),
+    "hold": simple("hold", Reader.boolean),
     "begin": _begin,
     "deadline": _deadline,
-    "priority": _simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
-    "comment": _simple("comment", Reader.text),
+    "priority": simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
+    "comment": simple("comment", Reader.text),
     "engine": _engine,
-    "host": _host,
-    "partition": _option("partition", Reader.filled),
-    "account": _option("account", Reader.filled),
-    "qos": _option("qos", Reader.filled),
-    "nodes": _option("nodes", _nodes),
-    "tasks": _simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
-    "gres": _option("gres", Reader.filled),
-    "constraint": _option("constraint", Reader.filled),
-    "slurm_options": _slurm_options,
-    "srun_termination_signal": _step_warning,
-    "requeue": _requeue,
+    "tasks": simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
+    **CLUSTER_READERS,
 }
