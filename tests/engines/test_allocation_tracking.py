@@ -76,3 +76,26 @@ def test_rows_that_change_begin_to_wait_again() -> None:
     (said,) = ask(track, 10.0, replace(STEP, word="FAILED", exit="7:0"))
     assert isinstance(said, AccountingSaid)
     assert said.exit == "7:0"
+
+
+@pytest.mark.parametrize(
+    ("word", "ended", "status", "whole"),
+    [
+        ("FAILED", "7:0", 7, "7:0"),
+        ("FAILED", "7:0", 135, "135:0"),
+        ("FAILED", "0:0", 128, "128:0"),
+        ("FAILED", "7:0", 9, None),
+        ("FAILED", "7:0", None, None),
+        ("CANCELLED", "0:15", 143, None),
+        ("FAILED", "odd", 7, None),
+    ],
+)
+def test_srun_s_own_status_has_the_128_that_accounting_takes_off(
+    word: str, ended: str, status: int | None, whole: str | None
+) -> None:
+    track = over(status)
+    row = replace(STEP, word=word, exit=ended)
+    ask(track, 0.0, row)
+    (said,) = ask(track, 10.0, row)
+    assert isinstance(said, AccountingSaid)
+    assert (said.batch_exit, said.has_whole_codes) == ((ended, False) if whole is None else (whole, True))

@@ -326,17 +326,13 @@ class AllocationEngine(Worker):
         self._drop_folders()
 
     def _let_go(self, runs: Sequence[int]) -> None:
-        """Those that wait in the queue would only leave again. What nobody told stays to be heard of."""
+        """Those that wait in the queue would only leave again. What is not settled stays to be heard of."""
         for run in runs:
             live = self._runs.get(run)
             if live is None:
                 continue
             live.is_let_go = True
-            ids = self._queue.let_go(live)
-            gone = [key for key, track in self._tracks.items() if track.run == run and track.given_up_at is None]
-            for key in gone:
-                del self._tracks[key]
-            self._cancels.scancel(["--state=PENDING"], ids)
+            self._cancels.scancel(["--state=PENDING"], self._queue.let_go(live))
         if runs:
             self._drop_folders()
 

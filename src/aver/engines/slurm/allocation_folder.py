@@ -124,7 +124,6 @@ class RunFolder:
             return False
 
     def open(self) -> None:
-        self.make()
         (self.path / CLOSE).unlink(missing_ok=True)
 
     def close(self) -> None:

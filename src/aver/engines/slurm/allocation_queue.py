@@ -7,6 +7,7 @@ was never listed, for a while. One too many would do no harm: orders are taken o
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -64,14 +65,20 @@ class AllocationQueue:
     # ---- taking ---------------------------------------------------------------------------------------
 
     def ask(self, live: LiveFolder, ask: AllocationAsk) -> None:
-        """Keep the wish; a run that still has allocations gets no more by going on."""
+        """Keep the wish. A run that still has allocations gets no more by going on; one that had given them back and
+        goes on in the same round, since somebody accepted a job or late evidence came, takes them again."""
+        folder = live.folder
         try:
-            live.folder.open()
-            if not live.folder.has_asked(ask.name):
+            folder.make()
+            if folder.is_closed and not ask.is_extra and folder.has_asked(ask.name):
+                again = (f"{ask.name}b{number}" for number in itertools.count(1))
+                ask = replace(ask, name=next(name for name in again if not folder.has_asked(name)))
+            if not folder.has_asked(ask.name):
                 has_some = any(not one.is_over for one in live.allocations())
                 asked = Asked(replace(ask, count=0) if has_some and not ask.is_extra else ask)
-                live.folder.keep(asked)
+                folder.keep(asked)
                 live.asks.append(asked)
+            folder.open()
         except OSError as error:
             self._log(f"can't keep what run {ask.run} asked for: {error.strerror}")
 

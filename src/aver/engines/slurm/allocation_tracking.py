@@ -128,12 +128,15 @@ def _account(
 ) -> AccountingSaid:
     claim = track.claim
     assert claim is not None
+    ended = "" if row is None else row.exit
+    if row is not None and not has_whole_codes and (whole := _whole(row.exit, track.status)) is not None:
+        ended, has_whole_codes = whole, True
     return AccountingSaid(
         at=at,
         word="" if row is None else row.word,
-        exit="" if row is None else row.exit,
+        exit=ended,
         batch_word="" if row is None else row.word,
-        batch_exit="" if row is None else row.exit,
+        batch_exit=ended,
         has_whole_codes=has_whole_codes,
         started_at=claim.at if row is None else row.started_at,
         ended_at=row.ended_at if row is not None and row.ended_at is not None else over.ended_at if over else None,
@@ -147,3 +150,11 @@ def _account(
         allocation_ended_at=None if over is None else over.ended_at,
         is_cancelled=track.is_cancelled,
     )
+
+
+def _whole(said: str, status: int | None) -> str | None:
+    """Accounting takes 128 off a code; srun's own exit status has it whole. None: they are not of one exit."""
+    code, _, signal = said.partition(":")
+    if status is None or signal != "0" or not code.isdecimal() or status not in (int(code), int(code) + 128):
+        return None
+    return f"{status}:0"
