@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.core.correct import Blocked, Change, Group, change_words, correct, grow, value_text, whole_memory, whole_time
-from aver.core.measure import GIB, MIB, Measured, Resource, Rules
+from aver.core.measure import GIB, MIB, Mark, Measured, Resource, Rules, mem_mark
 from aver.core.model import Request
 from aver.core.states import State
 from aver.core.units import parse_size, parse_time
@@ -270,3 +270,14 @@ def test_rounding_is_upwards_and_whole(amount: float) -> None:
     assert size >= int(amount * 0.999999)
     assert size % (GIB if amount > GIB else MIB) == 0
     assert whole_time(amount) % MINUTE == 0
+
+
+def test_memory_is_not_saved_by_the_largest_task_alone() -> None:
+    """Accounting knows the peak of one task: all of them together may have had more. Time is saved all the same."""
+    small = ended(peak_bytes=GIB, time_s=10 * HOUR)
+    assert new(group(small), Resource.MEM) == 2 * GIB
+    by_accounting = small._replace(is_peak_whole=False)
+    assert new(group(small, by_accounting), Resource.MEM) is None
+    assert new(group(by_accounting), Resource.TIME) is not None
+    assert mem_mark(small, RULES) is Mark.UNDER
+    assert mem_mark(by_accounting, RULES) is Mark.FINE

@@ -167,7 +167,7 @@ def test_the_page_does_not_take_unknown_cpu_time_for_none(odd: Path, call: Call)
     _, page, _ = call("report", "1", "-o", "-")
     found = re.search(r"<dt>cpu time</dt><dd>([^<]*)</dd>", page)
     assert found is not None
-    assert found[1] == "at least 12 s"
+    assert found[1] == "at least 9.5 s"
 
 
 def test_sacct_has_no_0_0_for_what_ran_and_is_not_known(odd: Path, capfd: Any) -> None:

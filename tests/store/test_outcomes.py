@@ -6,12 +6,15 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store_events import ended, planned, started, submission, submitted, whole_job
 
-from aver.core.events import FlowReplaced, RunMoved, Usage
+from aver.core.events import Event, FlowReplaced, Observed, RunMoved, StepEnded, StepStarted, TaskEnded, Usage
+from aver.core.evidence import Verdict
 from aver.core.exit import ExitStatus
+from aver.core.model import StepSpec
 from aver.core.states import State
 from aver.errors import AverError
 from aver.store.reader import Reader
@@ -99,3 +102,76 @@ def test_a_sketch_is_the_submission_in_parts(path: Path, reader: Reader) -> None
     newer = reader.sketch(1)
     assert newer is not None
     assert newer.spec(0).comment == "new"
+
+
+def step(job: int, number: int, begin: float, end: float, *tasks: Event, state: State = State.COMPLETED) -> list[Event]:
+    """A step of the first attempt, with these tasks."""
+    exit_status = ExitStatus() if state is State.COMPLETED else None
+    verdict = Verdict(state, exit_status, "None", True, "witness")
+    spec = StepSpec("work", ("work",), "/", tasks=max(1, len(tasks)))
+    ended_step = StepEnded(end, 1, job, 1, number, verdict, 0)
+    return [StepStarted(begin, 1, job, 1, number, f"{job}.{number}", spec), *tasks, ended_step]
+
+
+def task(job: int, number: int, rank: int, usage: Usage | None, reason: str = "None") -> TaskEnded:
+    failed = reason != "None"
+    verdict = Verdict(
+        State.FAILED if failed else State.COMPLETED, None if failed else ExitStatus(), reason, True, "witness"
+    )
+    return TaskEnded(109.0, 1, job, 1, number, rank, "{}", verdict, usage)
+
+
+@pytest.mark.parametrize(
+    ("steps", "cpu_s", "peak"),
+    [
+        ([(103, 105, [(2.0, 8 << 20), (3.0, 9 << 20)])], 1.5 + 5.0, 4096 + (17 << 20)),  # both tasks, and the script
+        ([(103, 105, [(2.0, 8 << 20)]), (106, 108, [(3.0, 9 << 20)])], 6.5, 4096 + (9 << 20)),  # one after the other
+        ([(103, 107, [(2.0, 8 << 20)]), (106, 108, [(3.0, 9 << 20)])], 6.5, 4096 + (17 << 20)),  # at the same time
+        ([(103, 105, [None])], None, None),  # a task that was not measured
+        ([(103, 105, [])], None, None),  # a step whose tasks nobody saw
+        ([(103, 105, ["JobLaunchFailure"])], 1.5, 4096),  # could not start: used nothing
+        ([(103, 103, State.CANCELLED)], 1.5, 4096),  # cancelled before it began
+    ],
+)
+def test_steps_are_part_of_what_an_attempt_used(
+    tmp_path: Path, steps: list[tuple[float, float, Any]], cpu_s: float | None, peak: int | None
+) -> None:
+    """In rows of reports and of attempts alike; what is not known of a step is not known of the whole."""
+    happened: list[Event] = []
+    for number, (begin, end, tasks) in enumerate(steps):
+        if tasks is State.CANCELLED:
+            happened += step(2, number, begin, end, state=State.CANCELLED)
+            continue
+        ended_tasks = [
+            task(2, number, rank, None, one) if isinstance(one, str)
+            else task(2, number, rank, None if one is None else Usage(begin, end - begin, one[0], 0.0, one[1]))
+            for rank, one in enumerate(tasks)
+        ]  # fmt: skip
+        happened += step(2, number, begin, end, *ended_tasks)
+    writer = Writer.open(tmp_path / "aver.db")
+    writer.commit(
+        [submitted(1, 2, 1), planned(2), started(2), *happened, ended(2), RunMoved(111.0, 1, State.COMPLETED)]
+    )
+    writer.close()
+    reader = Reader.open(tmp_path / "aver.db")
+    assert reader is not None
+    with reader:
+        for row in (reader.outcomes(1)[0], reader.attempts(2)[0], reader.attempts_of_run(1)[0]):
+            used = None if row.user_s is None or row.sys_s is None else row.user_s + row.sys_s
+            assert (used, row.peak_bytes) == (cpu_s, peak)
+
+
+def test_what_others_measured_has_the_steps_in_it_already(tmp_path: Path) -> None:
+    """Accounting's figures are those of the whole job."""
+    verdict = Verdict(State.COMPLETED, ExitStatus(), "None", True, "accounting")
+    usage = Usage(102.0, 5.0, 9.0, 1.0, 1 << 30)
+    said = Observed(110.0, 1, 2, 1, "sacct", "…", State.COMPLETED, "None", verdict, usage)
+    of_step = step(2, 0, 103, 105, task(2, 0, 0, Usage(103.0, 2.0, 8.0, 1.0, 1 << 29)))
+    writer = Writer.open(tmp_path / "aver.db")
+    writer.commit([submitted(1, 2, 1), planned(2), started(2), *of_step, said])
+    writer.close()
+    reader = Reader.open(tmp_path / "aver.db")
+    assert reader is not None
+    with reader:
+        row = reader.outcomes(1)[0]
+    assert (row.user_s, row.sys_s, row.peak_bytes) == (9.0, 1.0, 1 << 30)

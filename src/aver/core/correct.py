@@ -175,7 +175,7 @@ def _savings(group: Group, rules: Rules) -> tuple[Change, ...]:
             whole_memory(max(_top([one.peak_bytes for one in group.attempts]) * rules.mem_factor, 1)),
             rules.mem_floor_bytes,
             rules.mem_saving_bytes,
-            [one.peak_bytes for one in group.attempts],
+            [one.peak_bytes if one.is_peak_whole else None for one in group.attempts],
         ),
         _saved(
             Resource.TIME,

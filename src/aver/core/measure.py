@@ -45,6 +45,7 @@ class Measured(NamedTuple):
     elapsed_s: float | None
     cpu_s: float | None
     peak_bytes: int | None
+    is_peak_whole: bool = True  # else it is that of the largest task alone, as accounting has it
 
     @property
     def used_cpus(self) -> float | None:
@@ -87,6 +88,8 @@ def mem_mark(one: Measured, rules: Rules) -> Mark:
         return Mark.FINE
     if one.peak_bytes >= one.mem_bytes * NEAR:
         return Mark.OVER
+    if not one.is_peak_whole:
+        return Mark.FINE  # all tasks together may have had more
     enough = max(one.peak_bytes * rules.mem_factor, rules.mem_floor_bytes)
     return Mark.UNDER if one.mem_bytes - enough > rules.mem_saving_bytes else Mark.FINE
 

@@ -110,7 +110,9 @@ def measured_of(row: Outcome, requests: Requests) -> Measured | None:
     if row.state is None or row.state in UNSETTLED or row.started_at is None or row.request is None:
         return None
     asked = requests(row.request)
-    return Measured(row.state, asked.cpus, asked.mem_bytes, asked.time_s, row.elapsed_s, cpu_of(row), row.peak_bytes)
+    is_whole = measured_by(row) == "witness"
+    used = row.elapsed_s, cpu_of(row), row.peak_bytes
+    return Measured(row.state, asked.cpus, asked.mem_bytes, asked.time_s, *used, is_whole)
 
 
 def group_name(name: str) -> str:

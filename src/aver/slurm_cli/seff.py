@@ -116,7 +116,8 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
     if not job.is_settled:
         return _used_now(book, job)
     steps = book.steps([job]).get((job.row.id, job.row.attempt or 0), [])
-    ended = [step for step in steps if step.ended_tasks or step.derived is None]  # what could not start used nothing
+    never_began = [step for step in steps if not step.ended_tasks and step.state == "CANCELLED" and step.exit is None]
+    ended = [step for step in steps if step not in never_began]
     pairs = [(job.row.user_s, job.row.sys_s), *((step.user_s, step.sys_s) for step in ended)]
     times = [user + system for user, system in pairs if user is not None and system is not None]
     peaks = [] if job.row.peak_bytes is None else [job.row.peak_bytes]

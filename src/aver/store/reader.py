@@ -23,6 +23,7 @@ from aver.store.open import connect, read_version, reading_failed, show_path
 from aver.store.outcomes import OUTCOMES_SQL, Outcome
 from aver.store.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
 from aver.store.sketch import Sketch
+from aver.store.step_use import STEP_USE_SQL, StepUse, fold_steps, outcome_with_steps, with_steps
 
 Row = TypeVar("Row")
 
@@ -145,23 +146,30 @@ class Reader:
         return self._all(self._rows.group, text, (run,))
 
     def attempts(self, job: int) -> list[AttemptRow]:
+        """By number; what each used is that of its script and its steps."""
         text = f"SELECT {ATTEMPT} FROM attempts AS a WHERE a.job = ? ORDER BY a.attempt"
-        return self._all(self._rows.attempt, text, (job,))
+        steps = self._step_use("id = ?", job)
+        return [with_steps(row, steps) for row in self._all(self._rows.attempt, text, (job,))]
 
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
-        """By job and attempt."""
+        """By job and attempt; what each used is that of its script and its steps."""
         text = (
             f"SELECT {ATTEMPT} FROM jobs JOIN attempts AS a ON a.job = jobs.id "
             "WHERE jobs.run = ? ORDER BY a.job, a.attempt"
         )
-        return self._all(self._rows.attempt, text, (run,))
+        steps = self._step_use("run = ?", run)
+        return [with_steps(row, steps) for row in self._all(self._rows.attempt, text, (run,))]
 
     def outcomes(self, run: int) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt."""
         rows = list(map(Outcome._make, self._fetch(OUTCOMES_SQL, (run,))))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._rows.state(word, f"a job of run {run}")
-        return rows
+        steps = self._step_use("run = ?", run)
+        return [outcome_with_steps(row, steps) for row in rows] if steps else rows
+
+    def _step_use(self, which: str, number: int) -> StepUse:
+        return fold_steps(self._fetch(STEP_USE_SQL.format(which=which), (number,)))
 
     def request(self, text: str) -> Request:
         """The request of an attempt as `outcomes` has it."""
