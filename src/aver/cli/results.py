@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 
 import click
 
 from aver.cli.address import Named
 from aver.cli.logs import RunLogs
 from aver.cli.options import StateType, csv_option, json_option, listing_options, only_one, row_limit
-from aver.cli.output.report_documents import ResultFacts, ResultList, SumFacts
+from aver.cli.output.report_documents import ResultFacts, ResultList
 from aver.cli.output.report_views import RESULT_HEADS, result_cells, write_csv
 from aver.cli.output.views import answer
 from aver.cli.selecting import find_run
@@ -80,9 +79,8 @@ def command(
         if as_csv:
             write_csv(session.output, RESULT_HEADS, map(result_cells, facts))
             return
-        sums = sums_of(lines)
-        values = SumFacts(*(getattr(sums, field.name) for field in fields(sums)))
-        document = ResultList(chosen.run.id, chosen.run.state.value, facts, len(lines) - len(facts), values)
+        left_out = len(lines) - len(facts)
+        document = ResultList(chosen.run.id, chosen.run.state.value, facts, left_out, sums_of(lines))
         answer(session.output, document, as_json)
 
 

@@ -12,6 +12,7 @@ from aver.errors import AverError
 from aver.slurm_cli import lean, texts
 from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
+from aver.slurm_cli.place import home_folder
 from aver.store.glance import Glance, JobGlance, StepGlance
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MIN_JOB_AGE_S = 300.0  # how long squeue lists what has ended
-
-
-def home_folder() -> str:
-    """AVER_HOME, as `aver.home` finds it, without its imports."""
-    named = os.environ.get("AVER_HOME")
-    if named:
-        return os.path.abspath(named)
-    state = os.environ.get("XDG_STATE_HOME")
-    base = state if state and os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "aver")
 
 
 class Book:

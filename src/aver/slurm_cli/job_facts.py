@@ -341,6 +341,13 @@ class JobFacts:
 
         return files_of(self)
 
+    def stream(self, name: str) -> str:
+        """The path of `stdin`, `stdout` or `stderr`, as it may be shown."""
+        files = self.files
+        if name == "stdin":
+            return self.book.shown(files.stdin or "/dev/null")
+        return self.book.shown((files.stderr if name == "stderr" else None) or files.stdout)
+
     @property
     def workdir(self) -> str:
         folder = self.spec.get("folder")

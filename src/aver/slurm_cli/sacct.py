@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 
-from aver.core.slurm_words import VERSION
 from aver.slurm_cli import sacct_fields, words
 from aver.slurm_cli.columns import Column, Layout
 from aver.slurm_cli.facts import Book, JobFacts, gathered
 from aver.slurm_cli.moments import midnight, parse_past
-from aver.slurm_cli.options import BadOption, Parsed, Table, parse
+from aver.slurm_cli.opening import opened
+from aver.slurm_cli.options import Parsed, Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.sacct_fields import Row, Units
@@ -51,17 +51,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _sacct(argv: Sequence[str]) -> int:
-    try:
-        parsed = parse(OPTIONS, argv)
-    except BadOption as error:
-        raise Refusal(f"sacct: {error}") from None
-    about = {"version": f"{VERSION}\n", "help": HELP, "usage": USAGE}
-    for name, text in about.items():
-        if parsed.has(name):
-            show(text)
-            return 0
-    if parsed.has("helpformat"):
-        show(sacct_fields.help_text())
+    parsed = opened("sacct", OPTIONS, argv, "", help=HELP, usage=USAGE, helpformat=sacct_fields.help_text)
+    if parsed is None:
         return 0
     for name in NOT_SERVED:
         if parsed.has(name):

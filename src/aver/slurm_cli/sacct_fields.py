@@ -229,16 +229,6 @@ def _limit_minutes(job: JobFacts) -> object:
     return "UNLIMITED" if job.limit_s is None else -(-job.limit_s // 60)
 
 
-def _stream(name: str) -> Callable[[JobFacts], object]:
-    def show(job: JobFacts) -> str:
-        files = job.files
-        if name == "stdin":
-            return job.book.shown(files.stdin or "/dev/null")
-        return job.book.shown((files.stderr if name == "stderr" else None) or files.stdout)
-
-    return show
-
-
 def nothing(row: Row) -> object:
     return ""
 
@@ -330,9 +320,9 @@ FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
     ("ResvCPURAW", 10, WHOLE, _waited(lambda job: job.cpus, int)),
     ("Start", 19, CUT, lambda row: texts.moment(row.started_at)),
     ("State", 10, TEXT, lambda row: row.state),
-    ("StdErr", 20, TEXT, _job_only(_stream("stderr"))),
-    ("StdIn", 20, TEXT, _job_only(_stream("stdin"))),
-    ("StdOut", 20, TEXT, _job_only(_stream("stdout"))),
+    ("StdErr", 20, TEXT, _job_only(lambda job: job.stream("stderr"))),
+    ("StdIn", 20, TEXT, _job_only(lambda job: job.stream("stdin"))),
+    ("StdOut", 20, TEXT, _job_only(lambda job: job.stream("stdout"))),
     ("Submit", 19, CUT, lambda row: texts.moment(row.job.submitted_at if row.step is None else row.step.started_at)),
     ("SubmitLine", 20, TEXT, _job_only(lambda job: job.submit_line)),
     ("Suspended", 10, WHOLE, lambda row: full_clock(row.job.suspended_s)),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from aver.core.slurm_words import CLUSTER, QOS, VERSION
 from aver.slurm_cli.columns import Layout, parse_columns
 from aver.slurm_cli.facts import node_name
-from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.opening import opened
+from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.place import user_name
 from aver.slurm_cli.refusal import Refusal, guarded
@@ -68,15 +69,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _sacctmgr(argv: Sequence[str]) -> int:
-    try:
-        parsed = parse(OPTIONS, argv)
-    except BadOption as error:
-        raise Refusal(f'sacctmgr: {error}\nTry "sacctmgr --help" for more information') from None
-    if parsed.has("version"):
-        show(f"{VERSION}\n")
-        return 0
-    if parsed.has("help") or parsed.has("usage"):
-        show(HELP)
+    parsed = opened("sacctmgr", OPTIONS, argv, help=HELP, usage=HELP)
+    if parsed is None:
         return 0
     words = list(parsed.operands)
     while words and words[0].lower() in _MODES:

@@ -9,9 +9,10 @@ import os
 
 from aver.core.slurm_words import CLUSTER, HIGHEST_INDEX, VERSION
 from aver.slurm_cli import lean, texts
-from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, home_folder, node_name
+from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, node_name
 from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.output import show
+from aver.slurm_cli.place import home_folder
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.texts import NULL, moment
 

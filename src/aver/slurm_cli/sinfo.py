@@ -10,7 +10,8 @@ from aver.slurm_cli.facts import Book
 from aver.slurm_cli.formats import Format, parse_letters, parse_names
 from aver.slurm_cli.hostlists import expand
 from aver.slurm_cli.machine import Node
-from aver.slurm_cli.options import BadOption, Parsed, Table, parse
+from aver.slurm_cli.opening import opened
+from aver.slurm_cli.options import Parsed, Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 
@@ -148,15 +149,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _sinfo(argv: Sequence[str]) -> int:
-    try:
-        parsed = parse(OPTIONS, argv)
-    except BadOption as error:
-        raise Refusal(f'sinfo: {error}\nTry "sinfo --help" for more information') from None
-    if parsed.has("version"):
-        show(f"{VERSION}\n")
-        return 0
-    if parsed.has("help") or parsed.has("usage"):
-        show(USAGE)
+    parsed = opened("sinfo", OPTIONS, argv, help=USAGE, usage=USAGE)
+    if parsed is None:
         return 0
     states = _states(parsed.get("states"))
     if parsed.has("json") or parsed.has("yaml"):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import time
 
-from aver.core.slurm_words import VERSION
 from aver.slurm_cli import squeue_fields, words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name
 from aver.slurm_cli.formats import Format, parse_letters, parse_names
-from aver.slurm_cli.options import BadOption, Parsed, Table, parse
+from aver.slurm_cli.opening import opened
+from aver.slurm_cli.options import Parsed, Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 
@@ -55,15 +55,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _squeue(argv: Sequence[str]) -> int:
-    try:
-        parsed = parse(OPTIONS, argv)
-    except BadOption as error:
-        raise Refusal(f'squeue: {error}\nTry "squeue --help" for more information') from None
-    if parsed.has("version"):
-        show(f"{VERSION}\n")
-        return 0
-    if parsed.has("help") or parsed.has("usage"):
-        show(USAGE)
+    parsed = opened("squeue", OPTIONS, argv, help=USAGE, usage=USAGE)
+    if parsed is None:
         return 0
     return _show(parsed, argv)
 

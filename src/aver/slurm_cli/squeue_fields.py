@@ -78,16 +78,6 @@ def _over_subscribe(job: JobFacts) -> str:
     return "NO" if "exclusive" in job.named else "OK"
 
 
-def _stream(name: str) -> Callable[[Any], object]:
-    def show(job: JobFacts) -> str:
-        files = job.files
-        if name == "stdin":
-            return job.book.shown(files.stdin or "/dev/null")
-        return job.book.shown((files.stderr if name == "stderr" else None) or files.stdout)
-
-    return show
-
-
 LETTERS: dict[str, Field] = {
     "a": ("ACCOUNT", lambda job: job.account or NULL),
     "A": ("JOBID", lambda job: job.number),
@@ -208,9 +198,9 @@ NAMES: dict[str, Field] = {name: LETTERS[letter] for name, letter in _BY_LETTER.
     "siblingsviable": ("VIABLE_SIBLINGS", _constant("NA")),
     "siblingsviableraw": ("VIALBLE_SIBLINGS_RAW", _constant("NA")),
     "sperboard": ("SOCKETS_PER_BOARD", _constant("0")),
-    "stderr": ("STDERR", _stream("stderr")),
-    "stdin": ("STDIN", _stream("stdin")),
-    "stdout": ("STDOUT", _stream("stdout")),
+    "stderr": ("STDERR", lambda job: job.stream("stderr")),
+    "stdin": ("STDIN", lambda job: job.stream("stdin")),
+    "stdout": ("STDOUT", lambda job: job.stream("stdout")),
     "system_comment": ("SYSTEM_COMMENT", _constant(NULL)),
     "tres-alloc": ("TRES_ALLOC", lambda job: ",".join(f"{name}={value}" for name, value in job.tres)),
     "tres": ("TRES_ALLOC", lambda job: ",".join(f"{name}={value}" for name, value in job.tres)),

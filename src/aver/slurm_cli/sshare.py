@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aver.core.slurm_words import VERSION
 from aver.slurm_cli.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
-from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.opening import opened
+from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 
@@ -50,16 +50,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _sshare(argv: Sequence[str]) -> int:
-    try:
-        parsed = parse(OPTIONS, argv)
-    except BadOption as error:
-        raise Refusal(f'sshare: {error}\nTry "sshare --help" for more information') from None
-    for name, text in (("version", f"{VERSION}\n"), ("help", USAGE), ("usage", USAGE)):
-        if parsed.has(name):
-            show(text)
-            return 0
-    if parsed.has("helpformat"):
-        show(names_in_columns(FIELDS))
+    parsed = opened("sshare", OPTIONS, argv, help=USAGE, usage=USAGE, helpformat=lambda: names_in_columns(FIELDS))
+    if parsed is None:
         return 0
     asked = ",".join(parsed.all("format")) or (_LONG if parsed.has("long") else _DEFAULT)
     try:

@@ -5,11 +5,11 @@ Memory is that of this moment, anonymous and shared, of all processes of a task 
 
 from __future__ import annotations
 
-from aver.core.slurm_words import VERSION
 from aver.slurm_cli import texts
 from aver.slurm_cli.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
 from aver.slurm_cli.facts import Book, node_name
-from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.opening import opened
+from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.texts import full_clock
@@ -126,16 +126,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _sstat(argv: Sequence[str]) -> int:
-    try:
-        parsed = parse(OPTIONS, argv)
-    except BadOption as error:
-        raise Refusal(f"sstat: {error}") from None
-    for name, text in (("version", f"{VERSION}\n"), ("help", HELP), ("usage", USAGE)):
-        if parsed.has(name):
-            show(text)
-            return 0
-    if parsed.has("helpformat"):
-        show(names_in_columns(FIELDS))
+    parsed = opened("sstat", OPTIONS, argv, "", help=HELP, usage=USAGE, helpformat=lambda: names_in_columns(FIELDS))
+    if parsed is None:
         return 0
     asked = ",".join([*parsed.all("jobs"), *parsed.operands])
     wanted = [_parse_id(part.strip()) for part in asked.split(",") if part.strip()]

@@ -8,6 +8,7 @@ from aver.core.record import dataclass
 
 if TYPE_CHECKING:
     from aver.cli.output.documents import ExitFacts
+    from aver.report.results import Sums
     from aver.report.usage import GroupUse, JobUse
 
 
@@ -36,25 +37,14 @@ class ResultFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SumFacts:
-    """Of all rows that were selected, also those that are not shown; `peak_bytes` is the highest that is known."""
-
-    jobs: int
-    attempts: int
-    counts: dict[str, int]
-    elapsed_s: float | None
-    cpu_s: float | None
-    peak_bytes: int | None
-    peaks_unknown: int
-
-
-@dataclass(frozen=True, slots=True)
 class ResultList:
+    """`sums` are of all rows that were selected, also those that are not shown."""
+
     run: int
     state: str
     results: tuple[ResultFacts, ...]
     left_out: int
-    sums: SumFacts
+    sums: Sums
 
 
 @dataclass(frozen=True, slots=True)
