@@ -15,6 +15,8 @@ from odd_ends import ACCEPTED, EITHER, FALLBACK, JOBS, fill_odd
 from past_runs import Call
 
 from aver.coordinator.notices import notice_of
+from aver.core.events import Observed, RunMoved
+from aver.core.states import State
 from aver.home import Home
 from aver.slurm_cli import sacct, seff
 from aver.store.reader import Reader
@@ -194,3 +196,24 @@ def test_who_cancelled_an_attempt_did_not_cancel_the_next(odd: Path, call: Call,
     assert said in cases["by_another"]
     assert sacct.main(["-n", "-P", "-X", "-j", str(job), "-o", "state"]) == 0
     assert capfd.readouterr().out == "CANCELLED\n"
+
+
+def test_a_notice_that_comes_late_is_of_what_it_tells(odd: Path) -> None:
+    """The job ran again, and the run went on, before it was told: neither the attempt nor the counts are the later."""
+    reader = Reader.open(odd / "aver.db")
+    assert reader is not None
+    with reader:
+        events = [one.event for one in reader.events(run=1)]
+        ends = [one for one in events if isinstance(one, Observed) and one.job == JOBS["by_another"] and one.verdict]
+        first, second = (notice_of(Home(odd), reader, one, "every") for one in ends)
+        assert first is not None
+        assert second is not None
+        assert (first.document["job"]["attempt"], first.document["job"]["elapsed_s"]) == (1, 2.0)
+        assert (second.document["job"]["attempt"], second.document["job"]["elapsed_s"]) == (2, None)
+        now = notice_of(Home(odd), reader, events[-1], "settled")
+        then = notice_of(Home(odd), reader, RunMoved(events[0].at + 9, 1, State.CANCELLED), "settled")
+    assert now is not None
+    assert then is not None
+    assert sum(now.document["run"]["counts"].values()) == len(JOBS)
+    assert then.document["run"]["counts"] is None
+    assert then.document["sentence"] == "Run 1 (odd) is CANCELLED in 9.0 s."

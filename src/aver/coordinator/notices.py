@@ -9,18 +9,19 @@ import json
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from aver.core import render
 from aver.core.events import Event, JobMoved, Observed, RunMoved
 from aver.core.evidence import Verdict, WitnessRecord
 from aver.core.exit_text import raw_text
-from aver.core.fold import return_code
+from aver.core.fold import fold_derived, return_code
 from aver.core.record import dataclass
 from aver.core.testimony import parse_record
 from aver.home import Home
 from aver.store.reader import Reader
-from aver.store.rows import JobRow, RunRow
+from aver.store.rows import AttemptRow, JobRow, RunRow
 from aver.store.step_warnings import step_warnings
 
 MASK = "***"
@@ -50,11 +51,13 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
         return None
     head = {"kind": "notification", "on": on, "home": os.fspath(home.path), "host": socket.gethostname()}
     if isinstance(event, RunMoved):
-        counts = {state.value: count for state, count in reader.counts(run.id).items()}
-        took = "" if run.ended_at is None else f" in {render.duration_words(run.ended_at - run.submitted_at)}"
-        words = ", ".join(f"{count} {state}" for state, count in counts.items())
-        sentence = f"Run {run.id} ({run.name}) is {event.state}: {words}{took}."
+        is_now = (run.round, run.state) == (event.round, event.state)  # else it has gone on: the counts are of that
+        counts = {state.value: count for state, count in reader.counts(run.id).items()} if is_now else None
+        took = f" in {render.duration_words(event.at - run.submitted_at)}"
+        words = "" if counts is None else ": " + ", ".join(f"{count} {state}" for state, count in counts.items())
+        sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}."
         facts = _run(run) | {"state": event.state.value, "is_settled": True, "round": event.round, "counts": counts}
+        facts["ended_at"] = event.at
         document = {**head, "sentence": sentence, "run": facts, "job": None}
         return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
     if not isinstance(event, (Observed, JobMoved)) or event.verdict is None:
@@ -63,14 +66,28 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     if job is None:
         return None
     verdict = event.verdict
-    attempts = [one for one in reader.attempts(job.id) if one.attempt == getattr(event, "attempt", job.attempt)]
-    sentence = render.sentence(verdict, _record(event), attempts[-1].request if attempts else None)
-    warned = (
-        step_warnings(reader, [job]).get(job.id, ()) if getattr(event, "attempt", job.attempt) == job.attempt else ()
-    )
-    facts = _job(job, verdict, run.is_single, warned)
+    number = event.attempt if isinstance(event, Observed) else job.attempt
+    attempt = next((one for one in reader.attempts(job.id) if one.attempt == number), None)
+    sentence = render.sentence(verdict, _record(event), None if attempt is None else attempt.request)
+    if isinstance(event, Observed) and attempt is not None:
+        job = _as_it_ended(reader, job, attempt)
+    facts = _job(job, verdict, run.is_single, step_warnings(reader, [job]).get(job.id, ()))
     document = {**head, "sentence": sentence, "run": _run(run) | {"counts": None}, "job": facts}
     return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
+
+
+def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:
+    """The job with what is of this attempt: by now it may have gone on."""
+    steps = [step for step in reader.steps(job.id, attempt.attempt) if step.state.is_settled]
+    return replace(
+        job,
+        attempt=attempt.attempt,
+        exit=attempt.exit,
+        derived=fold_derived(step.derived for step in steps),
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        elapsed_s=attempt.elapsed_s,
+    )
 
 
 def _record(event: Observed | JobMoved) -> WitnessRecord | None:
