@@ -355,6 +355,26 @@ def test_a_step_ends_with_its_last_task_once_somebody_says_how_many_it_has() -> 
     assert (ended.verdict.exit, ended.verdict.detail) == (ExitStatus(3), "task 1 failed first")
 
 
+@pytest.mark.parametrize(
+    ("said", "state", "share"),
+    [
+        ("0:9", State.CANCELLED, 9),
+        ("3:0", State.FAILED, 3 << 8),
+        ("0:125", State.OUT_OF_MEMORY, 125),
+        ("0:99", State.UNVERIFIED, None),
+    ],
+)
+def test_a_step_without_any_record_is_known_by_the_controllers_word(said: str, state: State, share: int | None) -> None:
+    """How it ended is DerivedExitCode, with Slurm's own code for memory; how many tasks it had nobody says."""
+    turn, _ = handed_over("RUNNING")
+    told = QueueSaid(4.0, "COMPLETED", exit="0:0", derived=said)
+    turn.driver.heard(Heard(turn.key(1), "squeue", "", told), turn.now)
+    (ended,) = step_ends(hear_end(turn))
+    assert (ended.verdict.state, ended.derived) == (state, share)
+    assert "nobody said how many tasks" in ended.verdict.detail
+    assert turn.state(1) is State.COMPLETED
+
+
 def test_a_cluster_that_can_not_be_made_ends_nothing_else() -> None:
     """Its folders can't be made: its own orders are refused with the reason; the coordinator and the others go on."""
 

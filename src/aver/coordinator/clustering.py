@@ -5,11 +5,11 @@ Nothing is shown as done before it is: an attempt that left the queue, or that t
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from aver.coordinator.cluster_steps import ClusterSteps
 from aver.coordinator.packers import LOCAL
 from aver.core import reasons
 from aver.core.events import Observed, RunMoved, Usage
@@ -24,9 +24,7 @@ from aver.core.evidence import (
     Taken,
     WitnessRecord,
 )
-from aver.core.exit import ExitStatus
 from aver.core.judge_cluster import COORDINATOR, UNSETTLED, judge_cluster, plain_word
-from aver.core.model import StepSpec
 from aver.core.states import State, attempt_may_move
 from aver.engines.api import Heard
 
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
     from aver.coordinator.live import LiveAttempt, LiveRun
 
-MOST_TASKS = 1_000_000
 NOT_BEGUN = (State.PENDING, State.SUBMITTED)
 _TASK = re.compile(r"(?P<attempt>.+)\.s(?P<step>[0-9]{1,9})\.t(?P<task>[0-9]{1,9})")
 QUEUE_STATES = {
@@ -58,7 +55,7 @@ QUEUE_STATES = {
 class Clustering:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._steps: dict[str, dict[int, bool]] = {}  # by attempt: steps with records, and whether one of them failed
+        self._steps = ClusterSteps(driver)
 
     def heard(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
         if isinstance(one.evidence, NotTaken):
@@ -71,20 +68,10 @@ class Clustering:
             attempt.node = one.evidence.node
         verdict = judge_cluster(attempt.evidence, run.rules(attempt.index))
         if verdict is not None:
-            self._tell_lost_step(attempt, now)
-            self._driver.steps.lose_rest(attempt, now)
+            self._steps.over(attempt, now)
             self._driver.ending.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
             return
         self._move(run, attempt, one, now)
-
-    def _tell_lost_step(self, attempt: LiveAttempt, now: float) -> None:
-        """A step whose witnesses were killed left no record; the controller still says how the worst one ended."""
-        known = self._steps.pop(attempt.key, {})
-        said = [one.derived for one in attempt.evidence if isinstance(one, QueueSaid) and one.derived]
-        if not said or said[-1] == str(ExitStatus()) or any(known.values()):
-            return
-        number = next(number for number in range(len(known) + 1) if number not in known)
-        self._driver.steps.tell_lost(attempt, number, said[-1], now)
 
     def goes_on(self, attempt: LiveAttempt) -> bool:
         """Whether the cluster has started its job again by itself."""
@@ -96,26 +83,11 @@ class Clustering:
         attempt = self._driver.attempts.get(name["attempt"]) if name is not None else None
         if name is None or attempt is None or attempt.engine == LOCAL or not isinstance(one.evidence, WitnessRecord):
             return False
-        number, record = int(name["step"]), one.evidence
-        of_attempt = self._steps.setdefault(attempt.key, {})
-        of_attempt[number] = of_attempt.get(number, False) or record.exit is None or not record.exit.is_success
+        number = int(name["step"])
         if attempt.state in NOT_BEGUN:  # from here on no word of the queue can take back that its steps have run
-            said = f"a task of step {number} left its record"
-            self._show(
-                self._driver.runs[attempt.run], attempt, COORDINATOR, said, State.RUNNING, reasons.NONE, None, now
-            )
-        steps = self._driver.steps
-        if steps.has_ended(attempt.key, number):
-            return True  # told again, after a restart
-        tasks = min(max(record.step_tasks or 1, int(name["task"]) + 1), MOST_TASKS)
-        step = steps.find(attempt.key, number)
-        if step is None:
-            program = os.path.basename(record.name) or "srun"
-            spec = StepSpec(program, (record.name or "?",), "", tasks, is_open=record.step_tasks is None)
-            steps.watch(attempt, number, spec, now)
-        elif step.is_open:
-            steps.widen(step, tasks, record.step_tasks is not None, now)
-        steps.heard_from_node(one, now)
+            run, said = self._driver.runs[attempt.run], f"a task of step {number} left its record"
+            self._show(run, attempt, COORDINATOR, said, State.RUNNING, reasons.NONE, None, now)
+        self._steps.heard(attempt, number, int(name["task"]), one.evidence, one, now)
         return True
 
     def _move(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:

@@ -21,12 +21,10 @@ from aver.core.evidence import (
     Verdict,
     WitnessRecord,
     WitnessStart,
-    WitnessVanished,
 )
 from aver.core.exit import ExitStatus
 from aver.core.fold import Lost, Running, StepExit, Task, fold_step, step_raw
 from aver.core.judge import COORDINATOR, ENGINE, judge
-from aver.core.judge_cluster import QUEUE
 from aver.core.model import Request, StepSpec
 from aver.core.slurm_words import STEP_CANCEL
 from aver.core.states import State
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
 
 KILL = 9
-ENDING = (9, 15)  # what a scheduler ends tasks with
 UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that were seen"
 
 
@@ -158,75 +155,16 @@ class Steps:
         for task in step.tasks:
             self._by_key[task.key] = (step, task)
 
+    def add_task(self, step: LiveStep, task: LiveTask) -> None:
+        """One more than was known."""
+        step.tasks.append(task)
+        self._by_key[task.key] = (step, task)
+
     def restore(self, step: LiveStep) -> None:
-        """A step from the store that had not ended."""
+        """A step that has not ended, and of which the intent needs no commit: of the store, or of a cluster."""
         step.is_durable = True
         self._numbers[step.attempt.key] = max(step.number + 1, self._numbers.get(step.attempt.key, 0))
         self._add(step)
-
-    def watch(self, attempt: LiveAttempt, number: int, spec: StepSpec, now: float) -> None:
-        """A step that a cluster runs: its tasks' records come from the nodes."""
-        tasks = [LiveTask(rank, f"{attempt.key}.s{number}.t{rank}", is_dispatched=True) for rank in range(spec.tasks)]
-        step = LiveStep(attempt, number, f"{attempt.key}.s{number}", spec, tasks, is_open=spec.is_open)
-        self._driver.emit(StepStarted(now, attempt.run, attempt.job, attempt.attempt, number, step.token, spec))
-        self.restore(step)
-
-    def widen(self, step: LiveStep, tasks: int, is_all: bool, now: float) -> None:
-        """A step of which nobody had said how many tasks it has: it has at least so many; `is_all`: just so many."""
-        for rank in range(len(step.tasks), tasks):
-            task = LiveTask(rank, f"{step.attempt.key}.s{step.number}.t{rank}", is_dispatched=True)
-            step.tasks.append(task)
-            self._by_key[task.key] = (step, task)
-        if is_all:
-            step.is_open = False
-            step.spec = replace(step.spec, tasks=len(step.tasks), is_open=False)
-            if step.is_ended:  # told again, after a restart
-                self._end_step(step, now)
-
-    def heard_from_node(self, one: Heard, now: float) -> None:
-        """The record of a cluster's task. One that was signalled after another failed was ended because of that."""
-        step, task = self._by_key.get(one.key, (None, None))
-        if step is None or task is None or task.verdict is not None or not isinstance(one.evidence, WitnessRecord):
-            return
-        record = one.evidence
-        is_signalled = record.exit is not None and record.exit.signal in record.got
-        task.because = is_signalled and any(
-            other.verdict is not None and other.verdict.state is not State.COMPLETED and not other.because
-            for other in step.tasks
-        )
-        task.is_ended = is_signalled and record.exit is not None and record.exit.signal in ENDING
-        self.heard(one, now)
-
-    def lose_rest(self, attempt: LiveAttempt, now: float) -> None:
-        """Its job is over on the cluster: tasks whose records did not come are lost, and no more are to come."""
-        for step in list(self._of.get(attempt.key, {}).values()):
-            step.is_open = False
-            if step.is_ended:
-                self._end_step(step, now)
-            for task in step.tasks:
-                if task.verdict is None:
-                    text = "its job is over, and its witness left no record"
-                    self.heard(Heard(task.key, "coordinator", text, WitnessVanished(now)), now)
-
-    def tell_lost(self, attempt: LiveAttempt, number: int, derived: str, now: float) -> None:
-        """A step of a cluster without any record, of which the controller says only how it ended: `0:9`."""
-        try:
-            exit_status: ExitStatus | None = ExitStatus.parse(derived)
-        except ValueError:
-            exit_status = None  # such as 0:125
-        self.watch(attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
-        step = self.find(attempt.key, number)
-        assert step is not None
-        if exit_status is None:
-            return  # it is lost with the rest
-        is_ended = exit_status.signal in ENDING
-        reason = reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
-        verdict = Verdict(
-            State.CANCELLED if is_ended else State.FAILED, exit_status, reasons.NONE if is_ended else reason, True,
-            QUEUE, (), "its witness left no record; the controller says how it ended",
-        )  # fmt: skip
-        text = f"DerivedExitCode={derived}"
-        self._end_task(step, step.tasks[0], verdict, Heard(step.tasks[0].key, QUEUE, text, WitnessVanished(now)), now)
 
     def has_ended(self, key: str, number: int) -> bool:
         return number in self._ended.get(key, ())
@@ -279,10 +217,10 @@ class Steps:
             return True
         verdict = judge(task.evidence, Rules())
         if verdict is not None:
-            self._end_task(step, task, verdict, one, now)
+            self.end_task(step, task, verdict, one, now)
         return True
 
-    def _end_task(self, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float) -> None:
+    def end_task(self, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float) -> None:
         record = one.evidence if isinstance(one.evidence, WitnessRecord) else None
         if verdict.state is State.TIMEOUT and step.is_limited_by_job:
             verdict = Verdict(
@@ -319,7 +257,7 @@ class Steps:
         if step.spec.wait_s is not None and not step.is_ended:
             self._driver.at(now + step.spec.wait_s, f"wait {step.token}", attempt.job)
         if step.is_ended:
-            self._end_step(step, now)
+            self.end(step, now)
 
     def end_others(self, step: LiveStep, signal: int = 0) -> None:
         """One task's end is the end of the step: mark and end those that still run, with KILL at once if so."""
@@ -334,7 +272,7 @@ class Steps:
         if step is not None:
             self.end_others(step, KILL)
 
-    def _end_step(self, step: LiveStep, now: float) -> None:
+    def end(self, step: LiveStep, now: float) -> None:
         folded = fold_step(task.as_task() for task in step.tasks)
         verdict = _step_verdict(step, folded)
         raw = 0 if step.never_began else step_raw(verdict.exit, verdict.state)
