@@ -58,6 +58,12 @@ def test_forward_exit_gives_the_jobs_own_code(aver: Product) -> None:
     """--forward-exit is for people who think in shells."""
     assert aver("run", "--forward-exit", "--", "sh", "-c", "exit 37").status == 37
     assert aver("run", "--forward-exit", "--", "sh", "-c", "kill -TERM $$").status == 143
+    process = aver.start(
+        "run", "--forward-exit", "--", "sh", "-c", "trap 'exit 0' TERM; touch begun; while :; do sleep 0.02; done"
+    )
+    wait_for_file(aver.folder / "begun")
+    assert aver("cancel", "3").status == 0
+    assert end(process).status == 5  # it exited 0, and is CANCELLED
 
 
 def test_a_program_without_two_dashes_gets_the_hint(aver: Product) -> None:

@@ -128,7 +128,7 @@ class Attached:
         if forward_exit:
             verdict = self._watched.jobs()[0].verdict
             code = None if verdict is None else return_code(verdict)
-            return status if code is None else code
+            return code or status  # 0 only where it is COMPLETED, whatever its script exits with
         return status
 
     def _wait(self, stalled_s: float | None = None) -> State:
