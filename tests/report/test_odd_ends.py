@@ -85,6 +85,7 @@ def test_whoever_waited_for_a_belief_is_told_whose_it_is(odd: Path, call: Call) 
     status, _, err = call("watch", str(JOBS["accepted"]), "--exit-status")
     assert status == 0
     assert err.splitlines()[-1] == f"aver: job {JOBS['accepted']} COMPLETED*; {ACCEPTED}"
+    assert "; 3 of them believed, not verified: aver jobs 1; " in call("watch", "1")[2]
     assert call("show", str(JOBS["accepted"]))[1].startswith(f"job {JOBS['accepted']} accepted COMPLETED*\n")
 
 

@@ -13,6 +13,7 @@ from aver.cli.step_news import StepNews
 from aver.cli.steps import warnings_of_steps
 from aver.coordinator.client import Client
 from aver.core.fold import fold_run
+from aver.core.render import believed_text
 from aver.core.states import SETTLED, State
 from aver.errors import InternalError
 from aver.store.rows import JobRow, RunRow
@@ -83,14 +84,16 @@ class Watched:
         runs, jobs = self.facts()
         states = [self.run_state(run) for run in self.runs()]
         return [
-            run_summary(run, state, self._warned(run.id)) if run.state == state else foreground_summary(run, state)
+            run_summary(run, state, *self._told(run.id)) if run.state == state else foreground_summary(run, state)
             for run, state in zip(runs, states, strict=True)
         ] + [job_summary(job) for job in jobs]
 
-    def _warned(self, run: int) -> tuple[JobFacts, ...]:
-        """The run's jobs that have warnings."""
-        rows = [job for job in self.session.found_reader("").jobs(run, SETTLED) if job.warnings or job.derived != 0]
-        return tuple(job for job in jobs_facts(self.session, rows) if job.warnings)
+    def _told(self, run: int) -> tuple[tuple[JobFacts, ...], int]:
+        """The run's jobs that have warnings, and how many are believed and not verified."""
+        settled = self.session.found_reader("").jobs(run, SETTLED)
+        believed = sum(believed_text(job.state, job.verified) != job.state for job in settled)
+        rows = [job for job in settled if job.warnings or job.derived != 0]
+        return tuple(job for job in jobs_facts(self.session, rows) if job.warnings), believed
 
 
 def wait(
