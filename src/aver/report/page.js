@@ -138,7 +138,7 @@
         make("td", {}, `#${one[0]}`), make("td", {}, badge(one[1]), ` ${one[2]} ${one[3] === "None" ? "" : one[3]}`),
         make("td", {}, [one[4], one[5], one[6]].filter(Boolean).join("; "))))));
     } else if (columns.attempt[index]) {
-      parts.push(make("p", {}, `${columns.attempt[index]} attempt${columns.attempt[index] > 1 ? "s" : ""}, started after ${duration(columns.start[index])}, took ${duration(columns.elapsed[index])}${columns.peak[index] === null ? "" : `, peak memory ${bytes(columns.peak[index])}`}`));
+      parts.push(make("p", {}, `${columns.attempt[index]} attempt${columns.attempt[index] > 1 ? "s" : ""}, started after ${duration(columns.start[index]) || "?"}, took ${duration(columns.elapsed[index]) || "?"}${columns.peak[index] === null ? "" : `, peak memory ${bytes(columns.peak[index])}`}`));
     }
     parts.push(make("h4", {}, "Evidence"));
     const lines = data.evidence[id];
