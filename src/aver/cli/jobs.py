@@ -23,7 +23,9 @@ from aver.store.rows import JobRow
 def command(run: str | None, states: tuple[State, ...], limit: int | None, show_all: bool, as_json: bool) -> None:
     """List jobs.
 
-    The newest jobs, or those of a RUN (or of an address such as '3/train*').
+    The newest jobs, or those of a RUN (or of an address such as '3/train*'). EXIT is code:signal; ? is
+    not known, - is what there is none of. A state with a * is believed and not verified: a person
+    accepted it, or settle.fallback counts it.
 
     \b
     Examples:
