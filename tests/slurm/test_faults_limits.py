@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from fault_desk import OK, ClusterHome, job
 
 from aver.core.exit import ExitStatus
-from aver.core.model import Matrix
+from aver.core.model import Matrix, Request
 from aver.core.states import State
 from live_home import wait_for
 
@@ -38,3 +40,16 @@ def test_limits_hold_back_and_mistakes_fail_at_once(cluster: ClusterHome) -> Non
     )
     assert "Invalid account or account/partition combination specified" in cluster.verdict_text(run, "account")
     assert "nvalid partition" in cluster.verdict_text(run, "partition")
+
+
+def test_a_deadline_is_kept_by_slurm(cluster: ClusterHome) -> None:
+    """A job that could not end in time is DEADLINE and never runs; one that can runs."""
+    minute = Request(time_s=60)
+    now = time.time()
+    run = cluster.submit(
+        job("late", "exit 0", request=minute, deadline_at=now + 30),
+        job("in-time", "exit 0", request=minute, deadline_at=now + 600),
+    )
+    cluster.settle([run], 60)
+    cluster.check(run, {"late": (State.DEADLINE, None), "in-time": (State.COMPLETED, OK)})
+    assert cluster.keys_run() == {f"{run + 2}.1": 1}

@@ -69,6 +69,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         script=_script(run, attempt) if attempt.engine != LOCAL else None,
         options=_options(run, attempt) if on_cluster else (),
         requeues=spec.slurm_requeues,
+        deadline_at=spec.deadline_at if on_cluster else None,
         host=run.host(attempt.index) if on_cluster else "",
         sync=_sync(run, attempt) if on_cluster else None,
         run=run.number,

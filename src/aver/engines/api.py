@@ -58,6 +58,7 @@ class Order:
     script: ScriptText | None = None  # then `args` name a file on this machine, and an engine elsewhere takes this
     options: tuple[str, ...] = ()  # words for the scheduler
     requeues: bool = False  # the scheduler may start it again by itself
+    deadline_at: float | None = None  # a scheduler that can't end it by then must not start it
     host: str = ""  # the cluster's, reached through ssh; empty: this machine has its commands
     sync: Sync | None = None
     run: int = 0  # in an allocation: its run's number, whose allocations these are

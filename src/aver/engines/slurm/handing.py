@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -128,6 +129,8 @@ def sbatch_words(batch: Batch, order: Order) -> list[str]:
     words.append("--requeue" if order.requeues else "--no-requeue")
     if order.request.time_s is not None:
         words.append(f"--time={math.ceil(order.request.time_s / 60)}")
+    if order.deadline_at is not None:  # relative: the clock that sbatch goes by may be in another zone
+        words.append(f"--deadline=now+{max(1, math.ceil(order.deadline_at - time.time()))}")
     if order.warning is not None and order.warning.scope is Scope.STEPS:
         words.append(f"--signal={order.warning.signal}@{order.warning.lead_s}")
     if batch.is_array:
