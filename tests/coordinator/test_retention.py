@@ -115,6 +115,18 @@ def test_neither_unsettled_runs_nor_files_of_the_user(live: LiveHome, capfd: pyt
     live.settle([flow])
 
 
+def test_a_log_of_another_home_in_the_same_folder_stays(live: LiveHome, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its run has the same number, and writes to a file of the same name: what came after our run is not ours."""
+    run = live.run_text(NOISE)
+    live.settle([run])
+    path = live.folder / f"aver-{run}.out"
+    path.write_bytes(b"of another home\n" * 1000)
+    later = time.time() + 600
+    os.utime(path, (later, later))
+    assert json.loads(call(capfd, "prune", "--keep-last", "0", "--json")[1])["freed_bytes"] == 0
+    assert path.read_bytes() == b"of another home\n" * 1000
+
+
 def test_a_pruned_run_can_go_on(live: LiveHome, capfd: pytest.CaptureFixture[str]) -> None:
     """Its environment and its scripts are kept: a retry runs, and its new log is whole."""
     run = live.run_text(f"{NOISE}; test -e good")

@@ -28,6 +28,7 @@ from aver.store.rows import JobRow, RunRow
 KEPT_BYTES = 4096
 MARK = b"[aver: pruned "
 MOST_PROBLEMS = 5
+CLOCKS_DIFFER_S = 60.0  # of the machine on which a log was written, and of this one
 
 
 @dataclass(slots=True)
@@ -95,14 +96,18 @@ def choose(
 
 
 def logs_of(reader: Reader, run: RunRow) -> RunLogs:
-    """The files that Aver named for the attempts of the run's jobs."""
+    """The files that Aver named for the attempts of the run's jobs.
+
+    What was written to after the run had ended is not its log: a run of another home has the same number and folder.
+    """
     logs = RunLogs(run)
     for job, path in _paths(reader, run):
         try:
             info = os.lstat(path)
         except (OSError, ValueError):
             continue
-        if stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_nlink == 1:
+        is_later = run.ended_at is not None and info.st_mtime > run.ended_at + CLOCKS_DIFFER_S
+        if stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_nlink == 1 and not is_later:
             logs.size_bytes += info.st_size
             logs.files.append((path, job.state is not State.COMPLETED))
     return logs
