@@ -115,6 +115,18 @@ def test_time_after_timeout(limit: int, becomes: int) -> None:
     assert new(group(ended("TIMEOUT", time_s=limit, elapsed_s=limit + 1)), Resource.TIME) == becomes
 
 
+def test_time_is_enough_for_who_took_longer_and_completed() -> None:
+    """A member that completed with a longer limit says what is needed."""
+    late, long = ended("TIMEOUT", time_s=10 * MINUTE), ended(time_s=HOUR, elapsed_s=30.0 * MINUTE)
+    assert new(group(late, long), Resource.TIME) == 42 * MINUTE
+
+
+@pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "TIMEOUT"])
+def test_a_limit_that_is_gone_since_is_not_set_again(state: str) -> None:
+    """Somebody has taken it away: there is nothing to raise."""
+    assert grow(group(ended(state), request=Request(1, 0, None, None)), RULES) == ()
+
+
 @pytest.mark.parametrize(("ceiling", "becomes"), [(HOUR + 1, HOUR + 1), (HOUR, None)])
 def test_a_ceiling_of_time(ceiling: int, becomes: int | None) -> None:
     """As that of memory."""

@@ -133,6 +133,12 @@ def test_derived_of_a_step_out_of_memory() -> None:
     assert step_raw(None, State.OUT_OF_MEMORY) == raw
 
 
+def test_derived_has_no_core_bit() -> None:
+    """A raw wait status with a core dump counts as its signal: 7:0 is higher than every signal."""
+    assert fold_derived([11 | 0x80]) == 11
+    assert fold_derived([11 | 0x80, 15]) == 15
+
+
 def test_derived_is_unknown_with_a_step_that_nobody_saw_end() -> None:
     """It may have been higher than all that are known: never 0, and never the others' maximum."""
     assert step_raw(None, State.UNVERIFIED) is None

@@ -71,6 +71,20 @@ def test_a_step_that_ended_before_its_allocation() -> None:
     assert judged(over("CANCELLED by 0", 8.5), record(TERM)).state is State.FAILED
 
 
+def test_an_allocation_that_ended_well_ended_no_step_before_it() -> None:
+    """What ends an allocation early may end its sruns first; one that was left by its executor ended nothing."""
+    assert judged(over("FAILED", 9.0), record(TERM, (15,))).state is State.NODE_FAIL
+    assert judged(over("COMPLETED", 9.0), record(TERM, (15,))).state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "state"), [("COMPLETED", "0:0", State.COMPLETED), ("FAILED", "3:0", State.FAILED)]
+)
+def test_a_step_that_ended_by_itself_in_the_same_second(word: str, text: str, state: State) -> None:
+    """Accounting alone, with a word of the step's own: the allocation's end is not its cause."""
+    assert judged(replace(over("TIMEOUT", of_step=word), exit=text, batch_exit=text)).state is state
+
+
 def test_a_witness_without_a_signal_saw_nobody_end_it() -> None:
     """The last step killed itself, and the executor left in the same second."""
     assert judged(over("COMPLETED", 8.0), record(TERM)).state is State.FAILED
