@@ -42,6 +42,23 @@ def test_higher_priority_goes_first() -> None:
     assert start_all(packer) == [2]
 
 
+def test_a_higher_priority_that_comes_later_is_not_kept_out() -> None:
+    """Nobody is reserved for ahead of a higher priority, neither in the same lane nor in another."""
+    packer = Packer(MACHINE)
+    packer.add(0, lane(cpus=4))
+    assert start_all(packer) == [0]
+    packer.add(1, lane(cpus=4))
+    assert start_all(packer) == []  # reserved for
+    packer.add(2, lane(cpus=4), priority=10)
+    packer.add(3, lane(cpus=3), priority=5)
+    packer.finish(0)
+    assert start_all(packer) == [2]
+    packer.finish(2)
+    assert start_all(packer) == [3]
+    packer.finish(3)
+    assert start_all(packer) == [1]
+
+
 def test_a_big_job_is_not_starved() -> None:
     """Small jobs that come later do not keep a job out that needs the whole machine."""
     packer = Packer(MACHINE)
@@ -120,9 +137,10 @@ def test_memory_that_was_not_asked_for_is_not_counted() -> None:
     assert room_of(Request(cpus=2)) == Room(2, 0, 0)
 
 
+ROOMS = ((1, 0, 0), (4, 0, 0), (4, 0, 0), (2, 1, 0), (3, 0, 5), (1, 0, 8))  # cpus, gpus, GiB: few, so that lanes fill
 actions = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), st.integers(0, 3), st.integers(1, 4), st.integers(0, 1), st.integers(0, 8)),
+        st.tuples(st.just("add"), st.integers(0, 1), st.sampled_from(ROOMS), st.sampled_from([0, 0, 5])),
         st.tuples(st.just("finish"), st.integers(0, 50)),
         st.tuples(st.just("remove"), st.integers(0, 50)),
         st.tuples(st.just("start")),
@@ -131,7 +149,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=600)
 @given(actions)
 def test_never_more_than_there_is_and_all_start_in_the_end(steps: list[tuple[object, ...]]) -> None:
     """Whatever comes and goes: what runs fits, each job starts at most once, and none is left when room comes back."""
@@ -142,10 +160,10 @@ def test_never_more_than_there_is_and_all_start_in_the_end(steps: list[tuple[obj
     number = 0
     for step in steps:
         match step:
-            case ("add", int(owner), int(cpus), int(gpus), int(gib)):
+            case ("add", int(owner), (int(cpus), int(gpus), int(gib)), int(priority)):
                 key = lane(owner, cpus, gpus, gib << 30)
                 rooms[number] = key.room
-                packer.add(number, key)
+                packer.add(number, key, priority)
                 waiting.add(number)
                 number += 1
             case ("finish", int(which)) if running:

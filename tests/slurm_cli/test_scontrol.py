@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from slurm_commands import Slurm
 from aver.core.states import State
 from aver.slurm_cli.refusal import Refusal
 from aver.slurm_cli.scontrol_update import parse_update
+from live_home import wait_for
 
 INVALID = "Invalid job id specified for job 999999\n"
 SUSPEND = "slurm_suspend error: Invalid job id specified\n"
@@ -102,15 +106,23 @@ def test_a_requeue_survives_a_crash_of_the_coordinator(slurm: Slurm) -> None:
 
 
 def test_a_suspended_job_stands_still(slurm: Slurm) -> None:
-    """SUSPENDED, then RUNNING again; twice is refused as Slurm refuses it."""
-    job = slurm.submit("-o", "out", "--wrap", "while :; do echo x; sleep 0.02; done")
-    slurm.until_file("out", "x")
+    """SUSPENDED, and its processes are stopped; then RUNNING again; twice is refused as Slurm refuses it."""
+    job = slurm.submit("-o", "out", "--wrap", "echo $$; while :; do sleep 0.02; done")
+    slurm.until_file("out", "\n")
+    process = int(slurm.read("out"))
     assert slurm("scontrol", "suspend", str(job)).status == 0
     slurm.until_state(job, State.SUSPENDED)
+    wait_for(lambda: process_state(process) == "T", "its shell is stopped")
     said = slurm("scontrol", "suspend", str(job))
     assert (said.err, said.status) == (f"Requested operation is presently disabled for job {job}\n", 1)
     assert slurm("scontrol", "resume", str(job)).status == 0
     slurm.until_state(job, State.RUNNING)
+    wait_for(lambda: process_state(process) in "RSD", "its shell goes on")
+
+
+def process_state(pid: int) -> str:
+    """The letter that the kernel has for it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_new_time_limit_counts_for_what_runs_and_for_what_waits(slurm: Slurm) -> None:
@@ -130,8 +142,16 @@ def test_a_higher_priority_goes_first_and_none_holds(slurm: Slurm) -> None:
     job = slurm.submit("--begin=now+1hour", "-o", "/dev/null", "--wrap", "true")
     assert slurm("scontrol", "update", f"job={job}", "prio=0").status == 0
     assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
-    first = slurm.submit("-o", "/dev/null", "--hold", "--array=1%1", "--wrap", "echo low >> order")
-    assert slurm("scontrol", "update", f"jobid={first}", "Priority=7", "Name=other").status == 0
+    everything = ("-o", "/dev/null", "-c", str(os.cpu_count()))
+    blocks = slurm.submit(*everything, "--wrap", "while [ ! -e go ]; do sleep 0.02; done")
+    slurm.until_state(blocks, State.RUNNING)
+    low = slurm.submit(*everything, "--wrap", "echo low >> order")
+    high = slurm.submit(*everything, "--wrap", "echo high >> order")
+    assert slurm("scontrol", "update", f"jobid={high}", "Priority=7", "Name=other").status == 0
+    assert slurm("squeue", "-h", "-j", str(high), "-o", "%j").out == "other\n"
+    (slurm.folder / "go").touch()
+    assert [slurm.until_settled(one).state for one in (low, high)] == [State.COMPLETED] * 2
+    assert slurm.read("order") == "high\nlow\n"
 
 
 def test_commands_come_from_stdin_too(slurm: Slurm) -> None:

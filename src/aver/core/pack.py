@@ -3,7 +3,8 @@
 Pure. Jobs that ask for the same and share their caps wait in one lane, first come first served
 within a priority; so the cost of a choice grows with the lanes, not with the jobs. Lanes take
 turns: the one whose run has least running goes first. The first job that does not fit
-is reserved for: what starts past it must leave its room free, so nothing big waits for ever.
+is reserved for: what starts past it must leave its room free, so nothing big waits for ever
+behind what has no higher priority.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class Packer:
         self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
         self._ticket = 0
         self._reserved: int | None = None
+        self._reserved_priority = 0
         self._beside = NOTHING  # room of running jobs that went past the reserved one
 
     def __len__(self) -> int:
@@ -105,6 +107,8 @@ class Packer:
         self._ticket += 1
         lane.queues.setdefault(priority, deque()).append((self._ticket, job))
         self._where[job] = (key, self._ticket)
+        if self._reserved is not None and priority > self._reserved_priority:
+            self._release_reservation()  # it may be before the reserved one, in its own lane even
 
     def is_waiting(self, job: int) -> bool:
         return job in self._where
@@ -152,7 +156,7 @@ class Packer:
             past = self._reserved is not None and job != self._reserved
             if not self.free.holds(room):
                 if self._reserved is None:
-                    self._reserved = job
+                    self._reserved, self._reserved_priority = job, self._priority(lane)
                 if self.free.cpus <= 0:
                     return None
                 continue
@@ -202,6 +206,13 @@ class Packer:
     def _fits_beside(self, room: Room) -> bool:
         assert self._reserved is not None
         return (self.total - self._where[self._reserved][0].room - self._beside).holds(room)
+
+    @staticmethod
+    def _priority(lane: Lane) -> int:
+        """Of the lane's next job."""
+        first = lane.first()
+        assert first is not None
+        return first[0]
 
     def _in_turn(self) -> list[Lane]:
         if len(self._lanes) == 1:
