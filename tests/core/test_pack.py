@@ -120,6 +120,15 @@ def test_a_removed_job_never_starts() -> None:
     assert [packer.start_next()] == [0]
 
 
+def test_a_job_for_a_larger_machine_keeps_nobody_out() -> None:
+    """It came when there was more, and waits until there is again; the others go on."""
+    packer = Packer(MACHINE)
+    packer.add(1, lane(cpus=5), priority=3)
+    packer.add(2, lane())
+    assert start_all(packer) == [2]
+    assert packer.is_waiting(1)
+
+
 def test_removing_the_reserved_job_frees_its_room() -> None:
     """When the job that is reserved for is cancelled, the others go on."""
     packer = Packer(MACHINE)

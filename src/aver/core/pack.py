@@ -155,7 +155,7 @@ class Packer:
             room = lane.key.room
             past = self._reserved is not None and job != self._reserved
             if not self.free.holds(room):
-                if self._reserved is None:
+                if self._reserved is None and self.total.holds(room):  # the machine may have been larger
                     self._reserved, self._reserved_priority = job, self._priority(lane)
                 if self.free.cpus <= 0:
                     return None
