@@ -98,7 +98,7 @@ def test_reportseff(desk: Desk) -> None:
         "5_2": ["FAILED", "1:0"],
     }
     assert 50.0 <= float(rows["1"][2].rstrip("%")) <= 70.0
-    assert rows["4"][3].startswith("100.0")
+    assert float(rows["4"][3].rstrip("%")) >= 100.0  # as long as its limit, and as its end took
 
 
 def test_the_clients_are_as_pinned() -> None:

@@ -123,8 +123,7 @@ def test_a_retry_with_more_memory(desk: Desk) -> None:
     assert "Out Of Memory" in steps[1]
     assert [str(job.state) for job in desk.jobs()] == ["OUT_OF_MEMORY", "FAILED", "COMPLETED"]
     reports = [path.read_text() for path in (desk.folder / "use").rglob("*") if path.is_file()]
-    assert reports, "Snakemake wrote its report"
-    assert "rule_hungry" in reports[0]
+    assert any("rule_hungry" in text for text in reports), reports
 
 
 def test_a_run_that_is_interrupted(desk: Desk) -> None:

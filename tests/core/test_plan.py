@@ -340,6 +340,14 @@ def test_a_skipped_job_that_is_reopened_without_its_need_is_skipped_again() -> N
     assert skips(plan.reopen(1)) == [skip(1, "NeedFailed:a(FAILED)")]
 
 
+def test_a_cancel_after_cancel_now_takes_nothing_back() -> None:
+    """Whatever is generated later is cancelled too, finishers as well."""
+    plan = begun(job("a"))
+    plan.cancel_run(now=True)
+    plan.cancel_run(now=False)
+    assert plan.add(flow(job("z", condition=Condition.ALWAYS))) == [Cancel(1)]
+
+
 def test_reopening_ends_the_cancellation_of_a_run() -> None:
     """A cancelled run can be continued."""
     plan = begun(job("a"), job("b", "a"))

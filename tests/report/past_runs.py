@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from aver.core import events as ev
 from aver.core.evidence import Rules, Verdict
+from aver.core.exit import ExitStatus
 from aver.core.judge import judge_record
 from aver.core.model import FlowSpec, JobSpec, Matrix, Need, Needs, Origin, Request, Shell, Submission
 from aver.core.states import State
@@ -118,6 +120,31 @@ def fill(home: Path, folder: Path, name: str = "train", job_name: str = "lint") 
     logs.mkdir()
     (logs / "train[seed=3].2.out").write_text(f"token {SECRET}\nKilled\n")
     (logs / f"{job_name.replace('/', '_')}.out").write_text(f"ModuleNotFoundError: {NASTY}\n")
+
+
+def fill_again(home: Path, folder: Path) -> None:
+    """Run 1: job 2 failed and then completed; 3 was checkpointed and then completed; 4 was lost, and is accepted."""
+    home.mkdir(mode=0o700)
+    folder.mkdir()
+    flow = FlowSpec("again", tuple(JobSpec(name, Shell("true")) for name in ("flaky", "goes-on", "believed")))
+    happened: list[ev.Event] = [ev.RunSubmitted(T0, 1, 2, Submission(flow, origin(folder)))]
+    warned = [{"act": "warn", "at": 0.5, "sig": 10}]
+    for job, raw, rules, more in ((2, 3 << 8, Rules(), {}), (3, 85 << 8, Rules((85,)), {"acts": warned})):
+        *begin, last = attempt(1, job, 1, 1.0, 1.0, raw, Request(), **more)
+        assert isinstance(last, ev.Observed)
+        verdict = judge_record(parse_record(json.loads(last.said)), rules)
+        happened += [*begin, replace(last, state=verdict.state, reason=verdict.reason, verdict=verdict,
+                                     job_state=State.PENDING, job_reason="Retry")]  # fmt: skip
+        happened += attempt(1, job, 2, 3.0, 1.0, 0, Request())
+    word = Verdict(State.COMPLETED, ExitStatus(), "None", False, "person", (), "accepted as 0:0 by ann")
+    happened += [
+        ev.AttemptPlanned(T0 + 2, 1, 4, 1, "k.4.1", "local", Request()),
+        ev.Observed(T0 + 4, 1, 4, 1, "person", "accept", State.COMPLETED, "None", word),
+        ev.RunMoved(T0 + 5, 1, State.COMPLETED),
+    ]
+    writer = Writer.open(home / "aver.db")
+    writer.commit(happened)
+    writer.close()
 
 
 def fill_waiting(home: Path, folder: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from past_runs import SECRET, Call, fill
+from past_runs import SECRET, Call, fill, fill_again
 
 from aver.core.states import State
 from aver.report.junit import Result, result_of
@@ -55,6 +55,8 @@ def test_junit_says_of_each_job_what_ci_must_know(past: Path, call: Call) -> Non
     }
     totals = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert totals == {"tests": "8", "failures": "3", "errors": "1", "skipped": "1"}
+    times = {case.get("name"): case.get("time") for case in suite.iter("testcase")}
+    assert (times["prep"], times["eval"], times["lost"]) == ("1.000", "0.000", None), "nobody knows how long it ran"
     again = suite.find("testcase[@name='train[seed=3]']/rerunFailure")
     assert again is not None
     assert again.get("message") == "attempt 1: OUT_OF_MEMORY 0:9 OutOfMemory"
@@ -82,10 +84,42 @@ def test_junit_spells_out_what_xml_cannot_have(call: Call, tmp_path: Path, monke
     assert SECRET not in out
 
 
+def test_junit_keeps_names_that_attributes_would_change(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line end or a tab in a name is read again as it was, not as a space."""
+    monkeypatch.setenv("AVER_HOME", str(tmp_path / "home"))
+    fill(tmp_path / "home", tmp_path / "work", job_name="a\nb\tc\rd")
+    _, out, _ = call("export", "1", "--junit")
+    assert "a\nb\tc\rd" in {case.get("name") for case in ElementTree.fromstring(out).iter("testcase")}
+
+
+COUNTS_AS = {
+    Result.PASSED: {"COMPLETED"},
+    Result.FAILURE: {"FAILED", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE"},
+    Result.SKIPPED: {"SKIPPED"},
+}
+
+
 @pytest.mark.parametrize("state", list(State))
-def test_nothing_passes_that_did_not_complete(state: State) -> None:
-    """Whatever else a state is for CI, only COMPLETED is a success."""
-    assert (result_of(state) is Result.PASSED) == (state is State.COMPLETED)
+def test_how_each_state_counts(state: State) -> None:
+    """What the work did is a failure; all else that is neither COMPLETED nor SKIPPED is an error, and turns CI red."""
+    expected = next((result for result, names in COUNTS_AS.items() if state.name in names), Result.ERROR)
+    assert result_of(state) is expected
+
+
+def test_junit_tells_of_earlier_attempts(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that passed in the end was flaky; one that went on as agreed was not; a person's word is said to be one."""
+    monkeypatch.setenv("AVER_HOME", str(tmp_path / "home"))
+    fill_again(tmp_path / "home", tmp_path / "work")
+    _, out, _ = call("export", "1", "--junit")
+    cases = {case.get("name"): case for case in ElementTree.fromstring(out).iter("testcase")}
+    assert {name: [(one.tag, one.get("message")) for one in case] for name, case in cases.items()} == {
+        "flaky": [("flakyFailure", "attempt 1: FAILED 3:0 NonZeroExitCode")],
+        "goes-on": [],
+        "believed": [("system-out", None)],
+    }
+    assert cases["believed"].findtext("system-out") == "Believed, not verified: accepted as 0:0 by ann\n"
 
 
 def test_json_lines_are_all_events(past: Path, call: Call) -> None:
