@@ -184,6 +184,14 @@ def test_a_job_that_waits_for_its_retry_has_no_derived_exit(store: Store) -> Non
     assert [step.derived for step in store.reader.steps(2)] == [7 << 8]
 
 
+def test_a_job_that_a_person_has_run_again_has_no_derived_exit(store: Store) -> None:
+    """Settled with a failing step, and then begun again: what it will derive is to come."""
+    store.commit(submitted(), planned(), started(), *failing_step(), ended())
+    assert store.job().derived == 7 << 8
+    store.commit(JobMoved(300.0, 1, 2, State.PENDING, "Priority", None))
+    assert store.job().derived == 0
+
+
 def test_a_move_without_an_attempt_is_kept_beside_late_news(store: Store) -> None:
     """In one batch: late news of an old attempt is ignored by the job, the move that follows is not."""
     store.commit(submitted(), planned(attempt=1), planned(attempt=2))
