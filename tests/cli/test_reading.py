@@ -137,6 +137,26 @@ def test_log_of_a_job_that_never_started_says_so(past: Path, call: Aver) -> None
     assert "aver why 6" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("jobs",), 1),
+        (("results", "3"), 1),
+        (("export", "3", "--junit"), 1),
+        (("watch", "3", "--exit-status"), 69),
+        (("recover", "3", "--dry-run"), 69),
+    ],
+)
+def test_a_store_that_cannot_be_read_is_one_line_and_no_verdict(
+    past: Path, call: Aver, args: tuple[str, ...], status: int
+) -> None:
+    """Nothing is answered. Where an exit of 1 would say that a job FAILED, it is 69."""
+    (past / "aver.db").write_bytes(b"no database at all, and long enough to be looked at\n" * 100)
+    answer = call(*args)
+    assert (answer.status, answer.out, answer.err.count("\n")) == (status, "", 1)
+    assert "aver.db is damaged" in answer.err
+
+
 def test_log_of_a_file_that_is_gone_names_it(past: Path, call: Aver, tmp_path: Path) -> None:
     """The path and the cause are in the sentence."""
     (tmp_path / "work" / "aver-1.out").unlink()

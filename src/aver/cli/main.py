@@ -52,6 +52,8 @@ COMMANDS = {
     "completion": "Print the shell's completion script.",
 }
 TAKES_A_COMMAND = frozenset({"run", "submit", "shell", "task"})
+EXITS_AS_JOBS = frozenset({"run", "watch", "recover"})
+UNREADABLE_STATUS = 69
 BUG_STATUS = 70
 PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 
@@ -71,7 +73,7 @@ def invoke(argv: list[str]) -> int:
             _forget_stdout()
         _show_traceback()
         _complain(str(error))
-        return error.exit_status
+        return _status(error, argv)
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -108,11 +110,20 @@ def _invoke(argv: list[str]) -> int:
 
 def split_command(argv: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
     """Cut at the first `--` of `run`, `submit`, `shell` and `task`: what follows is the command, untouched."""
-    name = next((word for word in argv if not word.startswith("-")), None)
-    if name not in TAKES_A_COMMAND or "--" not in argv:
+    if _name(argv) not in TAKES_A_COMMAND or "--" not in argv:
         return argv, None
     cut = argv.index("--")
     return argv[:cut], tuple(argv[cut + 1 :])
+
+
+def _name(argv: list[str]) -> str | None:
+    return next((word for word in argv if not word.startswith("-")), None)
+
+
+def _status(error: AverError, argv: list[str]) -> int:
+    """Where 1 says that a job is FAILED, what could not be read is something else."""
+    is_verdict = error.exit_status == AverError.exit_status and _name(argv) in EXITS_AS_JOBS
+    return UNREADABLE_STATUS if is_verdict else error.exit_status
 
 
 def _usage_sentence(error: object) -> str:

@@ -56,10 +56,11 @@ class Session:
         return self._reader
 
     def refresh(self) -> None:
-        """See to it that somebody looks after unsettled runs; never fails."""
+        """See to it that somebody looks after unsettled runs; fails only if the store can't be read."""
+        if self.reader is None or not self.reader.unsettled_runs():
+            return
         try:
-            if self.reader is not None and self.reader.unsettled_runs():
-                self.connect().close()
+            self.connect().close()
         except AverError as error:
             self.output.note(f"{error}; what follows is as it was when a coordinator last ran")
 
