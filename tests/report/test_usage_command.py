@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from past_runs import Call, attempt, origin
 
 from aver.core import events as ev
@@ -92,6 +93,23 @@ def test_figures_that_nobody_measured(tmp_path: Path, call: Call, monkeypatch: A
     out = call("usage", "1")[1]
     assert "?" in next(line for line in out.splitlines() if " a " in line)
     assert out.splitlines()[-1] == "run 1: ? of cpu time used, of 2.0 s asked for"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("usage", "1", "--correct", "--dry-run", "--max-time", "UNLIMITED"),
+        ("usage", "1", "--correct", "--dry-run", "--time-floor", "infinite"),
+        ("recover", "1", "--dry-run", "--max-time", "UNLIMITED"),
+        ("watch", "1", "--timeout", "UNLIMITED"),
+        ("prune", "--older-than", "UNLIMITED"),
+    ],
+)
+def test_no_limit_is_no_bound_of_0(past: Path, call: Call, args: tuple[str, ...]) -> None:
+    """The word for no limit is refused where an amount is asked for: it is not taken for none at all."""
+    status, out, err = call(*args)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "is no bound" in err
 
 
 def test_a_run_without_a_file_is_told_what_to_ask_for(past: Path, call: Call) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from aver.cli.options import no_limit_is_no_amount
 from aver.cli.output.report_documents import ChangeFacts
 from aver.cli.session import Session
 from aver.core.correct import Change, value_text
@@ -53,7 +54,8 @@ class Amount(click.ParamType[int]):
         if isinstance(value, int):
             return value
         try:
-            return 0 if str(value).strip() == "0" else self._read(str(value)) or 0
+            text = str(value)
+            return 0 if text.strip() == "0" else self._read(text) or no_limit_is_no_amount(text)
         except ValueError as error:
             raise UsageError(str(error)) from None
 

@@ -70,6 +70,13 @@ class StateType(click.ParamType[State]):
         return [CompletionItem(state.value) for state in State if state.value.startswith(incomplete.upper())]
 
 
+def no_limit_is_no_amount(text: str) -> int:
+    """0, if that is what the text says; raise ValueError for UNLIMITED, of which nothing is more or longer."""
+    if any(letter.isdigit() for letter in text):
+        return 0
+    raise ValueError(f"{text!r} is no bound: give an amount, or leave the option out")
+
+
 class DurationType(click.ParamType[float]):
     """A duration as people write it; a bare number is minutes, as everywhere."""
 
@@ -79,6 +86,6 @@ class DurationType(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            return float(parse_time(str(value)) or 0)
+            return float(parse_time(str(value)) or no_limit_is_no_amount(str(value)))
         except ValueError as error:
             raise UsageError(str(error)) from None
