@@ -118,6 +118,32 @@ def test_a_cancel_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
     assert turn.driver.by_job[1].cancel_asked
 
 
+def test_jobs_go_on_in_the_order_in_which_they_waited(turn: StoredTurn) -> None:
+    """Those whose attempts were planned ahead are next, and not behind those that had no place among them."""
+    run = submit(turn, *(job(f"j{n}", request=Request(cpus=2)) for n in range(100)))
+    for number in range(100):
+        turn.commit()
+        assert turn.started() == [f"j{number}"]
+        if number in (0, 3, 40):
+            turn.come_back()
+        turn.run_to_end(run.job_number(number))
+
+
+@pytest.mark.parametrize("number", [5, 90])
+def test_a_priority_that_was_asked_for_holds(turn: StoredTurn, number: int) -> None:
+    """Also of a job so far behind that no attempt of it was planned yet."""
+    run = submit(turn, *(job(f"j{n}", request=Request(cpus=2)) for n in range(100)))
+    turn.commit()
+    assert turn.started() == ["j0"]
+    turn.hear_start(run.job_number(0))
+    altering.update(turn.driver, run, number, {"priority": 9}, "me", turn.now)
+    turn.commit()
+    turn.come_back()
+    turn.hear_end(run.job_number(0))
+    turn.commit()
+    assert turn.started() == [f"j{number}"]
+
+
 def test_a_requeue_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
     """As a cancel."""
     run = submit(turn, job("a"))

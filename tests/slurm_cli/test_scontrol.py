@@ -137,8 +137,9 @@ def test_a_new_time_limit_counts_for_what_runs_and_for_what_waits(slurm: Slurm) 
     assert slurm.until_settled(waits).state is State.TIMEOUT
 
 
-def test_a_higher_priority_goes_first_and_none_holds(slurm: Slurm) -> None:
-    """Priority=0 is a hold; of two jobs that wait for the same room the higher one runs first."""
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_higher_priority_goes_first_and_none_holds(slurm: Slurm, is_killed: bool) -> None:
+    """Priority=0 is a hold; of two jobs that wait for the same room the higher one runs first, after a crash too."""
     job = slurm.submit("--begin=now+1hour", "-o", "/dev/null", "--wrap", "true")
     assert slurm("scontrol", "update", f"job={job}", "prio=0").status == 0
     assert slurm.until_reason(job, "JobHeldUser").state is State.PENDING
@@ -149,6 +150,9 @@ def test_a_higher_priority_goes_first_and_none_holds(slurm: Slurm) -> None:
     high = slurm.submit(*everything, "--wrap", "echo high >> order")
     assert slurm("scontrol", "update", f"jobid={high}", "Priority=7", "Name=other").status == 0
     assert slurm("squeue", "-h", "-j", str(high), "-o", "%j").out == "other\n"
+    if is_killed:
+        slurm.kill_coordinator()
+        assert slurm("squeue", "-h").status == 0  # starts another one
     (slurm.folder / "go").touch()
     assert [slurm.until_settled(one).state for one in (low, high)] == [State.COMPLETED] * 2
     assert slurm.read("order") == "high\nlow\n"

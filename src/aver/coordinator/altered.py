@@ -1,4 +1,4 @@
-"""What a person may still change of a job that waits: its begin, its dependency, its array's limit, its size.
+"""What a person may still change of a job that waits: begin, dependency, the array's limit, size, priority.
 
 Pure but for `ask_again`. A change is kept in the store as what was asked for, and made again from there.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BEGIN, DEPENDENCY, THROTTLE = "begin_at", "dependency", "throttle"
 MEMORY, CPUS = "mem_bytes", "cpus"
+PRIORITY = "priority"
 WHILE_IT_WAITS = frozenset({BEGIN, DEPENDENCY, MEMORY, CPUS})
 NOT_PENDING = "Job is no longer pending execution"  # Slurm's words
 
@@ -51,7 +52,9 @@ def altered_spec(spec: JobSpec, changes: Mapping[str, Any]) -> JobSpec:
 
 
 def alter(run: LiveRun, index: int, changes: Mapping[str, Any]) -> None:
-    """Keep the job's changed form, where these changes are any of ours."""
+    """Keep the job's changed form and its priority, where these changes are any of ours."""
+    if PRIORITY in changes:
+        run.priorities[index] = int(changes[PRIORITY])
     if WHILE_IT_WAITS.isdisjoint(changes) and THROTTLE not in changes:
         return
     run.altered[index] = altered_spec(run.spec(index), changes)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from aver.coordinator import asking
-from aver.coordinator.altered import NOT_PENDING, THROTTLE, WHILE_IT_WAITS, alter, ask_again
+from aver.coordinator.altered import NOT_PENDING, PRIORITY, THROTTLE, WHILE_IT_WAITS, alter, ask_again
 from aver.coordinator.driver import Driver
 from aver.coordinator.following import REQUEUE_DELAY_S
 from aver.coordinator.live import LiveRun
@@ -29,7 +29,7 @@ ON_SLURM = "the job is Slurm's: its limit can be changed there"
 REQUEUE, REQUEUE_HOLD = "requeue", "requeuehold"
 REQUEUES = (REQUEUE, REQUEUE_HOLD)
 
-TIME_LIMIT, NAME, PRIORITY, COMMENT = "time_s", "name", "priority", "comment"
+TIME_LIMIT, NAME, COMMENT = "time_s", "name", "comment"
 SHOWN_ONLY = ("partition", "account", "qos", "nice")  # facts that Slurm's commands show and nothing else needs
 
 
@@ -95,8 +95,6 @@ def apply(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any]) 
         attempt = driver.by_job.get(run.job_number(index))
         if attempt is not None:
             attempt.request = replace(attempt.request, time_s=changes[TIME_LIMIT])
-    if PRIORITY in changes:
-        run.priorities[index] = int(changes[PRIORITY])
 
 
 def apply_again(

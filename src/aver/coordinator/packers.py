@@ -35,6 +35,9 @@ class Packers:
     def add(self, job: int, key: LaneKey, priority: int, engine: str) -> None:
         self._of(engine).add(job, key, priority)
 
+    def add_ahead(self, job: int, key: LaneKey, priority: int, engine: str) -> None:
+        self._of(engine).add_ahead(job, key, priority)
+
     def occupy(self, job: int, key: LaneKey, engine: str) -> None:
         self._of(engine).occupy(job, key)
 

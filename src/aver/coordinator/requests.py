@@ -13,7 +13,7 @@ from typing import Any
 
 from aver.coordinator import altering, asking, batching, vault
 from aver.coordinator.allocations import check_allocation, want_more
-from aver.coordinator.altered import CPUS, DEPENDENCY, MEMORY, is_readable
+from aver.coordinator.altered import CPUS, DEPENDENCY, MEMORY, PRIORITY, is_readable
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
@@ -204,7 +204,7 @@ class Requests:
         changes = request.get("changes")
         if not isinstance(changes, dict) or not changes:
             raise UsageError("the request changes nothing")
-        time_s, priority = changes.get(altering.TIME_LIMIT), changes.get(altering.PRIORITY, 0)
+        time_s, priority = changes.get(altering.TIME_LIMIT), changes.get(PRIORITY, 0)
         if not (time_s is None or (isinstance(time_s, int) and time_s > 0)) or not isinstance(priority, int):
             raise UsageError("the request's changes can't be read")
         if not is_readable(changes):

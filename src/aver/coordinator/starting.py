@@ -37,8 +37,7 @@ class Starting:
 
     def enqueue(self, run: LiveRun, index: int) -> None:
         """It waits for room."""
-        priority = run.priorities.get(index, run.spec(index).priority)
-        self._packer.add(run.job_number(index), _lane(run, index), priority, run.engine(index))
+        self._packer.add(run.job_number(index), _lane(run, index), _priority(run, index), run.engine(index))
 
     def occupy(self, attempt: LiveAttempt) -> None:
         """A live attempt that its engine has."""
@@ -48,12 +47,12 @@ class Starting:
         self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in attempt.gpus]
 
     def wait_again(self, attempt: LiveAttempt) -> None:
-        """A live attempt that was planned and never began."""
-        run = self._driver.runs[attempt.run]
+        """A live attempt that was planned and never began: it was next, and is."""
+        run, index = self._driver.runs[attempt.run], attempt.index
         self._ahead += 1
         attempt.gpus, attempt.has_gpus = (), False
-        if attempt.index not in run.held:
-            self.enqueue(run, attempt.index)
+        if index not in run.held:
+            self._packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), run.engine(index))
 
     def give_back(self, attempt: LiveAttempt) -> None:
         """It is over, or will never begin."""
@@ -184,6 +183,10 @@ class Starting:
             return True
         self._folder_until.pop(attempt.job, None)
         return False
+
+
+def _priority(run: LiveRun, index: int) -> int:
+    return run.priorities.get(index, run.spec(index).priority)
 
 
 def _lane(run: LiveRun, index: int) -> LaneKey:

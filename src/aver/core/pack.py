@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 
 from aver.core.model import Request
 
@@ -88,6 +88,7 @@ class Packer:
         self._lanes: dict[LaneKey, Lane] = {}
         self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
         self._ticket = 0
+        self._ahead_ticket = -(1 << 62)
         self._reserved: int | None = None
         self._reserved_priority = 0
         self._beside = NOTHING  # room of running jobs that went past the reserved one
@@ -106,7 +107,21 @@ class Packer:
             lane = self._lanes[key] = Lane(key)
         self._ticket += 1
         lane.queues.setdefault(priority, deque()).append((self._ticket, job))
-        self._where[job] = (key, self._ticket)
+        self._came(job, key, self._ticket, priority)
+
+    def add_ahead(self, job: int, key: LaneKey, priority: int = 0) -> None:
+        """The job was next before a restart: it waits before all that came by `add`, behind those that came so."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key)
+        self._ahead_ticket += 1
+        queue = lane.queues.setdefault(priority, deque())
+        place = sum(1 for _ in takewhile(lambda one: one[0] < 0, queue))
+        queue.insert(place, (self._ahead_ticket, job))
+        self._came(job, key, self._ahead_ticket, priority)
+
+    def _came(self, job: int, key: LaneKey, ticket: int, priority: int) -> None:
+        self._where[job] = (key, ticket)
         if self._reserved is not None and priority > self._reserved_priority:
             self._release_reservation()  # it may be before the reserved one, in its own lane even
 
