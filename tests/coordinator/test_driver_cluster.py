@@ -237,6 +237,31 @@ def test_late_evidence_brings_what_was_used(desk: Desk, late: Evidence, user_s: 
     assert (found.ended_at, whole.ended_at, whole.elapsed_s, found.node) == (1007.0, 1007.0, 7.0, "n1")
 
 
+@pytest.mark.parametrize(("code", "state"), [(3, State.FAILED), (0, State.COMPLETED)])
+def test_late_evidence_settles_what_was_only_counted_as_completed(desk: Desk, code: int, state: State) -> None:
+    """`settle.fallback` is a belief: its witness's record counts when it comes, also if it says otherwise."""
+    key = desk.start()
+    desk.driver.runs[1].fallback_completes = True
+    desk.cluster.say(key, Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent"))
+    desk.turn()
+    desk.commit()
+    reader = Reader.open(desk.home.database)
+    assert reader is not None
+    with reader:
+        believed = reader.job(1)
+        assert believed is not None
+        assert (believed.state, believed.exit, believed.verified) == (State.COMPLETED, None, False)
+        assert desk.cluster.forgotten == []
+        desk.cluster.say(key, LeftQueue(4.0), record(key, code))
+        desk.turn()
+        desk.commit()
+        known, run = reader.job(1), reader.run(1)
+    assert known is not None
+    assert run is not None
+    assert (known.state, known.exit, known.verified, run.state) == (state, ExitStatus(code), True, state)
+    assert desk.cluster.forgotten == [key]
+
+
 @pytest.mark.parametrize("who", ["late", "person"])
 def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     """Also when a late record or a person says that it completed, the jobs that it generated come to be."""

@@ -16,6 +16,7 @@ from aver.core import reasons
 from aver.core.events import Observed
 from aver.core.evidence import CancelledBefore, DeadlinePassed, Evidence, Verdict
 from aver.core.judge import COORDINATOR, judge
+from aver.core.judge_cluster import is_open
 from aver.core.states import State
 from aver.engines.api import Heard
 
@@ -34,7 +35,7 @@ class Ending:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._ending: set[str] = set()  # keys of attempts whose verdict is not durable yet
-        self._open: set[tuple[int, int]] = set()  # UNVERIFIED on a cluster: late evidence is waited for
+        self._open: set[tuple[int, int]] = set()  # on a cluster, and nobody said how: late evidence is waited for
         self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
 
     # ---- a verdict --------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ class Ending:
         driver = self._driver
         self.let_go(attempt)
         self._ending.add(attempt.key)
-        if attempt.engine != LOCAL and verdict.state is State.UNVERIFIED:
+        if attempt.engine != LOCAL and is_open(verdict.state, verdict.exit, verdict.verified):
             self._open.add((attempt.job, attempt.attempt))
         usage = usage_of(attempt, evidence, driver.identity.host)
         job_state, job_reason = verdict.state, verdict.reason

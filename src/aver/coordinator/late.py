@@ -1,7 +1,7 @@
 """Evidence that comes after the verdict: a job of a cluster of which nobody knew how it ended is settled by it.
 
-Only an UNVERIFIED attempt that is still its job's newest is open to that. What a person accepted or had run again
-meanwhile stands.
+Only an attempt that is still its job's newest is open to that, and that is UNVERIFIED, or counted as completed by
+settle.fallback. What a person accepted or had run again meanwhile stands, and so does what ran after it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from aver.coordinator.driver import Driver
 from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.core.evidence import Evidence, LeftQueue, NobodySaid, Taken
-from aver.core.judge_cluster import judge_cluster
-from aver.core.states import State
+from aver.core.judge_cluster import is_open, judge_cluster
 from aver.engines.api import Heard
 from aver.store.reader import Reader
 
@@ -35,7 +34,7 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
         newest = max(reader.attempts(job), key=lambda some: some.attempt, default=None)
     if row is None or newest is None or newest.key != one.key or newest.attempt != attempt or newest.engine == LOCAL:
         return False
-    if row.state is not State.UNVERIFIED or newest.state is not State.UNVERIFIED:
+    if not all(is_open(each.state, each.exit, each.verified) for each in (row, newest)):
         return False
     if isinstance(one.evidence, (Taken, LeftQueue)):
         return True
@@ -43,10 +42,10 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     index = run.index_of(job) if run is not None else None
     if run is None or index is None:
         return False
-    # that is what UNVERIFIED says
+    # that is what is known of it
     before: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent")]
     verdict = judge_cluster([*before, one.evidence], run.rules(index))
-    if verdict is not None and verdict.state is not State.UNVERIFIED:
+    if verdict is not None and not is_open(verdict.state, verdict.exit, verdict.verified):
         driver.ending.note_key(job, attempt, one.key)
         usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
         asking.correct_late(driver, run, index, attempt, verdict, usage, one, now)

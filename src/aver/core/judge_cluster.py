@@ -163,6 +163,11 @@ def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSa
     return replace(said, word=word, batch_word=word if said.batch_word else "")
 
 
+def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None) -> bool:
+    """Whether nobody said how it ended, so that late evidence settles it: also where settle.fallback counts it."""
+    return state is State.UNVERIFIED or (state is State.COMPLETED and exit_status is None and not verified)
+
+
 def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     """The verdict that the evidence supports, or None while it may still grow."""
     heard = sort_out(evidence)
