@@ -165,6 +165,20 @@ def test_a_peak_that_the_kernel_had_not_counted_is_not_0(odd: Path, call: Call, 
     assert "Memory Utilized: unknown\n" in capfd.readouterr().out
 
 
+def test_an_end_that_nobody_saw_is_not_taken_for_its_time(odd: Path, call: Call, capfd: Any) -> None:
+    """When it was known that it is over says nothing of how long it ran."""
+    job = str(JOBS["timeout"])
+    shown = dict(
+        line.split(maxsplit=1) for line in call("show", job)[1].splitlines() if line[:7] in ("ended  ", "elapsed")
+    )
+    assert shown["ended"].endswith(", or before: that was when it was known")
+    assert shown["elapsed"] == "?"
+    assert seff.main([job]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert "CPU Efficiency: unknown of unknown core-walltime" in lines
+    assert "Job Wall-clock time: unknown" in lines
+
+
 def test_the_page_does_not_take_unknown_cpu_time_for_none(odd: Path, call: Call) -> None:
     """The sum says that it is not all."""
     _, page, _ = call("report", "1", "-o", "-")

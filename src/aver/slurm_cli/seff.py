@@ -84,13 +84,14 @@ def _lines(book: Book, job: JobFacts) -> list[str]:
     if job.is_pending or not job.has_run:
         return [*lines, f"Efficiency not available for jobs in the {job.state} state."]
     cpu_s, memory = _used(book, job)
+    is_timed = not job.is_settled or job.row.elapsed_s is not None  # else its end is when it was known that it is over
     wall = int(job.elapsed_s)
     whole = wall * job.cpus
-    share = "unknown" if cpu_s is None else f"{100 * cpu_s / whole if whole else 0:.2f}%"
+    share = "unknown" if cpu_s is None or not is_timed else f"{100 * cpu_s / whole if whole else 0:.2f}%"
     lines += [
         f"CPU Utilized: {'unknown' if cpu_s is None else full_clock(cpu_s)}",
-        f"CPU Efficiency: {share} of {full_clock(whole)} core-walltime",
-        f"Job Wall-clock time: {full_clock(wall)}",
+        f"CPU Efficiency: {share} of {full_clock(whole) if is_timed else 'unknown'} core-walltime",
+        f"Job Wall-clock time: {full_clock(wall) if is_timed else 'unknown'}",
     ]
     limit = job.mem_mib << 20 or _machine_bytes()
     per = f"{_size(limit // job.cpus)}/core" if job.is_mem_per_cpu else f"{_size(limit)}/node"

@@ -205,7 +205,7 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
         ("secrets", ", ".join(document.secrets)),
         ("submitted", moment(job.submitted_at)),
         ("started", moment(job.started_at)),
-        ("ended", moment(job.ended_at)),
+        ("ended", moment(job.ended_at) + (", or before: that was when it was known" if _has_unseen_end(job) else "")),
         ("elapsed", absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s)),
     ]
     _facts(output, [(key, value) for key, value in pairs if value])
@@ -217,6 +217,11 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
     for step in document.steps:
         output.line("")
         _show_step(output, step)
+
+
+def _has_unseen_end(job: doc.JobFacts) -> bool:
+    """Whether it ran, and nobody said for how long."""
+    return job.ended_at is not None and job.elapsed_s is None and absent_text(job) == UNKNOWN
 
 
 def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
