@@ -100,11 +100,14 @@ def _again(happened: list[ev.Event]) -> list[ev.Event]:
 
 
 def _with_step(name: str, verdict: Verdict, derived: int | None) -> list[ev.Event]:
-    *begun, ended = _ran(name)
+    *begun, ended = _ran(name, peak=1 << 20)
     step = StepSpec("hungry", ("./hungry",), "/")
+    used = ev.Usage(T0 + 1.5, 0.5, 0.1, 0.1, 2 << 20)
+    seen = [ev.TaskEnded(T0 + 2, 1, JOBS[name], 1, 0, 0, "{}", verdict, used)] if verdict.exit is not None else []
     return [
         *begun,
         ev.StepStarted(T0 + 1.5, 1, JOBS[name], 1, 0, f"t{name}", step),
+        *seen,
         ev.StepEnded(T0 + 2, 1, JOBS[name], 1, 0, verdict, derived),
         ended,
     ]

@@ -165,6 +165,15 @@ def test_a_peak_that_the_kernel_had_not_counted_is_not_0(odd: Path, call: Call, 
     assert "Memory Utilized: unknown\n" in capfd.readouterr().out
 
 
+def test_no_memory_is_saved_where_a_step_ran_out_of_it(odd: Path, call: Call) -> None:
+    """Its job completed, and used little: what it needed is not known. The figures are those of script and step."""
+    options = ("--correct", "--dry-run", "--mem-saving", "0", "--mem-floor", "1M", "--json")
+    changes = json.loads(call("usage", "1", *options)[1])["changes"]
+    assert {one["job"] for one in changes if one["key"] == "mem"} == {"reinit"}
+    (step_oom,) = json.loads(call("results", "1", "--pattern", "step_oom", "--json")[1])["results"]
+    assert (step_oom["cpu_s"], step_oom["peak_bytes"]) == (pytest.approx(1.45), 3 << 20)
+
+
 def test_an_end_that_nobody_saw_is_not_taken_for_its_time(odd: Path, call: Call, capfd: Any) -> None:
     """When it was known that it is over says nothing of how long it ran."""
     job = str(JOBS["timeout"])
@@ -184,7 +193,7 @@ def test_the_page_does_not_take_unknown_cpu_time_for_none(odd: Path, call: Call)
     _, page, _ = call("report", "1", "-o", "-")
     found = re.search(r"<dt>cpu time</dt><dd>([^<]*)</dd>", page)
     assert found is not None
-    assert found[1] == "at least 9.5 s"
+    assert found[1] == "at least 11 s"
 
 
 def test_sacct_has_no_0_0_for_what_ran_and_is_not_known(odd: Path, capfd: Any) -> None:

@@ -22,6 +22,7 @@ from aver.core.units import parse_size, parse_time
 from aver.errors import UsageError
 from aver.report.correct import Correction, LeftAlone, Proposal, correct_file, is_flow_file, propose
 from aver.store.outcomes import Outcome
+from aver.store.step_warnings import step_warnings_of_run
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _DEFAULT = Rules()
@@ -141,7 +142,8 @@ def correct_run(session: Session, run: int, rules: Rules, now: float, only_growt
     rows = reader.outcomes(run)
     generated = {batch.first_job: batch.flow for batch in reader.generated(run)}
     flows = {session.run_row(run).first_job: session.submission(run).flow, **generated}
-    proposals = propose(rows, flows, reader.request, rules, only_growth)
+    warned = step_warnings_of_run(reader, run)
+    proposals = propose(rows, flows, reader.request, rules, only_growth, warned)
     file = session.submission(run).origin.file
     no_file = _no_file(run, file)
     if no_file or not any(one.changes for one in proposals):

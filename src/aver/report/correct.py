@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,8 +75,12 @@ def propose(
     requests: Requests,
     rules: Rules,
     only_growth: bool = False,
+    warned: Collection[int] = (),
 ) -> list[Proposal]:
-    """One proposal for each definition of which something should change. `flows`: by the first job that each made."""
+    """One proposal for each definition of which something should change. `flows`: by the first job that each made.
+
+    `warned` are jobs of which a step ran out of memory or ended unseen: what they needed is not known.
+    """
     attempts: dict[GroupKey, list[Measured]] = {}
     members: dict[GroupKey, set[int]] = {}
     broken: set[GroupKey] = set()  # a member is not settled, never ran, or ended without figures
@@ -88,7 +92,7 @@ def propose(
         one = measured_of(row, requests)
         if one is not None:
             attempts.setdefault(key, []).append(one)
-        if one is None or row.job_state != State.COMPLETED:
+        if one is None or row.job_state != State.COMPLETED or row.job in warned:
             broken.add(key)
     main = min(flows)
     found = []
