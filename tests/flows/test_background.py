@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from flow_lab import Lab, states, wait_for_file
+from flow_lab import DEADLINE_S, Lab, states, wait_for_file
 
 import aver
+from aver.coordinator.client import Client
+from aver.home import Home
 
 
 def test_the_foreground_returns_before_background_jobs(lab: Lab) -> None:
@@ -63,3 +65,17 @@ def test_a_flow_of_background_jobs_only_returns_at_once(lab: Lab) -> None:
     assert aver.Run(1).state in ("PENDING", "RUNNING")
     lab.let_go("go")
     assert aver.Run(1).wait(60) == "COMPLETED"
+
+
+def test_the_foreground_is_called_settled_when_that_is_durable(lab: Lab) -> None:
+    """Whoever is told so reads it in the store at once, however quick the jobs are."""
+    for _ in range(10):
+        run = lab.submit("jobs:\n  a: {run: 'true'}\n  b: {run: 'true'}\n  c: {background: true, run: sleep 1}\n")
+        client = Client.connect(Home(lab.home))
+        try:
+            told = [change.settled for change in client.watch([run.number], DEADLINE_S, foreground=True)]
+        finally:
+            client.close()
+        assert told[-1] == (run.number,)
+        assert [str(run[name].state) for name in ("a", "b")] == ["COMPLETED"] * 2
+        run.cancel(now=True)

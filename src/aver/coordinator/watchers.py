@@ -59,6 +59,17 @@ class Watchers:
                     settled.append(number)
         return settled, unknown
 
+    def _has_settled(self, number: int) -> bool:
+        """Whether the foreground of a run is settled. An end may have been heard since the commit that is told of."""
+        run = self._driver.runs.get(number)
+        if run is None or not run.plan.is_foreground_settled:
+            return False
+        reader = self._open_reader()
+        if reader is None:
+            return False
+        with reader:
+            return self._is_foreground_settled(reader, number)
+
     def _is_foreground_settled(self, reader: Reader, number: int) -> bool:
         """As the store has it: what is only decided in memory is not settled yet."""
         run = self._driver.runs.get(number)
@@ -116,8 +127,7 @@ class Watchers:
         for number, numbers in changed.items():
             if number in peer.watches:
                 jobs += numbers
-                run = self._driver.runs.get(number)
-                if peer.is_foreground and run is not None and run.plan.is_foreground_settled:
+                if peer.is_foreground and self._has_settled(number):
                     done.add(number)
             else:
                 jobs += [job for job in numbers if job in peer.watches]
