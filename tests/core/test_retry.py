@@ -56,6 +56,21 @@ def test_completed_is_never_tried_again() -> None:
     assert decide(spec(rule), [], verdict(State.COMPLETED, ExitStatus()), None) is None
 
 
+def test_a_signal_is_not_exit_0() -> None:
+    """`exit:0` is for what ended with 0 and failed otherwise; what a signal ended has no code."""
+    rule = RetryRule(max=1, codes=(0,))
+    assert decide(spec(rule), [], verdict(State.FAILED, ExitStatus(0)), None) is not None
+    assert decide(spec(rule), [], verdict(State.FAILED, ExitStatus(0, 9)), None) is None
+
+
+def test_losses_on_a_cluster_use_up_no_retries() -> None:
+    """A node that was lost is tried again by itself; the rule's attempts are still all there."""
+    job = spec(RetryRule(max=1, states=(State.FAILED,)))
+    lost = ended(State.NODE_FAIL, State.PREEMPTED)
+    assert decide(job, lost, verdict(State.FAILED), None, on_cluster=True) is not None
+    assert decide(job, [*lost, *ended(State.FAILED)], verdict(State.FAILED), None, on_cluster=True) is None
+
+
 def test_an_exit_code_is_not_a_signal() -> None:
     """`exit 137` and SIGKILL, exit:9 and signal:9, are four different things."""
     by_code = spec(RetryRule(max=1, codes=(137, 9)))

@@ -205,6 +205,31 @@ def test_silent_for_the_long_wait() -> None:
     assert track.asks_accounting
 
 
+def test_silence_about_what_still_runs_is_no_evidence() -> None:
+    """The queue has it: however long accounting says nothing, nobody gives it up."""
+    track = one()
+    queue(track, RUNNING)
+    assert accounts(track, since=10_000.0) == []
+    assert track.hear_disabled(10_000.0, 2000.0, SETTLE) == []
+    assert track.given_up_at is None
+
+
+def test_an_earlier_start_says_nothing_of_a_later_one() -> None:
+    """Slurm has started it again: rows of the first start, in the queue and in accounting, are not its own."""
+    track = replace(one(), restarts=1)
+    assert queue(track, replace(FAILED, restarts=0)) == []
+    assert not track.is_over
+    queue(track, replace(RUNNING, restarts=1))
+    queue(track, None)
+    assert accounts(track, JOB, BATCH, since=20.0) + accounts(track, JOB, BATCH, since=20.0) == []
+    again = replace(JOB, word="COMPLETED", exit="0:0")
+    rows = (JOB, BATCH, again, replace(BATCH, word="COMPLETED", exit="0:0"))
+    accounts(track, *rows)
+    (said,) = accounts(track, *rows, since=20.0)
+    assert isinstance(said, AccountingSaid)
+    assert (said.word, said.batch_exit) == ("COMPLETED", "0:0")
+
+
 def test_disabled_accounting() -> None:
     """With a record, the short wait is enough; without one, the long."""
     track = gone(one())
@@ -309,7 +334,7 @@ def test_an_array_that_was_cancelled_while_it_waited_is_one_row() -> None:
 
 ANSWER = """#!/bin/sh
 echo $(basename "$0") >>{folder}/calls
-[ ! -e {folder}/down ] || {{ echo "$(basename "$0"): error: Unable to contact slurm controller" >&2; exit 1; }}
+[ ! -e {folder}/down ] || [ "$(basename "$0")" = sbatch ] || {{ echo "$(basename "$0"): error: Unable to contact slurm controller" >&2; exit 1; }}
 cat {folder}/$(basename "$0").says 2>/dev/null
 exit 0
 """
@@ -317,7 +342,7 @@ exit 0
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[tuple[SlurmEngine, Path]]:
-    """An engine whose commands print what the files of a folder say, or fail while the file `down` is there."""
+    """An engine whose commands print what the files of a folder say; all but sbatch fail while `down` is there."""
     folder = tmp_path / "site"
     for name in ("bin", "batches", "records"):
         (folder / name).mkdir(parents=True)
@@ -367,20 +392,19 @@ def test_trouble_ages_nothing(site: tuple[SlurmEngine, Path]) -> None:
         key="k1", args=("true",), folder="/", env_file=None, env=(), umask=0o22, limits=(), request=Request(),
         stdin=None, stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0, name="train",
     )  # fmt: skip
+    (folder / "down").touch()
     began = time.monotonic()
     engine.submit([order])
     while not (folder / "batches" / "k1.json").exists() or '"id": 7' not in (folder / "batches/k1.json").read_text():
         assert time.monotonic() < began + 60
         time.sleep(0.01)
-    (folder / "down").touch()
     heard = hear_until(engine, None, asked(folder) + 30, folder)
     assert not [said for said in heard if isinstance(said.evidence, NeverSeen)]
     back = time.monotonic()
     (folder / "down").unlink()
     heard = hear_until(engine, NeverSeen, 0, folder)
     (said,) = [one.evidence for one in heard if isinstance(one.evidence, NeverSeen)]
-    assert 0.5 <= said.waited_s <= time.monotonic() - began - 0.0
-    assert said.waited_s <= time.monotonic() - back + 0.5, "the time of trouble is not in it"
+    assert 0.5 <= said.waited_s <= time.monotonic() - back, "the time of trouble is not in it"
 
 
 def test_a_row_that_has_not_ended_is_a_record_of_it() -> None:
