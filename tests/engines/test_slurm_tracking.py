@@ -333,9 +333,13 @@ def test_an_array_that_was_cancelled_while_it_waited_is_one_row() -> None:
 
 
 ANSWER = """#!/bin/sh
-echo $(basename "$0") >>{folder}/calls
-[ ! -e {folder}/down ] || [ "$(basename "$0")" = sbatch ] || {{ echo "$(basename "$0"): error: Unable to contact slurm controller" >&2; exit 1; }}
-cat {folder}/$(basename "$0").says 2>/dev/null
+name=$(basename "$0")
+echo $name >>{folder}/calls
+if [ -e {folder}/down ] && [ $name != sbatch ]; then
+    echo "$name: error: Unable to contact slurm controller" >&2
+    exit 1
+fi
+cat {folder}/$name.says 2>/dev/null
 exit 0
 """
 
