@@ -99,6 +99,14 @@ def test_the_end_of_each_failed_log(past: Path, call: Call) -> None:
     assert SECRET not in logs[5]
 
 
+def test_logs_that_are_not_read_are_said(past: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aver.cli.results.LOGS", 1)
+    status, out, err = call("results", "1", "--failed", "--log", "--json")
+    assert status == 0
+    assert sum(one["log"] is not None for one in json.loads(out)["results"]) == 1
+    assert "the logs of 2 more failed jobs are not shown" in err
+
+
 def test_csv(past: Path, call: Call) -> None:
     """All rows, empty where nothing is known, and never a 0 that nobody measured."""
     status, out, _ = call("results", "1", "--csv")

@@ -79,6 +79,8 @@ def command(
         if as_csv:
             write_csv(session.output, RESULT_HEADS, map(result_cells, facts))
             return
+        if log and (unread := _count_unread(lines[:most])):
+            session.output.note(f"the logs of {unread} more failed jobs are not shown: choose with --pattern or --state")
         left_out = len(lines) - len(facts)
         document = ResultList(chosen.run.id, chosen.run.state.value, facts, left_out, sums_of(lines))
         answer(session.output, document, as_json)
@@ -99,10 +101,18 @@ def _with_logs(lines: Sequence[Line], log: bool) -> list[tuple[Line, bool]]:
     left = LOGS if log else 0
     found = []
     for line in lines:
-        wants = left > 0 and line.is_newest and is_failed(line) and line.row.started_at is not None
+        wants = left > 0 and _has_log(line)
         left -= wants
         found.append((line, wants))
     return found
+
+
+def _has_log(line: Line) -> bool:
+    return line.is_newest and is_failed(line) and line.row.started_at is not None
+
+
+def _count_unread(lines: Sequence[Line]) -> int:
+    return max(0, sum(map(_has_log, lines)) - LOGS)
 
 
 def _facts(

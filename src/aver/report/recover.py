@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aver.core.causes import is_failure
+from aver.core import reasons
 from aver.core.reasons import parse_need_reason
 from aver.core.record import dataclass
 from aver.core.states import State
@@ -78,5 +79,6 @@ def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mappin
         elif state is State.SKIPPED and parse_need_reason(row.job_reason) is not None:
             waiting += 1
         else:
-            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or row.job_reason))
+            noted = row.job_reason if row.job_reason != reasons.NONE else "no cause is noted"
+            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or noted))
     return Prospect(tuple(sorted(mended, key=lambda one: one.job)), tuple(hopeless), waiting)
