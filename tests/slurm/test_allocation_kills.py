@@ -50,6 +50,7 @@ def test_killed_at_each_moment(whole_cluster: ClusterHome, point: str, monkeypat
     with whole_cluster.client() as client:
         client.call("cancel", ids=[run + 3], by="tester", signal=None, now=False)
     wait_for(lambda: whole_cluster.coordinator() is None, f"the kill at {point}", 90)
+    assert "idle: leaving" not in whole_cluster.log(), f"{point} was never reached"
     monkeypatch.delenv("AVER_CRASH_AT")
     whole_cluster.settle([run], 90)
     with whole_cluster.reader() as reader:

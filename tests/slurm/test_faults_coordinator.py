@@ -46,12 +46,14 @@ def _submit(cluster: ClusterHome) -> int:
 def _die_at(cluster: ClusterHome, point: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Start a coordinator that dies there, give it work, and wait until it is dead."""
     cluster.kill_coordinator()
+    before = len(cluster.log())
     monkeypatch.setenv("AVER_CRASH_AT", f"{point}:{count}")
     with contextlib.suppress(AverError, TimeoutError):
         _submit(cluster)
     if point not in STARTING:
         pid = cluster.coordinator()
         wait_for(lambda: pid is None or cluster.coordinator() != pid, f"the death at {point}")
+    assert "idle: leaving" not in cluster.log()[before:], f"{point} was never reached"
     monkeypatch.delenv("AVER_CRASH_AT")
 
 

@@ -120,6 +120,7 @@ def test_a_coordinator_that_dies_finds_its_jobs_on_the_host(
     run = submit(ssh_home)
     pid = ssh_home.coordinator()
     wait_for(lambda: pid is None or ssh_home.coordinator() != pid, f"the death at {point}")
+    assert "idle: leaving" not in ssh_home.log(), f"{point} was never reached"
     monkeypatch.delenv("AVER_CRASH_AT")
     ssh_home.connect_again()
     check(ssh_home, run)

@@ -64,7 +64,8 @@ def test_it_is_given_back_also_when_the_coordinator_is_gone_too(slurm: Slurm) ->
     process.kill()
     process.wait()
     assert slurm("squeue", "-h").status == 0  # starts a coordinator
-    slurm.until_settled(1)
+    assert slurm.until_settled(1).state is State.FAILED  # its holder gave up; nobody cancelled it
+    assert slurm("squeue", "-h").out == ""
 
 
 def test_a_coordinator_that_dies_meanwhile_changes_nothing(slurm: Slurm) -> None:
