@@ -382,8 +382,14 @@ accounts = st.builds(
     AccountingSaid, st.just(6.0), words, exit_texts, words, exit_texts, st.booleans(), st.sampled_from([None, 2.0]),
     st.sampled_from([None, 5.0]),
 )  # fmt: skip
+steps = st.builds(
+    replace, accounts, allocation=st.just("17"), allocation_word=words,
+    allocation_ended_at=st.sampled_from([None, 4.0, 5.0, 7.0, 60.0]), is_cancelled=st.booleans(),
+)  # fmt: skip
 waits = st.sampled_from([TAKEN, GONE, LATE, SILENT, DISABLED, NEVER, Refused(1.0, "x"), CancelledBefore(1.0, "x")])
-evidences = st.lists(records | queues | accounts | waits, max_size=8)
+evidences = st.lists(records | queues | accounts | waits, max_size=8) | st.lists(
+    records | queues | steps | waits, max_size=8
+)
 rules_any = st.builds(Rules, st.sampled_from([(), (0,)]), st.booleans())
 
 
@@ -414,7 +420,7 @@ def test_no_success_without_a_source(evidence: list[Evidence], rules: Rules) -> 
 
 
 @settings(max_examples=500)
-@given(evidences, st.lists(queues | accounts | waits, max_size=4))
+@given(evidences, st.lists(queues | accounts | steps | waits, max_size=4))
 def test_failure_that_the_witness_saw_stays(before: list[Evidence], after: list[Evidence]) -> None:
     """Once its record says how it failed, nothing that anybody says later makes it a success."""
     first = next((said for said in before if isinstance(said, WitnessRecord)), None)
