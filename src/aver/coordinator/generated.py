@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 from aver.coordinator import vault
+from aver.coordinator.allocations import check_allocation
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.files import Which, job_files
 from aver.coordinator.following import GeneratedBatch
 from aver.coordinator.live import LiveRun
 from aver.coordinator.requests import Requests
-from aver.core.model import FlowSpec
+from aver.core.model import FlowSpec, JobSpec
 from aver.core.template import fill
 from aver.errors import UsageError
 from aver.home import Home
@@ -40,11 +42,25 @@ def read_generated(home: Home, requests: Requests, run: LiveRun, index: int) -> 
         raise GeneratedBatch(f"{path} has more than {LARGEST_BYTES} bytes")
     known = [one for segment in run.segments if segment.made_by != job for one in segment.flow.jobs]
     try:
-        flow = parse_generated(data, path, known=known, now=time.time())
+        flow = beside(spec, parse_generated(data, path, known=known, now=time.time()))
         requests.check_fits(flow, run.submission.engine)
+        check_allocation(replace(run.submission, flow=flow))
     except UsageError as error:
         raise GeneratedBatch(str(error)) from None
     flow, values = vault.seal(home, flow)
     vault.store(home, run.number, values)
     reached("generated-read")
     return flow
+
+
+def beside(maker: JobSpec, flow: FlowSpec) -> FlowSpec:
+    """Jobs that do not say where they run do so where the job ran that made them: its flow said it for all."""
+    jobs = tuple(
+        replace(
+            spec,
+            engine=maker.engine if spec.engine is None else spec.engine,
+            host=maker.host if spec.host is None else spec.host,
+        )
+        for spec in flow.jobs
+    )
+    return replace(flow, jobs=jobs)
