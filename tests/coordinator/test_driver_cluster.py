@@ -15,6 +15,7 @@ from aver.coordinator.clusters import Clusters
 from aver.coordinator.committer import Committer
 from aver.coordinator.driver import Driver, Identity
 from aver.coordinator.engines import Engines
+from aver.coordinator.generated import beside
 from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
@@ -22,6 +23,7 @@ from aver.core.events import Event, JobsGenerated, Observed, StepEnded, Usage
 from aver.core.evidence import (
     AccountingSaid,
     Evidence,
+    HeldBack,
     LeftQueue,
     MemoryWatch,
     NobodySaid,
@@ -282,6 +284,27 @@ def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
     events = turn.commit()
     assert [event.flow.jobs[0].name for event in events if isinstance(event, JobsGenerated)] == ["c"]
     assert run.job_count == 3
+
+
+def test_generated_jobs_run_where_their_maker_ran() -> None:
+    """A flow that is for a cluster does not start jobs on the machine of its submitter, unless they say so."""
+    maker = job("a", engine="slurm", host="me@login", generates="more.yaml")
+    found = beside(maker, FlowSpec("more", (job("b"), job("c", engine="local"), job("d", host="other"))))
+    assert [(one.engine, one.host) for one in found.jobs] == [
+        ("slurm", "me@login"), ("local", "me@login"), ("slurm", "other"),
+    ]  # fmt: skip
+
+
+def test_a_new_sentence_with_the_same_reason_is_shown() -> None:
+    """Why its allocation waits may change while its reason does not; the same sentence twice is one."""
+    turn = Turn()
+    turn.submit(job("a", engine="slurm"))
+    turn.commit()
+    key = turn.key(2)
+    for text in ("waits", "waits: Priority", "waits: Priority"):
+        turn.driver.heard(Heard(key, "test", text, HeldBack(1.0, "AllocationPending", text)), turn.now)
+    said = [event.said for event in turn.commit() if isinstance(event, Observed)]
+    assert said == ["waits", "waits: Priority"]
 
 
 def task_heard(key: str, task: int = 0, code: int = 0, of: int | None = 1, step: int = 0) -> Heard:

@@ -51,5 +51,5 @@ def command(run: str, words: str, allocations: str | None, headroom: str | None,
         raise UsageError(f"{run} names several jobs; give the number of a run")
     number = found.id if isinstance(found, RunRow) else found[0].run
     session.call("allocate", run=number, allocation=encode(wish), by=user_name())
-    did = f"will have {wish.count if wish is not None else 0} more"
+    did = f"asks for {wish.count if wish is not None else 0} more"
     answer(session.output, Acted("allocate", tuple(done_list([{"id": number, "did": did}]))), as_json)

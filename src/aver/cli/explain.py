@@ -12,7 +12,7 @@ from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
 from aver.core import events as ev
-from aver.core import render
+from aver.core import reasons, render
 from aver.core.evidence import WitnessRecord
 from aver.core.states import State
 from aver.report.timeline import is_about, parse_said, tell
@@ -82,6 +82,8 @@ def _unsettled_steps(job: JobRow) -> tuple[str, ...]:
     match job.state:
         case State.PENDING if job.reason == "JobHeldUser":
             return (f"aver release {job.id}", f"aver cancel {job.id}")
+        case State.PENDING if job.reason in (reasons.ALLOCATION_TOO_SMALL, reasons.NO_ALLOCATION):
+            return (f'aver allocate {job.run} "-N 1 --exclusive --mem=0 -t TIME"', f"aver cancel {job.id}")
         case State.PENDING:
             return (f"aver watch {job.id}", f"aver cancel {job.id}")
         case _:

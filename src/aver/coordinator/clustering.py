@@ -102,7 +102,9 @@ class Clustering:
         moved = _on_the_way(one.evidence, attempt.state)
         if moved is None or not attempt_may_move(attempt.state, moved[0]):
             return
-        if moved != (attempt.state, attempt.shown_reason) or usage is not None:
+        held = one.evidence.text if isinstance(one.evidence, HeldBack) else attempt.held_text
+        if moved != (attempt.state, attempt.shown_reason) or usage is not None or held != attempt.held_text:
+            attempt.held_text = held
             self._show(run, attempt, one.source, one.said, *moved, usage, now)
 
     def _show(

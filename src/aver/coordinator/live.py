@@ -38,6 +38,7 @@ class LiveAttempt:
     engine: str = "local"
     goes_on_from: str = ""  # the attempt before it, of which the cluster made it by itself
     shown_reason: str = ""  # the last one that its engine gave
+    held_text: str = ""  # the sentence that came with it, where it was held back
     node: str = ""
     requeue: str = ""  # a person asked for another attempt: `requeue`, or `requeuehold` to be held then
     started_at: float | None = None

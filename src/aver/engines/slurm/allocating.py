@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from aver.core import reasons
+from aver.core.render import duration_words
 from aver.engines.api import AllocationAsk
 from aver.engines.slurm.allocation_folder import Asked, RunFolder, Size
 from aver.engines.slurm.allocation_steps import allocation_name
@@ -23,6 +24,8 @@ from aver.engines.slurm.commands import Call, Commands
 from aver.engines.slurm.executor import executor_script
 from aver.engines.slurm.handing import read_env
 from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
+
+AFTER_ANOTHER = "Dependency"  # Slurm's reason of all but the first of a wish: says nothing of why they wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +97,27 @@ def reason_for(folder: RunFolder, asks: Sequence[Asked]) -> Callable[[Size | Non
     live = [one for asked in asks for one in asked.allocations if not one.is_over]
     coming = [asked for asked in asks if not asked.is_complete]
     nodes = [node for one in live if one.id is not None for node in folder.nodes(one.id)]
+    refused = asks[-1].refused if asks else ""
+    also = f"; the last one was refused: {refused}" if refused else ""
     if not live and not coming:
-        refused = next((asked.refused for asked in reversed(asks) if asked.refused), "")
-        text = f'no allocation is left; aver allocate {folder.run} "…" takes another'
-        said = f"{text}; the last one was refused: {refused}" if refused else text
+        said = f'no allocation is left; aver allocate {folder.run} "…" takes another{also}'
         return lambda size: (reasons.NO_ALLOCATION, said)
     if not nodes:
-        waits = next((one.reason for one in live if one.reason not in ("", "None")), "")
+        waits = next((one.reason for one in live if one.reason not in ("", "None", AFTER_ANOTHER)), "")
         waits = waits or next((asked.held_back for asked in coming if asked.held_back), "")
-        text = "its allocation waits in the queue" + (f": {waits}" if waits else "")
+        text = f"its allocation waits in the queue{f': {waits}' if waits else ''}{also}"
         return lambda size: (reasons.ALLOCATION_PENDING, text)
 
     def reason(size: Size | None) -> tuple[str, str]:
         if size is None or any(node.holds(size) for node in nodes):
-            return reasons.RESOURCES, "its allocation has no room for it now, or too little time left"
+            time = (
+                "too little time" if size is None or not size.seconds else f"less than {duration_words(size.seconds)}"
+            )
+            return reasons.RESOURCES, f"its allocation has no room for it now, or {time} left{also}"
         most = max(nodes, key=lambda node: (node.cpus, node.mib or 0, node.gpus))
         asks_for = f"{size.cpus} cpus, {size.mib} MiB, {size.gpus} gpus"
         has = f"{most.cpus} cpus, {most.mib if most.mib is not None else '?'} MiB, {most.gpus} gpus"
-        return reasons.ALLOCATION_TOO_SMALL, f"it asks for {asks_for}; the largest node of its allocation has {has}"
+        text = f"it asks for {asks_for}; the largest node of its allocation has {has}{also}"
+        return reasons.ALLOCATION_TOO_SMALL, text
 
     return reason

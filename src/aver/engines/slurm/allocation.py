@@ -55,6 +55,7 @@ WITNESS = "witness"
 TAKEN_BACK = "a request before an allocation took it"
 LOOK_S = 0.25  # between two looks at the folder while things change …
 LOOK_MOST_S = 2.0  # … and while they do not
+TOLD_AGAIN = 100  # so many waiting jobs of a run hear a new sentence with the same reason
 MIB = 1 << 20
 
 
@@ -355,11 +356,14 @@ class AllocationEngine(Worker):
     def _show_reasons(self) -> None:
         now = time.time()
         reasons = {run: reason_for(live.folder, live.asks) for run, live in self._runs.items()}
+        waiting: Counter[int] = Counter()
         for track in self._tracks.values():
             if track.name and track.run in reasons:
+                waiting[track.run] += 1
                 reason, text = reasons[track.run](track.size)
-                if reason != track.shown_reason:
-                    track.shown_reason = reason
+                is_told_again = waiting[track.run] <= TOLD_AGAIN and text != track.shown_text
+                if reason != track.shown_reason or is_told_again:
+                    track.shown_reason, track.shown_text = reason, text
                     self._tell(track.key, FOLDER, text, [HeldBack(now, reason, text)])
 
     # ---- looking into the folders -----------------------------------------------------------------------

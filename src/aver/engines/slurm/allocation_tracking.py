@@ -44,6 +44,7 @@ class StepTrack:
     is_over: bool = False
     record: WitnessRecord | None = None
     shown_reason: str = ""
+    shown_text: str = ""
     is_cancelled: bool = False  # it was sent a cancellation while it ran
     rows: tuple[AccountRow, ...] = ()
     same_s: float = 0.0
