@@ -66,6 +66,7 @@ def host_of(home: Home, config: Config, ssh: Ssh, timeout_s: float) -> Host:
         known = {"host": ssh.host, "folder": f"~/.local/state/aver/slurm-{secrets.token_hex(4)}"}
     if config.slurm.folder:
         known["folder"] = f"{config.slurm.folder.rstrip('/')}/{home.path.name}"
+    home.prepare()  # this may be the first that anybody does in it
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_durably(note, json.dumps(known).encode())
