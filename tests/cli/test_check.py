@@ -38,6 +38,12 @@ def test_no_mistakes(folder: Path) -> None:
     )
 
 
+def test_what_is_for_a_cluster_means_something_there(folder: Path) -> None:
+    """Keys of Slurm are noted for jobs that run on this machine, not for those that go to Slurm."""
+    (folder / "there.yaml").write_text("engine: slurm\nhost: me@login\njobs: {a: {run: x, partition: p}}\n")
+    assert checked("there.yaml").stdout == "there.yaml: no mistakes; 1 job\n"
+
+
 def test_mistakes(folder: Path) -> None:
     """Exit status 2 and one line for each mistake, of all files."""
     result = checked("bad.yaml", "good.yaml", "none.yaml")

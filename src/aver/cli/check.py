@@ -8,6 +8,7 @@ import click
 
 from aver.cli.options import json_option
 from aver.cli.output.text import Output
+from aver.config import load_config
 from aver.core.expand import FlowIndex
 from aver.core.model import FlowSpec
 from aver.errors import UsageError
@@ -81,4 +82,8 @@ def _show(output: Output, file: str, flow: FlowSpec | None, mistakes: tuple[Mist
 
 
 def _ignored(flow: FlowSpec) -> list[tuple[str, str]]:
-    return [(job.name, text) for job in flow.jobs for text in job.ignored]
+    """What means nothing on this machine, of the jobs that are to run here."""
+    if not any(job.ignored for job in flow.jobs):
+        return []
+    usual = load_config().engine
+    return [(job.name, text) for job in flow.jobs if (job.engine or usual) == "local" for text in job.ignored]

@@ -68,4 +68,4 @@ def note_ignored(session: Session, accepted: Accepted, quiet: bool) -> None:
             session.output.note(f"promoted to the foreground, since foreground jobs need them: {', '.join(promoted)}")
     ignored = ignored_options(flow)
     if ignored:
-        session.output.note(f"ignored, since it means nothing on this machine: {', '.join(ignored)}")
+        session.output.note(f"ignored: {', '.join(ignored)}")
