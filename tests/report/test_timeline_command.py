@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from past_runs import Call
+from past_runs import Call, attempt
+
+from aver.core import events as ev
+from aver.core.codec import dumps, encode
+from aver.core.evidence import Verdict
+from aver.core.exit import ExitStatus
+from aver.core.model import Allocation, Request
+from aver.core.states import State
+from aver.report.timeline import tell
 
 
 def test_all_attempts_with_states_and_words(past: Path, call: Call) -> None:
@@ -38,3 +46,26 @@ def test_a_skipped_job_has_a_story_too(past: Path, call: Call) -> None:
     """Submitted, then skipped."""
     document = json.loads(call("timeline", "1/eval", "--json")[1])
     assert [one["state"] for one in document["transitions"]] == ["PENDING", "SKIPPED"]
+
+
+def test_a_checkpoint_that_is_continued_says_so() -> None:
+    """The job is PENDING for the reason that its attempt's verdict has: the event does not repeat it."""
+    verdict = Verdict(State.CHECKPOINTED, ExitStatus(), "Checkpoint", True, "witness")
+    event = ev.Observed(
+        9.0, 1, 2, 1, "sacct", "COMPLETED", State.CHECKPOINTED, "Checkpoint", verdict, job_state=State.PENDING
+    )
+    last = list(tell(event, 2))[-1].what
+    assert last == "PENDING (Checkpoint): it was checkpointed, and will be continued"
+
+
+def test_a_peak_that_nobody_measured_is_not_told() -> None:
+    """A process that ended at once was never measured: 0 bytes are not what it used."""
+    *_, ended = attempt(1, 2, 1, 0.0, 0.0, 11, Request(), peak=0)
+    told = [one.what for one in tell(ended, 2) if one.source == "witness"]
+    assert told == ["ended with signal 11 (SIGSEGV) after 0.0 s"]
+
+
+def test_a_wish_for_allocations_is_told_as_it_was_typed() -> None:
+    """The words of sbatch, and how many."""
+    event = ev.PersonAsked(9.0, 1, None, "ann", "allocate", dumps(encode(Allocation(("-N", "2"), count=3))))
+    assert [one.what for one in tell(event, 2)] == ["ann asked for 3 more allocations: -N 2"]

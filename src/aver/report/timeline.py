@@ -7,14 +7,16 @@ the end. The source's own words are kept beside ours.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from aver.core import events as ev
 from aver.core import render
+from aver.core.codec import decode
 from aver.core.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.core.judge import launch_text
-from aver.core.model import Request
+from aver.core.model import Allocation, Request
 from aver.core.reasons import NONE
 from aver.core.record import dataclass
 from aver.core.signals import signal_name
@@ -135,6 +137,11 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
         case ev.PersonAsked(what="prune"):
             source = "coordinator" if event.by == "retention" else "person"
             yield Told(event.at, source, f"logs of the run were cut by {event.by}: {event.detail}")
+        case ev.PersonAsked(what="allocate"):
+            wish = decode(Allocation, json.loads(event.detail))
+            noun = "allocation" if wish.count == 1 else "allocations"
+            what = f"{event.by} asked for {wish.count} more {noun}: {shlex.join(wish.words)}"
+            yield Told(event.at, "person", what, None, None)
         case ev.PersonAsked():
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""
@@ -164,9 +171,8 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
         what = f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)}{why}"
         yield Told(event.at, "judge", what, event.attempt, None)
     if event.job_state is not None and event.job_state is not event.state:
-        yield Told(
-            event.at, "coordinator", render.moved_words(event.job_state, event.job_reason or ""), event.attempt, None
-        )
+        reason = event.reason if event.job_reason is None else event.job_reason  # None: the verdict's own
+        yield Told(event.at, "coordinator", render.moved_words(event.job_state, reason), event.attempt, None)
 
 
 def _plain(event: ev.Observed) -> str:
@@ -236,7 +242,7 @@ def _end(record: WitnessRecord) -> str:
     parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
     if record.oom_kills:
         parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")
-    if record.peak_bytes is not None:
+    if record.peak_bytes:  # 0: it ended before anybody measured
         parts.append(f"peak memory {render.bytes_words(record.peak_bytes)}")
     if record.left_over:
         parts.append(f"{record.left_over} processes that it left behind were killed")
