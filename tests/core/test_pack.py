@@ -146,10 +146,12 @@ def test_memory_that_was_not_asked_for_is_not_counted() -> None:
     assert room_of(Request(cpus=2)) == Room(2, 0, 0)
 
 
+CAP = Cap(("run", 1, 0), 2)
 ROOMS = ((1, 0, 0), (4, 0, 0), (4, 0, 0), (2, 1, 0), (3, 0, 5), (1, 0, 8))  # cpus, gpus, GiB: few, so that lanes fill
 actions = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), st.integers(0, 1), st.sampled_from(ROOMS), st.sampled_from([0, 0, 5])),
+        st.tuples(st.just("add"), st.integers(0, 1), st.sampled_from(ROOMS), st.sampled_from([0, 0, 5]), st.booleans()),
+        st.tuples(st.just("ahead"), st.integers(0, 1), st.sampled_from(ROOMS), st.just(0), st.booleans()),
         st.tuples(st.just("finish"), st.integers(0, 50)),
         st.tuples(st.just("remove"), st.integers(0, 50)),
         st.tuples(st.just("start")),
@@ -166,13 +168,15 @@ def test_never_more_than_there_is_and_all_start_in_the_end(steps: list[tuple[obj
     rooms: dict[int, Room] = {}
     waiting: set[int] = set()
     running: set[int] = set()
+    capped: set[int] = set()
     number = 0
     for step in steps:
         match step:
-            case ("add", int(owner), (int(cpus), int(gpus), int(gib)), int(priority)):
-                key = lane(owner, cpus, gpus, gib << 30)
+            case (how, int(owner), (int(cpus), int(gpus), int(gib)), int(priority), bool(is_capped)):
+                key = lane(owner, cpus, gpus, gib << 30, (CAP,) if is_capped else ())
                 rooms[number] = key.room
-                packer.add(number, key, priority)
+                capped |= {number} if is_capped else set()
+                (packer.add if how == "add" else packer.add_ahead)(number, key, priority)
                 waiting.add(number)
                 number += 1
             case ("finish", int(which)) if running:
@@ -188,6 +192,7 @@ def test_never_more_than_there_is_and_all_start_in_the_end(steps: list[tuple[obj
                     assert job in waiting
                     waiting.discard(job)
                     running.add(job)
+        assert len(running & capped) <= CAP.most
         used = sum((rooms[job] for job in running), NOTHING)
         assert MACHINE.holds(used)
         assert packer.free == MACHINE - used

@@ -114,6 +114,8 @@ class Packer:
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(key)
+        if self._reserved is not None:
+            self._release_reservation()
         self._ahead_ticket += 1
         queue = lane.queues.setdefault(priority, deque())
         place = sum(1 for _ in takewhile(lambda one: one[0] < 0, queue))
@@ -123,7 +125,7 @@ class Packer:
     def _came(self, job: int, key: LaneKey, ticket: int, priority: int) -> None:
         self._where[job] = (key, ticket)
         if self._reserved is not None and priority > self._reserved_priority:
-            self._release_reservation()  # it may be before the reserved one, in its own lane even
+            self._release_reservation()  # nobody is reserved for while another one, of its lane even, is before it
 
     def is_waiting(self, job: int) -> bool:
         return job in self._where
