@@ -307,6 +307,16 @@ def test_a_new_sentence_with_the_same_reason_is_shown() -> None:
     assert said == ["waits", "waits: Priority"]
 
 
+def test_what_slurm_holds_is_released_there() -> None:
+    """Aver holds back only what it has not handed over: of the rest it says who can let it go."""
+    turn = Turn()
+    run = turn.submit(job("a", engine="slurm"))
+    turn.commit()
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, "PENDING", reason="JobHeldUser")):
+        turn.driver.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
+    assert "scontrol release" in asking.release(turn.driver, run, 0, "me", turn.now)
+
+
 def task_heard(key: str, task: int = 0, code: int = 0, of: int | None = 1, step: int = 0) -> Heard:
     """The record of a task, as its witness on a node left it; `of` so many."""
     name = f"{key}.s{step}.t{task}"

@@ -65,6 +65,14 @@ def test_a_peak_that_nobody_measured_is_not_told() -> None:
     assert told == ["ended with signal 11 (SIGSEGV) after 0.0 s"]
 
 
+def test_what_never_began_has_no_exit() -> None:
+    """`-` is what there is none of, `?` what nobody knows: in a verdict's line as in every table."""
+    verdict = Verdict(State.CANCELLED, None, "None", True, "queue")
+    for usage, sign in ((None, "-"), (ev.Usage(5.0), "?")):
+        event = ev.Observed(9.0, 1, 2, 1, "squeue", "CANCELLED", State.CANCELLED, "None", verdict, usage)
+        assert list(tell(event, 2))[-1].what == f"verdict: CANCELLED {sign}"
+
+
 def test_a_wish_for_allocations_is_told_as_it_was_typed() -> None:
     """The words of sbatch, and how many."""
     event = ev.PersonAsked(9.0, 1, None, "ann", "allocate", dumps(encode(Allocation(("-N", "2"), count=3))))

@@ -18,6 +18,7 @@ from aver.core.states import State
 from aver.engines.api import Control, Heard
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.COMPLETING)
+HELD_BY_SLURM = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 
 def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
@@ -108,6 +109,9 @@ def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
 def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
     job = run.job_number(index)
     if index not in run.held:
+        attempt = driver.by_job.get(job)
+        if attempt is not None and attempt.engine != LOCAL and attempt.shown_reason in HELD_BY_SLURM:
+            return "held by Slurm: there scontrol release lets it go"
         return "not held"
     run.held.discard(index)
     driver.emit(PersonAsked(now, run.number, job, by, "release"))

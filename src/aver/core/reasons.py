@@ -39,6 +39,7 @@ RESOURCES = "Resources"
 PRIORITY = "Priority"
 BEGIN_TIME = "BeginTime"
 JOB_HELD_USER = "JobHeldUser"
+JOB_HELD_ADMIN = "JobHeldAdmin"
 JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes it
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
@@ -66,6 +67,15 @@ PENDING_WORDS: dict[str, str] = {
     ALLOCATION_TOO_SMALL: "it asks for more than any node of its run's allocation has; `aver allocate` takes another",
     NO_ALLOCATION: "no allocation of its run is left; `aver allocate` takes another",
     DEPENDENCY_NEVER_SATISFIED: "a job that it needs can no longer end as required",
+    # Slurm's own
+    "PartitionConfig": "its partition, as it is set up, can't give what it asks for",
+    "PartitionNodeLimit": "it asks for more nodes than its partition has or allows",
+    "PartitionTimeLimit": "it asks for more time than its partition allows",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition starts no jobs now",
+    "BadConstraints": "no node has what it asks for",
+    JOB_HELD_ADMIN: "an operator of the cluster holds it",
+    "Reservation": "its reservation has not begun",
 }
 
 

@@ -168,7 +168,10 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
             assert_never(said)
     if event.verdict is not None:
         why = "" if event.reason in ("", NONE) else f" {event.reason}"
-        what = f"verdict: {event.verdict.state} {render.exit_text(event.verdict.exit)}{why}"
+        has_begun = event.usage is not None and event.usage.started_at is not None
+        absent = render.absent_text(event.verdict.state, has_begun, event.verdict.reason)
+        exit_text = absent if event.verdict.exit is None else render.exit_text(event.verdict.exit)
+        what = f"verdict: {event.verdict.state} {exit_text}{why}"
         yield Told(event.at, "judge", what, event.attempt, None)
     if event.job_state is not None and event.job_state is not event.state:
         reason = event.reason if event.job_reason is None else event.job_reason  # None: the verdict's own
