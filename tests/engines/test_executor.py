@@ -114,7 +114,8 @@ def test_what_leaves_the_room_free_goes_past(tmp_path: Path) -> None:
     orders = ["01_3_0_0_0_first", "02_2_0_0_0_large", "03_1_0_0_0_small"]
     until = f"for _ in {{1..200}}; do grep -q step-small {tmp_path}/calls && break; sleep 0.05; done"
     order = steps_in_order(run_executor(tmp_path, orders, "n1", "", work=f"[[ $* != *step-first* ]] || {until}"))
-    assert order == ["first", "small", "large"]
+    assert sorted(order[:2]) == ["first", "small"]  # two processes at once: either writes its line first
+    assert order[2:] == ["large"]
 
 
 def test_steps_are_packed_by_node(tmp_path: Path) -> None:
