@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stored_past import SECRET, T0, Aver
 
 from aver.cli import explain
+from aver.cli.output.documents import JobFacts
+from aver.cli.output.views import job_table
 from aver.core import events as ev
+from aver.core.model import Request
 from aver.store.writer import Writer
 
 
@@ -21,6 +25,15 @@ def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
     assert "\x1b" not in answer.out
     assert "OUT_OF_MEMORY" in lines[2]
     assert "0:9" in lines[2]
+
+
+def test_a_job_that_runs_has_a_time() -> None:
+    """What has passed since it began; one that waits, or of which nobody knows when it began, has none."""
+    runs = JobFacts(
+        1, 1, "a", "1/a", "RUNNING", False, "None", None, None, None, None, (), "", 1, False, T0, T0, None, None, "0:0"
+    )
+    jobs = [runs, replace(runs, started_at=None), replace(runs, state="PENDING")]
+    assert [row[6] for row in job_table(jobs, T0 + 90).rows] == ["1 min 30 s", "-", "-"]
 
 
 def test_jobs_of_a_run_and_by_state(past: Path, call: Aver) -> None:
@@ -208,6 +221,15 @@ def test_why_of_a_large_run_has_what_was_asked_of_all_of_it(
     large = call("why", "4", "--json").document["timeline"]
     assert sorted(small, key=str) == sorted(large, key=str)
     assert any(item["what"] == "bob asked: cancel for the whole run" for item in large)
+
+
+def test_who_cancelled_on_a_cluster() -> None:
+    """Whoever asked Aver is named; if nobody did, it was done there. On this machine nobody else can."""
+    there = ev.AttemptPlanned(T0, 1, 1, 1, "k", "slurm", Request())
+    asked = ev.PersonAsked(T0 + 1, 1, 1, "ann", "cancel")
+    assert explain.cancelled_by([there]) == "somebody at the cluster"
+    assert explain.cancelled_by([there, asked]) == "ann"
+    assert explain.cancelled_by([replace(there, engine="local")]) is None
 
 
 def test_why_without_a_number_takes_the_newest_that_did_not_complete(past: Path, call: Aver) -> None:

@@ -214,7 +214,7 @@ def test_sacct_has_no_0_0_for_what_ran_and_is_not_known(odd: Path, capfd: Any) -
 def test_who_cancelled_an_attempt_did_not_cancel_the_next(odd: Path, call: Call, capfd: Any) -> None:
     """Somebody else ended the second: nobody here knows who, and nobody is named for it."""
     job = JOBS["by_another"]
-    said = "Cancelled; it ended with signal 15 (SIGTERM)."
+    said = "Cancelled by somebody at the cluster; it ended with signal 15 (SIGTERM)."
     assert call("why", str(job))[1].splitlines()[0] == said
     cases = {str(case.get("name")): "".join(case.itertext()) for case in junit(call).iter("testcase")}
     assert said in cases["by_another"]

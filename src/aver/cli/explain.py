@@ -19,6 +19,7 @@ from aver.report.timeline import is_about, parse_said, tell
 from aver.store.rows import JobRow
 
 WHOLE_RUN_JOBS = 2000
+AT_THE_CLUSTER = "somebody at the cluster"
 
 
 def explain(session: Session, job: JobRow) -> Explained:
@@ -68,11 +69,14 @@ def _last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None
 
 
 def cancelled_by(happened: Iterable[ev.Event]) -> str | None:
-    """Who last asked for it since the newest attempt was planned: what was asked before ended another one."""
+    """Who last asked for it since the newest attempt was planned: what was asked before ended another one.
+
+    Nobody else than Aver cancels on this machine; on a cluster anybody may who has the right to.
+    """
     by = None
     for event in happened:
         if isinstance(event, ev.AttemptPlanned):
-            by = None
+            by = None if event.engine == "local" else AT_THE_CLUSTER
         elif isinstance(event, ev.PersonAsked) and event.what == "cancel":
             by = event.by
     return by

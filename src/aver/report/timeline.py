@@ -248,7 +248,8 @@ def _end(record: WitnessRecord) -> str:
     if record.peak_bytes:  # 0: it ended before anybody measured
         parts.append(f"peak memory {render.bytes_words(record.peak_bytes)}")
     if record.left_over:
-        parts.append(f"{record.left_over} processes that it left behind were killed")
+        left = "1 process" if record.left_over == 1 else f"{record.left_over} processes"
+        parts.append(f"killed {left} that it left behind")
     if record.got:
         parts.append(f"the witness got {', '.join(signal_name(number) for number in record.got)} and passed it on")
     return "; ".join(parts)

@@ -73,8 +73,8 @@ def show(output: Output, document: doc.Document) -> None:
             assert_never(document)
 
 
-def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
-    """The columns of `aver jobs`, which are stable."""
+def job_table(jobs: Iterable[doc.JobFacts], now: float) -> Table:
+    """The columns of `aver jobs`, which are stable. The time of a job that runs is what has passed since it began."""
     rows = tuple(
         (
             str(job.id),
@@ -83,7 +83,7 @@ def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
             believed_text(job),
             job.exit.text if job.exit is not None else absent_text(job),
             NOTHING if job.attempt == 0 else job.derived_exit or UNKNOWN,
-            absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s),
+            _time(job, now),
             job.reason if job.reason not in ("", "None") else NOTHING,
             "; ".join(job.warnings) or NOTHING,
         )
@@ -91,6 +91,12 @@ def job_table(jobs: Iterable[doc.JobFacts]) -> Table:
     )
     heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING")
     return Table(heads, rows, right=frozenset({0, 1, 6}))
+
+
+def _time(job: doc.JobFacts, now: float) -> str:
+    if job.elapsed_s is None and job.state == State.RUNNING and job.started_at is not None:
+        return duration(max(0.0, now - job.started_at))
+    return absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s)
 
 
 def _show_accounts(output: Output, document: doc.AccountList) -> None:
@@ -148,7 +154,7 @@ def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) ->
     if not jobs:
         output.note("no jobs; `aver run -- COMMAND` runs one")
         return
-    show_table(output, job_table(jobs))
+    show_table(output, job_table(jobs, time.time()))
     if left_out:
         output.note(f"{left_out} more; --all shows them")
 
