@@ -80,7 +80,9 @@ def command(
             write_csv(session.output, RESULT_HEADS, map(result_cells, facts))
             return
         if log and (unread := _count_unread(lines[:most])):
-            session.output.note(f"the logs of {unread} more failed jobs are not shown: choose with --pattern or --state")
+            session.output.note(
+                f"the logs of {unread} more failed jobs are not shown: choose with --pattern or --state"
+            )
         left_out = len(lines) - len(facts)
         document = ResultList(chosen.run.id, chosen.run.state.value, facts, left_out, sums_of(lines))
         answer(session.output, document, as_json)

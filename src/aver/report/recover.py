@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aver.core.causes import is_failure
 from aver.core import reasons
+from aver.core.causes import is_failure
 from aver.core.reasons import parse_need_reason
 from aver.core.record import dataclass
 from aver.core.states import State
