@@ -18,7 +18,10 @@ TIMEOUT_STATUS = 124
 @addresses
 @click.option("--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/exit-statuses.md).")
 @click.option(
-    "--timeout", type=DurationType(), metavar="TIME", help="Stop waiting after this and exit 124; nothing is cancelled."
+    "--timeout",
+    type=DurationType(),
+    metavar="TIME",
+    help="Stop waiting after this (30s, 1h; a bare number is minutes) and exit 124; nothing is cancelled.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing.")
 @json_option
@@ -26,7 +29,8 @@ def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quie
     """Wait until jobs or runs are settled.
 
     One line for each change; of a whole run on a terminal a live tree of its jobs. Exits 0 once
-    all are settled, or as they ended with --exit-status.
+    all are settled, or as they ended with --exit-status. Ctrl-C ends the waiting, and cancels
+    nothing.
 
     \b
     Examples:
