@@ -99,3 +99,15 @@ def test_srun_s_own_status_has_the_128_that_accounting_takes_off(
     (said,) = ask(track, 10.0, row)
     assert isinstance(said, AccountingSaid)
     assert (said.batch_exit, said.has_whole_codes) == ((ended, False) if whole is None else (whole, True))
+
+
+def test_a_step_that_srun_could_not_launch_has_no_exit() -> None:
+    """Its row has the number of srun's error as if it were a signal: 4008, the credential was revoked, is 0:40."""
+    revoked = "srun: error: Task launch for StepId=9.0 failed on node n1: Job credential revoked\n"
+    row = replace(STEP, word="CANCELLED", exit="0:40")
+    for said, exits in ((revoked, ""), ("srun: error: n1: task 0: Real-time signal 6\n", "0:40")):
+        track = over(1)
+        ask(track, 0.0, row, said=said)
+        (told,) = ask(track, 10.0, row, said=said)
+        assert isinstance(told, AccountingSaid)
+        assert (told.word, told.exit, told.batch_exit) == ("CANCELLED", exits, exits)

@@ -32,6 +32,7 @@ def begin(home: ClusterHome, jobs: list[JobSpec], count: int = 2) -> tuple[int, 
     number = wait_begun(home, run)
     for name in ("long0", "long1"):
         home.wait_state(run, name, State.RUNNING)
+    wait_for(lambda: len(home.keys_run()) == 2, "their programs run")
     return run, number
 
 

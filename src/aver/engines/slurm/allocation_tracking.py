@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aver.core.evidence import (
     AccountingSaid,
@@ -28,6 +28,7 @@ from aver.engines.slurm.tracking import Settle
 
 NO_STEP = "srun made no step of it"
 _MADE_NONE = re.compile(r"^srun: (fatal: |error: Unable to (create|confirm|contact) ).*$", re.MULTILINE)
+_NOT_LAUNCHED = re.compile(r"^srun: error: (Task launch for .* failed|Application launch failed)", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -105,7 +106,10 @@ class StepTrack:
             return []
         self.told.add("account")
         over = of_allocation if allocation_is_over else None
-        return [_account(self, row or (of_step[-1] if of_step else None), over, at, has_whole_codes)]
+        row = row or (of_step[-1] if of_step else None)
+        if row is not None and self.record is None and _NOT_LAUNCHED.search(said) is not None:
+            row = replace(row, exit="")  # it is the number of srun's error, and no program's exit
+        return [_account(self, row, over, at, has_whole_codes)]
 
     def hear_disabled(self, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
         """There is no accounting at this site."""
