@@ -419,6 +419,7 @@ def test_a_step_ends_with_its_last_task_once_somebody_says_how_many_it_has() -> 
         ("0:9", State.CANCELLED, 9),
         ("3:0", State.FAILED, 3 << 8),
         ("0:125", State.OUT_OF_MEMORY, 125),
+        ("0:40", State.UNVERIFIED, None),  # the number of an error of Slurm, 4008
         ("0:99", State.UNVERIFIED, None),
     ],
 )

@@ -175,3 +175,18 @@ def test_what_others_measured_has_the_steps_in_it_already(tmp_path: Path) -> Non
     with reader:
         row = reader.outcomes(1)[0]
     assert (row.user_s, row.sys_s, row.peak_bytes) == (9.0, 1.0, 1 << 30)
+
+
+def test_a_script_whose_memory_nobody_measured_makes_that_of_the_whole_unknown(tmp_path: Path) -> None:
+    """What its steps had is not all: nothing may be saved by it."""
+    verdict = Verdict(State.COMPLETED, ExitStatus(), "None", True, "witness")
+    said = Observed(110.0, 1, 2, 1, "witness", "…", State.COMPLETED, "None", verdict, Usage(102.0, 5.0, 9.0, 1.0, None))
+    of_step = step(2, 0, 103, 105, task(2, 0, 0, Usage(103.0, 2.0, 8.0, 1.0, 1 << 29)))
+    writer = Writer.open(tmp_path / "aver.db")
+    writer.commit([submitted(1, 2, 1), planned(2), started(2), *of_step, said])
+    writer.close()
+    reader = Reader.open(tmp_path / "aver.db")
+    assert reader is not None
+    with reader:
+        row = reader.outcomes(1)[0]
+    assert (row.user_s, row.peak_bytes) == (17.0, None)

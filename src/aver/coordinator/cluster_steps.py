@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_TASKS = 1_000_000
 ENDING = (9, 15)  # what a scheduler ends tasks with
 OUT_OF_MEMORY = "0:125"  # Slurm's own code: no signal
+NOT_BELIEVED = 32  # from here on it may be the number of Slurm's own error: 4008, a credential revoked, is 0:40
 
 
 class ClusterSteps:
@@ -125,6 +126,8 @@ def _by_controller(derived: str) -> Verdict | None:
     try:
         exit_status = ExitStatus.parse(derived)
     except ValueError:
+        return None
+    if exit_status.signal >= NOT_BELIEVED:
         return None
     if exit_status.signal in ENDING:
         return Verdict(State.CANCELLED, exit_status, reasons.NONE, True, QUEUE, (), detail)

@@ -66,13 +66,11 @@ def outcome_with_steps(row: Outcome, steps: StepUse) -> Outcome:
 
 
 def _whole(row: AttemptRow | Outcome, steps: Used | None) -> Used | None:
-    """The whole attempt's; None where the row has it already.
-
-    A peak of the script that the kernel had not counted yet is small; one of the whole that is 0 is not known.
-    """
+    """The whole attempt's; None where the row has it already. A peak of 0 is one that the kernel had not counted."""
     if steps is None or row.source != MEASURING:
         return None
-    peak = None if steps.peak_bytes is None else (row.peak_bytes or 0) + steps.peak_bytes
+    peaks = row.peak_bytes, steps.peak_bytes
+    peak = None if None in peaks else sum(peak for peak in peaks if peak is not None)
     return Used(_sum((row.user_s, steps.user_s)), _sum((row.sys_s, steps.sys_s)), peak or None)
 
 

@@ -96,6 +96,6 @@ class StepAccounts:
                 run = run_of(row.name, self._home)
                 if run is not None:
                     jobs[run, row.job] = row
-            elif run is not None:
-                steps.setdefault((run, row.job, which_step(row.name)), []).append(row)
+            elif run is not None and (which := which_step(row.name)) is not None:
+                steps.setdefault((run, row.job, which), []).append(row)
         return jobs, steps

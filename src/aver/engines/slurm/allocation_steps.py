@@ -28,8 +28,9 @@ def ask_steps(commands: Commands, jobs: Collection[int], timeout_s: float) -> di
     for line in reply.out.splitlines() if isinstance(reply, Reply) else ():
         number, _, name = line.strip().partition(" ")
         job = number.partition(".")[0]
-        if job.isdecimal():
-            found[int(job), which_step(name)] = number
+        which = which_step(name)
+        if job.isdecimal() and which is not None:
+            found[int(job), which] = number
     return found
 
 
@@ -48,10 +49,10 @@ def which_of(key: str) -> tuple[int, int]:
     return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
 
 
-def which_step(name: str) -> tuple[int, int]:
-    """The same, by a step's name."""
+def which_step(name: str) -> Which | None:
+    """The same, by a step's name; None: it is no step of ours."""
     match = _STEP.fullmatch(name)
-    return (0, 0) if match is None else (int(match[1]), int(match[2]))
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def allocation_name(run: int, home: str, ask: str, number: int) -> str:
