@@ -1,21 +1,20 @@
-"""The table of cases, without running them: it is whole, readable and in step with the documents."""
+"""The cases, without running them: complete, readable and the same as in the documents."""
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aver.conformance.cases import CASES
-from aver.conformance.comparison import Cell
-from aver.conformance.differences import DIFFERENCES
-from aver.conformance.model import Case, Row, Settled, Submit, case, cells_of, choices_of, read_row
-from aver.conformance.pages import in_step
-from aver.errors import InternalError
+from aver.conformance.model import Case, Row, cells_of, choices_of
+from aver.conformance.parser import FOLDER, all_cases, differences
+from aver.conformance.report import Cell, renew_page
 
 ROOT = Path(__file__).resolve().parents[2]
+CASES = all_cases()
 BY_NAME = {case.name: case for case in CASES}
 
 
@@ -30,24 +29,20 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("one", CASES, ids=lambda one: one.name)
 def test_each_case_expects_something(one: Case) -> None:
-    """Every case has readable rows, each once, and none is left open."""
-    names = [row.name for row in one.rows]
-    assert names
-    assert len(names) == len(set(names))
+    """No row of a case is left open."""
+    assert one.rows
     assert not [row.name for row in one.rows if row.slurm == "?"]
 
 
 def test_each_difference_shows_somewhere() -> None:
-    """No difference is named that no case shows, and every one changes its row."""
-    used = {row.difference for case in CASES for row in case.rows if row.differs}
-    assert used == set(DIFFERENCES)
-    assert not [(case.name, row.name) for case in CASES for row in case.rows if row.differs and row.aver == row.slurm]
+    """No difference is named that no case shows."""
+    assert {row.difference for case in CASES for row in case.rows if row.differs} == set(differences())
 
 
 def test_the_page_is_in_step() -> None:
     """docs/conformance.md lists exactly the intended differences that the cases have."""
     page = (ROOT / "docs" / "conformance.md").read_text()
-    assert page == in_step(page), "renew it: python -m aver.conformance --page"
+    assert page == renew_page(page), "renew it: python -m aver.conformance --page"
 
 
 @pytest.mark.parametrize(
@@ -83,26 +78,6 @@ def test_rows_of_the_specification(name: str, row: str, slurm: str, aver: str) -
     assert (found.slurm, found.aver) == (slurm, aver)
 
 
-def test_a_row_has_cells_and_a_difference() -> None:
-    """A line is a row's name, Slurm's cells, and Aver's with the name of the difference."""
-    row = read_row("x", "  b:sacct  FAILED 9:0 => FAILED 137:0 (whole-codes)")
-    assert row == Row("b:sacct", "FAILED 9:0", "FAILED 137:0", "whole-codes")
-    assert cells_of("b:sacct", row.aver) == {"b:sacct.state": "FAILED", "b:sacct.exit": "137:0"}
-
-
-def test_a_row_may_go_on_in_the_next_line() -> None:
-    """Three dots continue the row above."""
-    one = case("x/y", "shows", Submit("true"), Settled(), expect="\n  sbatch exit 1: no\n  ... such thing\n")
-    assert [(row.name, row.slurm) for row in one.rows] == [("sbatch", "exit 1: no such thing")]
-
-
-@pytest.mark.parametrize("line", ["scontrol", "sacct FAILED => FAILED 1:0 (no-such-difference)", "a b => c"])
-def test_a_row_that_can_not_be_read_is_refused(line: str) -> None:
-    """A mistake in the table is a bug that is named, not a cell that nobody compares."""
-    with pytest.raises(InternalError, match="conformance case x"):
-        read_row("x", line)
-
-
 def test_a_cell_may_have_two_words_for_slurm_and_never_for_aver() -> None:
     """`A;B` is one or the other; words are as they are; what Aver prints is certain."""
     assert choices_of("b:scontrol.reason", "Dependency;Resources") == ("Dependency", "Resources")
@@ -119,3 +94,12 @@ def test_a_cell_may_have_two_words_for_slurm_and_never_for_aver() -> None:
         if len(choices_of(cell, value)) > 1
     ]
     assert unsure == []
+
+
+def test_the_package_has_the_case_files() -> None:
+    """Every file of the cases is data of the package, so that an installed Aver has it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = settings["tool"]["setuptools"]["package-data"]["aver"]
+    packed = {path for pattern in patterns for path in (ROOT / "src" / "aver").glob(pattern)}
+    assert {path.name for path in FOLDER.iterdir()} >= {"differences.txt", "exit.cases"}
+    assert set(FOLDER.iterdir()) <= packed

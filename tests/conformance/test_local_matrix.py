@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aver.conformance.cases import CASES
-from aver.conformance.own_home import opened
+from aver.conformance.home import open_commands
+from aver.conformance.parser import all_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_ON_ONE_MACHINE = {"operator", "nodes", "partitions"}
@@ -64,7 +64,7 @@ def test_every_cell_is_as_aver_intends() -> None:
     assert done.returncode == 0, done.stderr
     lacking = NOT_ON_ONE_MACHINE | (set() if kernel_limits_memory() else {"memory"})
     assert [case["name"] for case in report["cases"] if case["skipped"]] == [
-        case.name for case in CASES if case.needs & lacking
+        case.name for case in all_cases() if case.needs & lacking
     ]
 
 
@@ -72,7 +72,7 @@ def test_the_cases_of_memory_are_among_them() -> None:
     """Where no cgroup is writable the cases of memory/ were left out above; this says so."""
     if not kernel_limits_memory():
         pytest.skip("memory/*: no cgroup is writable here, so that nobody can tell that memory ran out")
-    assert [case for case in CASES if "memory" in case.needs]
+    assert [case for case in all_cases() if "memory" in case.needs]
 
 
 def test_a_home_of_its_own_is_gone_afterwards(
@@ -82,7 +82,7 @@ def test_a_home_of_its_own_is_gone_afterwards(
     monkeypatch.delenv("AVER_HOME", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
-    with opened("local", "") as commands:
+    with open_commands("local", "") as commands:
         home = Path(commands.environment["AVER_HOME"])
         script = tmp_path / "job.sh"
         script.write_text("#!/bin/sh\necho $$ >pid.new && mv pid.new pid\nexec sleep 1000\n")

@@ -19,7 +19,7 @@ FAKES = {
         sh "$1"; echo $? >"$STATE/code"
     """,
     "scontrol": """
-        case "$*" in *"show node"*) echo NodeName=solo; exit;; esac
+        case "$*" in *"show node"*) echo NodeName=solo; exit;; --version) echo $SAYS_VERSION; exit;; esac
         [ -e "$STATE/code" ] || exit 0
         code=$(cat "$STATE/code"); state=FAILED; reason=NonZeroExitCode
         [ "$code" = 0 ] && state=COMPLETED reason=None
@@ -68,6 +68,22 @@ def test_commands_that_say_what_is_intended_hold(fakes: Path) -> None:
     assert cells["sacct.exit"]["got"] == "137:0"
     assert cells["sacct.exit"]["slurm"] == "9:0"
     assert cells["sacct.exit"]["difference"] == "whole-codes"
+
+
+@pytest.mark.parametrize(
+    ("says", "version", "release"),
+    [("", None, "22.05"), ("slurm-wlm 22.05.8", "22.05.8", "22.05"), ("slurm 25.11.6", "25.11.6", "25.11")],
+)
+def test_expectations_are_those_of_the_version_that_the_commands_print(
+    fakes: Path, monkeypatch: pytest.MonkeyPatch, says: str, version: str | None, release: str
+) -> None:
+    """The report names the version and the release whose expectations apply, in JSON and in its last line."""
+    monkeypatch.setenv("SAYS_VERSION", says)
+    done = conformance("--against", str(fakes), "--case", "exit/1", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (report,) = json.loads(done.stdout)
+    assert (report["version"], report["release"]) == (version, release)
+    assert f"aver: version {version or 'unknown'}, expectations of Slurm {release}: 1 cases" in done.stderr
 
 
 def test_a_cell_that_differs_is_named(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

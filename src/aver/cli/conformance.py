@@ -1,4 +1,4 @@
-"""`aver conformance`: hands its words to `aver.conformance`, which reads them."""
+"""`aver conformance`: passes its arguments to `aver.conformance`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ def command(words: tuple[str, ...]) -> int:
 
     \b
     --against WHAT   local: those of `aver env`; slurm: those on PATH; or a
-                     folder with them. May be repeated (local without this)
-    --case GLOB      only such cases; may be repeated
+                     folder with them. May be repeated (default: local)
+    --case GLOB      only the cases that match; may be repeated
     --as USER        as root: run the commands as this user
     --without NEED   skip the cases that need this
-    --jobs N         cases at a time
-    --timeout N      seconds for all cases together
-    --all            show the cells that are as expected, too
+    --jobs N         cases at a time (default: 80 for slurm, else 16)
+    --timeout N      seconds for all cases together (default: 240)
+    --all            show also the cells that are as expected
     --json           every cell as JSON
-    --tables         what was seen, in the form of the cases' tables
+    --tables         what the commands printed, as rows of a case file
     --list           list the cases and run nothing
-    --page           the part of docs/conformance.md that the cases give
+    --page           the generated part of docs/conformance.md
 
+    Expectations are those of the release that the commands print.
     The exit status is 0 if every cell is as expected, 1 if not.
 
     \b

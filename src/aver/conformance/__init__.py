@@ -1,4 +1,4 @@
-"""What Slurm says of a job's end, as cases that run against any set of Slurm's commands.
+"""What Slurm prints about the end of a job, as cases that run against any set of Slurm's commands.
 
-A room of its own: it knows the commands on PATH and nothing of the rest of Aver but its errors.
+Of the rest of Aver it imports only the errors, so that it shares no code with the commands that it tests.
 """

@@ -8,14 +8,12 @@ import os
 import sys
 import time
 
-from aver.conformance.cases import CASES
 from aver.conformance.commands import Commands
-from aver.conformance.comparison import Report, as_json, as_table, as_tables, summary
+from aver.conformance.home import open_commands
 from aver.conformance.model import Case
-from aver.conformance.own_home import opened
-from aver.conformance.pages import generated_part
+from aver.conformance.parser import all_cases
+from aver.conformance.report import Report, as_json, as_table, as_tables, generated_part, release_of, summary
 from aver.conformance.runner import run_cases
-from aver.conformance.surroundings import what_it_lacks
 from aver.errors import AverError, UsageError
 
 
@@ -26,37 +24,41 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         action="append",
         metavar="slurm|local|FOLDER",
         help="slurm: the commands on PATH; local: those of `aver env`; or a folder with them. May be repeated "
-        "(local without this)",
+        "(default: local)",
     )
-    parser.add_argument(
-        "--case", action="append", metavar="GLOB", help="only the cases with such a name; may be repeated"
-    )
+    parser.add_argument("--case", action="append", metavar="GLOB", help="only the cases that match; may be repeated")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="as root: run the commands as this user")
     parser.add_argument("--without", action="append", default=[], metavar="NEED", help="skip the cases that need this")
-    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="cases at a time")
-    parser.add_argument("--timeout", type=float, default=240, metavar="SECONDS", help="for all cases together")
+    parser.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="cases at a time (default: 80 for slurm, else 16)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=240, metavar="SECONDS", help="for all cases together (default: 240)"
+    )
     parser.add_argument("--json", action="store_true", help="every cell as JSON")
-    parser.add_argument("--all", action="store_true", help="show the cells that are as expected, too")
-    parser.add_argument("--tables", action="store_true", help="print what was seen, in the form of the cases' tables")
+    parser.add_argument("--all", action="store_true", help="show also the cells that are as expected")
+    parser.add_argument("--tables", action="store_true", help="print what the commands printed, as rows of a case file")
     parser.add_argument("--list", action="store_true", help="list the cases and run nothing")
-    parser.add_argument("--page", action="store_true", help="print the part of docs/conformance.md that the cases give")
+    parser.add_argument("--page", action="store_true", help="print the generated part of docs/conformance.md")
     return parser.parse_args(arguments)
 
 
 def chosen(globs: list[str] | None) -> list[Case]:
     """The cases whose names match; raises UsageError if there are none."""
-    found = [case for case in CASES if not globs or any(fnmatch.fnmatch(case.name, glob) for glob in globs)]
+    found = [case for case in all_cases() if not globs or any(fnmatch.fnmatch(case.name, glob) for glob in globs)]
     if not found:
         raise UsageError(f"conformance: no case is called {' or '.join(globs or [])}; --list shows them")
     return found
 
 
 def report_on(commands: Commands, cases: list[Case], given: argparse.Namespace) -> Report:
+    """Run the cases with the expectations of the release that the commands are of."""
     began = time.monotonic()
-    lacks = {**what_it_lacks(commands), **{need: f"without {need}" for need in given.without}}
+    version = commands.version()
+    lacks = {**commands.missing_needs(), **{need: f"without {need}" for need in given.without}}
     at_once = given.jobs or (80 if commands.name == "slurm" else 16)
-    outcomes = run_cases(cases, commands, lacks, at_once, given.timeout)
-    return Report(commands.name, outcomes, time.monotonic() - began)
+    outcomes = run_cases([case.at(release_of(version)) for case in cases], commands, lacks, at_once, given.timeout)
+    return Report(commands.name, version, outcomes, time.monotonic() - began)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -73,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         user = given.user or (os.environ.get("AVER_SLURM_LAB_USER", "") if os.geteuid() == 0 else "")
         reports = []
         for against in given.against or ["local"]:
-            with opened(against, user if against == "slurm" else given.user) as commands:
+            with open_commands(against, user if against == "slurm" else given.user) as commands:
                 reports.append(report_on(commands, cases, given))
     except AverError as error:
         print(f"aver {error}", file=sys.stderr)

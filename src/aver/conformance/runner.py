@@ -270,7 +270,7 @@ class Stage:
     def _fill(self, text: str) -> str:
         for job, key in self.keys.items():
             text = text.replace(f"{{{job}}}", key)
-        for name, value in self.commands.clocks.items():
+        for name, value in self.commands.times.items():
             text = text.replace(f"{{{name}}}", value)
         return text.replace("{dir}", str(self.folder)).replace("{token}", self.token)
 

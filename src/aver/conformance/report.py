@@ -1,17 +1,22 @@
-"""Compare what was seen with what is expected, cell by cell, and show it as a table or as JSON."""
+"""Compare outcomes with expectations, cell by cell, as a table, as JSON and as a part of docs/conformance.md."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 
-from aver.conformance.model import cells_of, choices_of
+from aver.conformance.model import OLDEST, VERSIONS, Version, cells_of, choices_of, release
+from aver.conformance.parser import all_cases, differences
 from aver.conformance.runner import Outcome
+
+BEGIN = "<!-- from the cases: python -m aver.conformance --page -->"
+END = "<!-- end of what comes from the cases -->"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the matrix. `difference` names an intended difference between Slurm's and Aver's."""
+    """One cell of the matrix. `difference` names an intended difference between Slurm's value and Aver's."""
 
     case: str
     cell: str
@@ -27,7 +32,7 @@ class Cell:
 
 
 def compare(outcome: Outcome, target: str) -> list[Cell]:
-    """The cells of one case; `target` is `slurm` or `aver`, whose expectation it is held to."""
+    """The cells of one case, compared with the values of `target`: `slurm` or `aver`."""
     found: list[Cell] = []
     for row in outcome.case.rows:
         value = outcome.values.get(row.name, "none")
@@ -44,9 +49,10 @@ def compare(outcome: Outcome, target: str) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Report:
-    """All outcomes against one target."""
+    """All outcomes against one target. `version` is the one that the commands print; None if they print none."""
 
     target: str
+    version: str | None
     outcomes: list[Outcome]
     seconds: float
 
@@ -63,12 +69,22 @@ class Report:
         return not self.wrong and not any(outcome.trouble for outcome in self.outcomes)
 
 
-def as_table(reports: list[Report], which: str) -> str:
-    """The cells side by side: Slurm's, Aver's where it is meant to differ, and what each target said.
+def release_of(version: str | None) -> Version:
+    """The release whose expectations apply to commands of this version: the newest that is not newer.
 
-    `which` is "all", or "wrong" for the cells that do not hold and the cases that were skipped or late.
+    Commands that are older, or that print no version, are compared with the oldest release.
     """
-    heads = ["case", "cell", "Slurm 22.05", "Aver intends", *(f"got: {report.target}" for report in reports), "verdict"]
+    major, minor = (*map(int, version.split(".")[:2]),) if version else OLDEST
+    return max((known for known in VERSIONS if known <= (major, minor)), default=OLDEST)
+
+
+def as_table(reports: list[Report], which: str) -> str:
+    """The cells side by side: Slurm's value, Aver's where a difference is intended, and what each target printed.
+
+    `which` is "all", or "wrong" for the cells that differ and the cases that were skipped or late.
+    """
+    slurm = f"Slurm {release(release_of(reports[0].version))}"
+    heads = ["case", "cell", slurm, "Aver intends", *(f"got: {report.target}" for report in reports), "verdict"]
     rows: list[list[str]] = []
     for place, outcome in enumerate(reports[0].outcomes):
         outcomes = [report.outcomes[place] for report in reports]
@@ -107,12 +123,13 @@ def cell_rows(reports: list[Report], outcomes: list[Outcome], which: str) -> lis
 
 
 def summary(report: Report) -> str:
-    """One line: how many cases and cells, how many as expected, skipped and not settled."""
+    """One line: the release, and how many cases and cells are as expected, not, skipped and late."""
     skipped = sum(bool(outcome.skipped) for outcome in report.outcomes)
     late = sum(bool(outcome.trouble) for outcome in report.outcomes)
     cells = report.cells
     return (
-        f"{report.target}: {len(report.outcomes)} cases, {len(cells)} cells, "
+        f"{report.target}: version {report.version or 'unknown'}, expectations of Slurm "
+        f"{release(release_of(report.version))}: {len(report.outcomes)} cases, {len(cells)} cells, "
         f"{len(cells) - len(report.wrong)} as expected, {len(report.wrong)} not, "
         f"{late} cases not in time, {skipped} skipped, {report.seconds:.0f} s"
     )
@@ -124,6 +141,8 @@ def as_json(reports: list[Report]) -> str:
         [
             {
                 "target": report.target,
+                "version": report.version,
+                "release": release(release_of(report.version)),
                 "holds": report.holds,
                 "seconds": round(report.seconds, 1),
                 "cases": [
@@ -145,17 +164,46 @@ def as_json(reports: list[Report]) -> str:
 
 
 def as_tables(report: Report) -> str:
-    """What was seen, in the form of the cases' own tables: to write a new case, or to look at another Slurm."""
+    """What was printed, as rows of case files: to write a new case, or to look at another Slurm."""
     usual = ("scontrol", "sacct", "batch", "step", "said")
     blocks = []
     for outcome in report.outcomes:
         named = {row.name for row in outcome.case.rows}
         rows = [
-            f"    {name:9} {value}"
+            f"{name:9} {value}"
             for name, value in outcome.values.items()
             if name in named or (name.split(":")[-1].rstrip("0123456789") in usual and value != "none")
         ]
-        blocks.append(
-            "\n".join([f"## {outcome.case.name}" + (f"  TROUBLE {outcome.trouble}" if outcome.trouble else ""), *rows])
-        )
+        blocks.append("\n".join([f"== {outcome.case.name}  {outcome.trouble or outcome.case.shows}", *rows]))
     return "\n\n".join(blocks) + "\n"
+
+
+def generated_part() -> str:
+    """The part of docs/conformance.md that follows from the cases: how many, and every intended difference."""
+    cases = all_cases()
+    themes = Counter(case.theme for case in cases)
+    lines = [
+        BEGIN,
+        "",
+        f"{len(cases)} cases: " + ", ".join(f"{count} {theme}" for theme, count in themes.items()) + ".",
+        "",
+        "## Intended differences",
+        "",
+    ]
+    for name, why in differences().items():
+        lines += [f"### {name}", "", why, "", f"| case | row | Slurm {release(OLDEST)} | Aver |", "| --- " * 4 + "|"]
+        lines += [
+            f"| `{case.name}` | {row.name}{f' from {release(row.since)} on' if row.since else ''} "
+            f"| `{row.slurm}` | `{row.aver}` |"
+            for case in cases
+            for row in case.rows
+            if row.difference == name
+        ]
+        lines.append("")
+    return "\n".join([*lines, END])
+
+
+def renew_page(page: str) -> str:
+    """The page with its generated part renewed."""
+    before, _, rest = page.partition(BEGIN)
+    return before + generated_part() + rest.partition(END)[2]

@@ -1,7 +1,7 @@
-"""A home of its own for a run against the local commands, so that nothing of the caller's changes the outcome.
+"""A scratch home for a run against the local commands, so that the caller's home and settings change no outcome.
 
-It has more cpus than any machine, so that no case waits for another, and a short kill wait. Afterwards its jobs are
-cancelled, its coordinator is stopped and the folder is gone. A caller who names AVER_HOME gets that home as it is.
+The scratch home has 32 CPUs, so that no case waits for another, and a short kill wait. Afterwards its jobs are
+cancelled, its coordinator is stopped and the folder is removed. With AVER_HOME set, that home is used as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ END_SECONDS = 15.0
 
 
 @contextmanager
-def opened(against: str, user: str) -> Iterator[Commands]:
+def open_commands(against: str, user: str) -> Iterator[Commands]:
     """The commands that `against` names; raises what `find_commands` raises."""
     if against != "local" or os.environ.get("AVER_HOME"):
         yield find_commands(against, user)
@@ -46,7 +46,7 @@ def opened(against: str, user: str) -> Iterator[Commands]:
 
 
 def _end_jobs(commands: Commands, folder: Path) -> None:
-    """Cancel what is left, and wait for it."""
+    """Cancel the jobs that are left, and wait until the queue is empty."""
     end = time.monotonic() + END_SECONDS
     while commands.run(["squeue", "-h"], folder).out.strip() and time.monotonic() < end:
         commands.run(["scancel", "-Q", "-t", "PENDING,RUNNING"], folder)
@@ -54,7 +54,7 @@ def _end_jobs(commands: Commands, folder: Path) -> None:
 
 
 def _end_coordinator(home: Path) -> None:
-    """Ask it to leave; kill it, by its pid, if it does not."""
+    """Stop the coordinator; kill it by its pid if it does not stop."""
     pid = _coordinator(home)
     if pid is None:
         return
