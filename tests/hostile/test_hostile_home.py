@@ -27,21 +27,20 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def _sentence(done: subprocess.CompletedProcess[bytes], status: int, *words: str) -> None:
-    """The command ended with this status and said one line, no traceback."""
+    """The command ended with this status and one line on stderr, no traceback."""
     text = done.stderr.decode("utf-8", "replace")
     assert done.returncode == status, (done.returncode, text, done.stdout)
+    assert len(text.splitlines()) == 1, text
     assert "Traceback" not in text
     for word in words:
         assert word in text, text
 
 
 def test_home_is_a_file(typed: Typed, tmp_path: Path) -> None:
-    """A sentence that names it, and nothing is made."""
+    """Status 73 and a sentence that names the file, which is left alone."""
     path = tmp_path / "file"
     path.write_text("mine")
-    done = typed("run", "--", "true", env={"AVER_HOME": str(path)})
-    _sentence(done, done.returncode, str(path))
-    assert done.returncode in (2, 73)
+    _sentence(typed("run", "--", "true", env={"AVER_HOME": str(path)}), 73, str(path))
     assert path.read_text() == "mine"
 
 
@@ -293,14 +292,17 @@ def test_only_the_owner_gets_in(live: LiveHome) -> None:
 
 
 def test_damaged_database(live: LiveHome, typed: Typed) -> None:
-    """A sentence that says so; the file is left alone."""
+    """A sentence that says so; the file is left alone. 73: can't write, 69: can't tell a job's end, 1: can't list."""
     live.settle([live.run_text("exit 0")])
     live.wait_until_gone()
     live.home.database.write_bytes(b"this is no database" * 1000)
-    for command in (["run", "--", "true"], ["jobs"], ["show", "1"]):
-        done = typed(*command)
-        _sentence(done, done.returncode, "aver.db")
-        assert done.returncode in (1, 2, 69, 73)
+    for status, command in (
+        (73, ["run", "--", "true"]),
+        (69, ["watch", "--exit-status", "1"]),
+        (1, ["jobs"]),
+        (1, ["show", "1"]),
+    ):
+        _sentence(typed(*command), status, "aver.db")
     assert live.home.database.read_bytes().startswith(b"this is no")
 
 
