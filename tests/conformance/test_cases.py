@@ -82,6 +82,7 @@ def test_a_cell_may_have_two_words_for_slurm_and_never_for_aver() -> None:
     """`A;B` is one or the other; words are as they are; what Aver prints is certain."""
     assert choices_of("b:scontrol.reason", "Dependency;Resources") == ("Dependency", "Resources")
     assert choices_of("answer", "exit 0: one; two") == ("exit 0: one; two",)
+    assert choices_of("answer", "exit 0 ;; exit 1: no") == ("exit 0", "exit 1: no")
     one = Cell("x", "b:scontrol.reason", "Dependency;Resources", "Dependency", "Dependency;Resources", "Resources", "")
     assert one.holds
     assert not replace(one, got="Priority").holds

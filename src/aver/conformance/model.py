@@ -138,13 +138,8 @@ class Case:
 
 
 def choices_of(cell: str, value: str) -> tuple[str, ...]:
-    """The values that a cell may have. `A;B` in a cell of a state, an exit or a reason means one or the other, and so
-    does `A ;; B` in messages; other texts have one value.
-    """
-    kind = cell.rpartition(":")[2]
-    if kind == "messages":
-        return tuple(value.split(" ;; "))
-    return tuple(value.split(";")) if "." in kind else (value,)
+    """The values that a cell may have: `A;B` is a choice in a state, an exit or a reason, `A ;; B` in text."""
+    return tuple(value.split(";" if "." in cell.rpartition(":")[2] else " ;; "))
 
 
 def cells_of(name: str, value: str) -> dict[str, str]:

@@ -42,7 +42,7 @@ class Outcome:
 
 
 class NotInTimeError(Exception):
-    """What was waited for, and what was seen last."""
+    """A state that did not come in time, and what was seen last."""
 
 
 @dataclass
@@ -60,6 +60,7 @@ class Stage:
     job_names: dict[str, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     alone: dict[str, Popen[str]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
 
     def perform(self) -> Outcome:
         """Do all acts, wait for all jobs, and return the values; never raises for what the commands do."""
@@ -71,7 +72,7 @@ class Stage:
             for job in self._jobs_to_settle():
                 self._settle(job)
         except NotInTimeError as late:
-            trouble = str(late)
+            trouble = "; ".join([str(late), *self.failures])
         finally:
             for process in self.alone.values():
                 if process.poll() is None:
@@ -112,10 +113,18 @@ class Stage:
                 done = self.commands.run([self._fill(word) for word in words], self.folder)
                 if row:
                     self.values[row] = self._ending(done)
+                else:
+                    self._note_failure(words, done)
             case Operator(words=words):
-                self.commands.run_as_operator([self._fill(word) for word in words], self.folder)
+                done = self.commands.run_as_operator([self._fill(word) for word in words], self.folder)
+                self._note_failure(words, done)
             case _:
                 assert_never(act)
+
+    def _note_failure(self, words: tuple[str, ...], done: Done) -> None:
+        """Remember a failed command that no row shows: it explains why a later wait is in vain."""
+        if done.status != 0:
+            self.failures.append(f"{' '.join(words)}: {self._ending(done)}")
 
     def _submit(self, act: Submit) -> None:
         path = self.folder / f"{act.job}.sh"
