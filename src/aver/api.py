@@ -201,6 +201,7 @@ class _Stored:
         self._home = home or Home.find()
 
     def _reader(self) -> Reader:
+        self._home.check()
         reader = Reader.open(self._home.database)
         if reader is None:
             raise UsageError(f"there are no jobs in {self._home.path} yet")

@@ -1,15 +1,15 @@
 """The folder in which Aver keeps everything: where it is, what lies in it, and that nobody else reads it.
 
-Nothing here is created by a reader; only `prepare` makes and tightens the folder.
+Nothing here is created by a reader; only `prepare` makes the folder. Everybody checks whose it is (`ownership`).
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
-from aver.errors import CantWriteError, UsageError
+from aver.errors import CantWriteError
+from aver.ownership import check_home, make_folder, make_home
 
 
 class Home:
@@ -54,32 +54,21 @@ class Home:
     def stdin(self) -> Path:
         return self.path / "stdin"
 
+    def check(self) -> None:
+        """Refuse a home that another user could have put there or written in: UsageError. A missing one is fine."""
+        check_home(os.fspath(self.path))
+
     def prepare(self) -> None:
         """Make the folder, mode 0700, or raise an error that says what to do."""
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._tighten()
+            make_home(os.fspath(self.path))
             for name in ("env", "scripts", "witness", "stdin"):
-                (self.path / name).mkdir(mode=0o700, exist_ok=True)
+                make_folder(os.fspath(self.path / name))
         except OSError as error:
             raise CantWriteError(
                 f"can't make the home folder {self.path}: {error.strerror}; "
                 "set AVER_HOME to a folder that you can write"
             ) from None
-
-    def _tighten(self) -> None:
-        info = os.stat(self.path)
-        if not stat.S_ISDIR(info.st_mode):
-            raise UsageError(f"AVER_HOME {self.path} is not a folder")
-        if info.st_uid != os.geteuid():
-            raise UsageError(f"AVER_HOME {self.path} belongs to uid {info.st_uid}, not to you; choose another folder")
-        if info.st_mode & 0o077:
-            if not self.database.exists() and any(self.path.iterdir()):
-                raise UsageError(
-                    f"AVER_HOME {self.path} has other files in it and others can read it; "
-                    "choose an empty folder, or chmod 700 it first"
-                )
-            os.chmod(self.path, 0o700)
 
     def exists(self) -> bool:
         return self.database.exists()

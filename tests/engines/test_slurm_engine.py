@@ -40,6 +40,7 @@ from aver.engines.slurm.handing import Hander
 from aver.engines.slurm.pace import Pace
 from aver.engines.slurm.tracking import Settle
 from aver.errors import UnreachableError
+from node_witness import witness_at
 
 SAYS = """#!/bin/bash
 name=$(basename "$0")
@@ -72,7 +73,12 @@ class Site:
         commands = Commands(path=f"{self.folder / 'bin'}:/usr/bin:/bin")
         records = self.folder / "records"
         hander = Hander(
-            lambda: commands, witness="/no", records=str(records), shim="/no", own_folder="/no", timeout_s=timeout_s
+            lambda: commands,
+            witness=witness_at("/no"),
+            records=str(records),
+            shim="/no",
+            own_folder="/no",
+            timeout_s=timeout_s,
         )
         shelf = Shelf(self.folder / "batches")
         engine = SlurmEngine(shelf, commands, hander, left(records), settle, pace, lambda text: None)

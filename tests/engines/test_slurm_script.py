@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aver.engines.slurm.script import Member, Program, Text, batch_script, quote
+from aver.engines.slurm.script import Member, Program, Text, Witness, batch_script, quote
+from node_witness import witness_at
 
 SHELLS = [["bash", "--posix"], *([["dash"]] if shutil.which("dash") else [])]
 # Bytes that a command line can hold: all but NUL.
@@ -31,6 +32,7 @@ class Node:
     folder: Path
     witness: str
     shell: Sequence[str]
+    installed: Witness | None = None  # what the script was told of it; None: as it is
 
     @property
     def records(self) -> Path:
@@ -39,7 +41,9 @@ class Node:
     def run(
         self, *members: Member, env: Mapping[str, str] = {}, shim: str | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        script = batch_script(members, witness=self.witness, records=str(self.records), shim=shim)
+        script = batch_script(
+            members, witness=self.installed or witness_at(self.witness), records=str(self.records), shim=shim
+        )
         assert script.startswith(b"#!/bin/bash --posix\n")
         assert b"\r" not in script
         file = self.folder / "slurm_script"
@@ -97,6 +101,43 @@ def test_no_witness_no_record(bare: Node, node: Node) -> None:
     node.records.mkdir()
     done = Node(node.folder, str(broken), node.shell).run(Member("7-1", work), env={"AVER_RECORD_KEY": "old"})
     assert (done.stdout, done.stderr) == (b"[]\n", b"")
+
+
+def test_witness_that_was_swapped(node: Node) -> None:
+    """A file with another hash than the one that was put there is not run, not even to ask for its version."""
+    installed = witness_at(node.witness)
+    swapped = node.folder / "swapped"
+    swapped.write_text(f"#!/bin/sh\ntouch {node.folder}/ran\n")
+    swapped.chmod(0o755)
+    there = Node(node.folder, str(swapped), node.shell, Witness(str(swapped), installed.sha256))
+    done = there.run(Member("7-1", sh('echo "[$AVER_RECORD_KEY]"; exit 3')))
+    assert (done.returncode, done.stdout) == (3, b"[]\n")
+    assert done.stderr == f"aver: {swapped} is not the witness that was put there: not run\n".encode()
+    assert not (node.folder / "ran").exists()
+    assert list(node.records.iterdir()) == []
+
+
+def test_output_that_somebody_else_put_there(node: Node, bare: Node) -> None:
+    """Under a name of Aver's nothing is written through a link, with the witness and without; under a user's it is."""
+    precious, out = node.folder / "precious", node.folder / "aver-7" / "a.out"
+    out.parent.mkdir()
+    for where in (node, bare):
+        for own_parts in (1, 2):
+            precious.write_text("keep")
+            out.symlink_to(precious)
+            done = where.run(Member("7-1", sh("echo x"), stdout=str(out), own_parts=own_parts))
+            assert done.returncode == 126, done
+            assert str(out).encode() in done.stderr
+            assert precious.read_text() == "keep"
+            out.unlink()
+            out.write_text("older and longer")
+            assert where.run(Member("7-2", sh("echo x"), stdout=str(out), own_parts=own_parts)).returncode == 0
+            assert out.read_text() == "x\n"
+            out.unlink()
+        out.symlink_to(precious)
+        assert where.run(Member("7-3", sh("echo x"), stdout=str(out))).returncode == 0
+        assert precious.read_text() == "x\n"
+        out.unlink()
 
 
 def test_restarts_have_records_of_their_own(node: Node) -> None:
@@ -215,7 +256,7 @@ def test_no_room_for_the_text(node: Node) -> None:
 def test_members_share_a_text() -> None:
     """A text that all members have is in the script once."""
     members = [Member(f"7-{index}", Text("x" * 1000, ("sh",), (str(index),))) for index in range(100)]
-    assert len(batch_script(members, witness="/w", records="/r")) < 20_000
+    assert len(batch_script(members, witness=Witness("/w", "0"), records="/r")) < 20_000
 
 
 def test_shim_comes_first_where_it_is(node: Node, bare: Node) -> None:
@@ -257,13 +298,13 @@ def test_names_that_no_shell_can_say(node: Node, bare: Node) -> None:
 def test_nul_is_refused(member: Member) -> None:
     """What no shell can say is an error here, not half a command there."""
     with pytest.raises(ValueError, match="NUL"):
-        batch_script([member], witness="/w", records="/r")
+        batch_script([member], witness=Witness("/w", "0"), records="/r")
 
 
 def test_no_member_is_refused() -> None:
     """A script of nothing would be an empty success."""
     with pytest.raises(ValueError, match="without a job"):
-        batch_script([], witness="/w", records="/r")
+        batch_script([], witness=Witness("/w", "0"), records="/r")
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from aver.engines.slurm import shim
+from aver.engines.slurm.script import Witness
 from aver.engines.slurm.shim import install_shim
 from aver.slurm_cli.options import FLAG, VALUE
 from aver.slurm_cli.srun_options import TABLE
+from node_witness import witness_at
 
 IN_JOB = {"AVER_RECORD_KEY": "7-1.r0", "SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "train", "SLURM_JOB_NUM_NODES": "1"}
 TELLS = '#!/bin/sh\nfor word do printf "%s\\0" "$word"; done\n'
@@ -27,7 +29,7 @@ class Job:
         self.real = folder / "real"
         self.real.mkdir()
         self.put(self.real / "srun", TELLS)
-        self.shim = install_shim(folder / "bin", self.witness, self.records)
+        self.shim = install_shim(folder / "bin", witness_at(self.witness), self.records)
 
     @staticmethod
     def put(path: Path, text: str) -> None:
@@ -103,8 +105,19 @@ def test_outside_of_a_job_it_is_the_real_one(job: Job, facts: dict[str, str]) ->
 
 def test_witness_that_is_gone(job: Job) -> None:
     """A home that was removed, or is not on this node, does not break a job's steps."""
-    job.shim.write_bytes(shim.srun_shim("/no/such/witness", job.records))
+    job.shim.write_bytes(shim.srun_shim(witness_at("/no/such/witness"), job.records))
     assert job.words("-n4", "prog", "x") == ["-n4", "prog", "x"]
+
+
+def test_witness_that_was_swapped(job: Job) -> None:
+    """A file with another hash than the one that was put there is not run; the step is the real srun's."""
+    swapped = job.folder / "swapped"
+    job.put(swapped, f"#!/bin/sh\ntouch {job.folder}/ran\n")
+    job.shim.write_bytes(shim.srun_shim(Witness(str(swapped), witness_at(job.witness).sha256), job.records))
+    done = job.start("-n4", "prog", "x")
+    assert done.stdout == b"-n4\0prog\0x\0"
+    assert b"is not the witness" in done.stderr
+    assert not (job.folder / "ran").exists()
 
 
 def test_command_is_looked_up_here(job: Job) -> None:
@@ -134,7 +147,7 @@ def test_several_nodes_may_lack_the_witness(job: Job) -> None:
 def test_never_finds_itself(job: Job) -> None:
     """Links to it, other homes' and no other srun at all do not make it call itself."""
     other = job.folder / "other"
-    install_shim(other, job.witness, job.records)
+    install_shim(other, witness_at(job.witness), job.records)
     (job.folder / "link").symlink_to(job.shim.parent)
     system = os.environ["PATH"]
     first = [str(job.shim.parent), str(job.folder / "link"), str(other), str(other)]
@@ -159,9 +172,9 @@ def test_environment_is_whole(job: Job) -> None:
 def test_install_is_done_once(job: Job) -> None:
     """The file is replaced when it has to be, and nothing else is left in the folder."""
     before = job.shim.stat()
-    install_shim(job.shim.parent, job.witness, job.records)
+    install_shim(job.shim.parent, witness_at(job.witness), job.records)
     assert job.shim.stat().st_ino == before.st_ino
-    install_shim(job.shim.parent, "/another", job.records)
+    install_shim(job.shim.parent, witness_at("/another"), job.records)
     assert b"/another" in job.shim.read_bytes()
     assert [path.name for path in job.shim.parent.iterdir()] == ["srun"]
 

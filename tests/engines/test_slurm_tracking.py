@@ -31,6 +31,7 @@ from aver.engines.slurm.handing import Hander
 from aver.engines.slurm.pace import Pace
 from aver.engines.slurm.rows import AccountRow, QueueRow
 from aver.engines.slurm.tracking import Settle, Track
+from node_witness import witness_at
 
 SETTLE = Settle()
 MADE_AT = 1000.0
@@ -357,7 +358,9 @@ def site(tmp_path: Path) -> Iterator[tuple[SlurmEngine, Path]]:
     (folder / "sbatch.says").write_text("7\n")
     commands = Commands(path=f"{folder / 'bin'}:/usr/bin:/bin")
     records = str(folder / "records")
-    hander = Hander(lambda: commands, witness="/no", records=records, shim="/no", own_folder="/no", timeout_s=20.0)
+    hander = Hander(
+        lambda: commands, witness=witness_at("/no"), records=records, shim="/no", own_folder="/no", timeout_s=20.0
+    )
     engine = SlurmEngine(
         Shelf(folder / "batches"), commands, hander, Records(folder / "records"),
         Settle(ask_accounting_s=0.0, never_seen_s=0.5), Pace(least_s=0.02, most_s=0.05, trouble_most_s=0.05),

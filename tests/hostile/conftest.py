@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +15,15 @@ import pytest
 from live_home import DEADLINE_S, LiveHome
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder of ours that every user can enter."""
+    path = Path(tempfile.mkdtemp(prefix="avs-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture

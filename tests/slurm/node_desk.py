@@ -17,6 +17,7 @@ import pytest
 
 from aver.engines.slurm.script import Member, batch_script
 from aver.engines.slurm.shim import install_shim
+from node_witness import witness_at
 
 Record = dict[str, Any]
 DEADLINE_S = 90.0
@@ -49,7 +50,7 @@ class Desk:
         for path in (folder, self.records):
             path.mkdir()
         shutil.copy(witness, self.witness)
-        self.shim = install_shim(folder / "bin", str(self.witness), str(self.records)).parent
+        self.shim = install_shim(folder / "bin", witness_at(self.witness), str(self.records)).parent
         for path in (folder, *folder.rglob("*")):
             shutil.chown(path, lab.user, lab.user)
 
@@ -65,7 +66,7 @@ class Desk:
 
     def submit(self, *members: Member, options: tuple[str, ...] = ()) -> str:
         """Hand it to sbatch as the engine does, and return its number; output goes to the file `out`."""
-        script = batch_script(members, witness=str(self.witness), records=str(self.records), shim=str(self.shim))
+        script = batch_script(members, witness=witness_at(self.witness), records=str(self.records), shim=str(self.shim))
         words = ("sbatch", "--parsable", f"--output={self.folder}/out", f"--chdir={self.folder}", *options)
         return self.call(*words, stdin=script).strip()
 

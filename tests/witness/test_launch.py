@@ -181,3 +181,38 @@ def test_path_bytes_are_kept(slot: Slot) -> None:
     op, number, path = launch(slot.fail("a", 'a/no/ä"\\\n'))
     assert (op, number) == ("exec", errno.ENOENT)
     assert path.encode("latin-1") == '/no/ä"\\\n'.encode()
+
+
+def test_output_under_a_name_of_avers(slot: Slot, tmp_path: Path) -> None:
+    """With `O` a new file or a plain one of ours is written; a link, a FIFO, a second name or an open folder is not."""
+    folder = tmp_path / "aver-7"
+    folder.mkdir(mode=0o755)
+    out, precious = folder / "a.out", tmp_path / "precious"
+    precious.write_text("keep")
+    for own in ("O1", "O2"):
+        for more, text in (((), "x\n"), ((), "x\n"), (("A",), "x\nx\n")):
+            assert slot.run("k", own, *more, f"o{out}", "a/bin/echo", "ax")["raw"] == 0
+            assert out.read_text() == text
+        out.unlink()
+        for plant in (lambda: out.symlink_to(precious), lambda: os.mkfifo(out), lambda: os.link(precious, out)):
+            plant()
+            assert launch(slot.fail("k", own, f"o{out}", "a/bin/echo", "ax")) == ("stdout", errno.EEXIST, str(out))
+            out.unlink()
+    folder.chmod(0o775)
+    assert launch(slot.fail("k", "O2", f"o{out}", "a/bin/echo", "ax")) == ("stdout", errno.EEXIST, str(folder))
+    assert slot.run("k", "O1", f"o{out}", "a/bin/echo", "ax")["raw"] == 0
+    folder.chmod(0o755)
+    (tmp_path / "link").symlink_to(folder)
+    linked = tmp_path / "link"
+    failed = launch(slot.fail("k", "O2", f"o{linked}/b.out", "a/bin/echo", "ax"))
+    assert failed == ("stdout", errno.EEXIST, str(linked))
+    missing = launch(slot.fail("k", "O2", f"o{tmp_path}/none/b.out", "a/bin/echo", "ax"))
+    assert missing == ("stdout", errno.ENOENT, f"{tmp_path}/none")
+    assert precious.read_text() == "keep"
+
+
+@pytest.mark.parametrize("value", ["", "0", "3", "12"])
+def test_bad_count_of_own_parts(slot: Slot, value: str) -> None:
+    """It is an error line, and nothing is started."""
+    slot.send("R", "kx", f"O{value}", "atrue")
+    assert "malformed field" in slot.expect("error")["text"]

@@ -22,7 +22,7 @@ from aver.coordinator.lock import read_holder
 from aver.coordinator.notifying import read_told
 from aver.core import render
 from aver.engines.local.capabilities import Capabilities, capabilities
-from aver.errors import AverError
+from aver.errors import AverError, UsageError
 from aver.store.open import is_on_network, sqlite_version
 from aver.witness import binary as find_witness
 
@@ -132,6 +132,11 @@ def _witness() -> Check:
 def _home(session: Session) -> Iterator[Check]:
     path = session.home.path
     existing = _existing(path)
+    try:
+        session.home.check()
+    except AverError as error:
+        yield Check("home", MISSING, str(error), None)
+        return
     if not os.access(existing, os.W_OK | os.X_OK):
         yield Check("home", MISSING, f"{path} can't be written", "set AVER_HOME to a folder that you can write")
         return
@@ -162,6 +167,8 @@ def _coordinator(session: Session) -> Check:
         client = Client.connect(session.home, start=False)
         reply = client.call("ping")
         client.close()
+    except UsageError:
+        return Check("coordinator", MISSING, "not asked: it, or the home, may be another user's", None)
     except AverError:
         holder = read_holder(session.home.lock).get("host")
         if holder is not None and holder != os.uname().nodename:

@@ -52,6 +52,7 @@ class Session:
         if self._reader is None:
             from aver.store.reader import Reader  # `aver submit` reads nothing
 
+            self.home.check()
             self._reader = Reader.open(self.home.database)
         return self._reader
 

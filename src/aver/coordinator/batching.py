@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from aver.coordinator.places import SBATCH_ARRAY_OUTPUT, SBATCH_OUTPUT
 from aver.core.codec import decode
 from aver.core.model import FlowSpec, JobSpec, Origin, RetryRule, Script, Streams, Submission
 from aver.core.slurm_words import PARTITION
@@ -101,4 +102,5 @@ def refused(error: UsageError) -> BatchRefused:
 def _streams(streams: Streams, is_array: bool) -> Streams:
     if streams.stdout is not None:
         return streams
-    return Streams(streams.stdin, "slurm-%A_%a.out" if is_array else "slurm-%j.out", streams.stderr, streams.append)
+    stdout = SBATCH_ARRAY_OUTPUT if is_array else SBATCH_OUTPUT
+    return Streams(streams.stdin, stdout, streams.stderr, streams.append)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from aver.errors import AverError, CantWriteError, InternalError, UnreachableError, UsageError
 from aver.home import Home
+from aver.ownership import check_peer
 
 START_TIMEOUT_S = 30.0
 CONNECT_TRIES = 5
@@ -45,7 +46,11 @@ class Client:
 
     @classmethod
     def connect(cls, home: Home, *, start: bool = True) -> Client:
-        """Return a connection; start a coordinator if none answers and `start` says so."""
+        """Return a connection; start a coordinator if none answers and `start` says so.
+
+        UsageError if the home, or who answers in it, is another user's: before anything is sent.
+        """
+        home.check()
         connection = _open(home)
         deadline = time.monotonic() + START_TIMEOUT_S
         tries = CONNECT_TRIES if start else 0
@@ -146,7 +151,10 @@ class Client:
 
 
 def _open(home: Home) -> socket.socket | None:
-    """Connect to the socket; None if nobody listens there. The path is short whatever the home's is."""
+    """Connect to the socket; None if nobody listens there. The path is short whatever the home's is.
+
+    UsageError if who listens is another user.
+    """
     try:
         folder_fd = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -159,6 +167,11 @@ def _open(home: Home) -> socket.socket | None:
         return None
     finally:
         os.close(folder_fd)
+    try:
+        check_peer(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12), os.fspath(home.path))
+    except UsageError:
+        connection.close()
+        raise
     return connection
 
 

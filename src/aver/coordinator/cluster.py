@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aver.config import Config
+from aver.config import Config, load_config
 from aver.coordinator.commands import folder_of
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.log import log
@@ -25,10 +25,12 @@ from aver.engines.slurm.engine import SlurmEngine
 from aver.engines.slurm.exit_records import Records
 from aver.engines.slurm.handing import Hander
 from aver.engines.slurm.pace import Pace
+from aver.engines.slurm.script import Witness
 from aver.engines.slurm.shim import install_shim
 from aver.engines.slurm.tracking import Settle
 from aver.errors import CantWriteError
 from aver.home import Home
+from aver.ownership import check_shared, make_folder, make_shared
 from aver.witness import binary
 
 KEPT = ("PATH", "SLURM_CONF", "SSH_AUTH_SOCK")
@@ -87,17 +89,17 @@ def make_engine(home: Home, config: Config) -> SlurmEngine:
     """The engine with its folders; CantWriteError if they can't be made."""
     slurm, shared = home.path / "slurm", folder(home, config)
     try:
-        for one in (slurm / "batches", shared / "records", shared / "bin"):
-            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (slurm / "batches").mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_shared(shared, "records", "bin")
         witness = _install(shared / "bin", "aver-witness", binary().read_bytes())
-        shim = install_shim(shared / "shim", os.fspath(witness), os.fspath(shared / "records")).parent
+        shim = install_shim(shared / "shim", witness, os.fspath(shared / "records")).parent
     except OSError as error:
         text = f"can't make the folders of the cluster's engine: {error.filename}: {error.strerror}"
         raise CantWriteError(text) from None
     commands = commands_of(home, config)
     hander = Hander(
         lambda: commands_of(home, config),
-        witness=os.fspath(witness), records=os.fspath(shared / "records"), shim=os.fspath(shim),
+        witness=witness, records=os.fspath(shared / "records"), shim=os.fspath(shim),
         own_folder=os.fspath(folder_of(home)), timeout_s=config.slurm.timeout_s,
     )  # fmt: skip
     return SlurmEngine(
@@ -112,10 +114,10 @@ def make_allocator(home: Home, config: Config, key: str) -> AllocationEngine:
     if known.exists() and not (shared / "alloc").is_dir():
         raise CantWriteError(f"{shared / 'alloc'} is not there, where this home's allocations have their orders")
     try:
-        for one in (shared / "alloc", shared / "alloc-records", shared / "bin"):
-            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known.parent.mkdir(mode=0o700, exist_ok=True)
+        _make_shared(shared, "alloc", "alloc-records", "bin")
         known.touch(mode=0o600)
-        witness = os.fspath(_install(shared / "bin", "aver-witness", binary().read_bytes()))
+        witness = _install(shared / "bin", "aver-witness", binary().read_bytes())
         shim = install_shim(shared / "alloc-shim", witness, os.fspath(shared / "alloc-records")).parent
     except OSError as error:
         text = f"can't make the folders of the cluster's engine: {error.filename}: {error.strerror}"
@@ -130,13 +132,27 @@ def make_allocator(home: Home, config: Config, key: str) -> AllocationEngine:
     )  # fmt: skip
 
 
-def _install(place: Path, name: str, data: bytes) -> Path:
+def check_shared_folder(home: Home) -> None:
+    """Refuse a `slurm.folder` in which others could put something in the place of ours: UsageError."""
+    config = load_config()
+    if config.slurm.folder:
+        check_shared(os.fspath(folder(home, config)))
+
+
+def _make_shared(shared: Path, *names: str) -> None:
+    make_shared(os.fspath(shared))
+    for name in names:
+        make_folder(os.fspath(shared / name))
+
+
+def _install(place: Path, name: str, data: bytes) -> Witness:
     """Put the file there under a name that tells its content, so that jobs that use an older one are left alone."""
-    path = place / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+    sha256 = hashlib.sha256(data).hexdigest()
+    path = place / f"{name}-{sha256[:12]}"
     if not path.exists() or path.read_bytes() != data:
         write_durably(path, data)
     os.chmod(path, 0o755)
-    return path
+    return Witness(os.fspath(path), sha256)
 
 
 def _without(path: str, entry: str) -> str:

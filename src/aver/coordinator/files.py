@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,12 +32,29 @@ def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) 
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         else:
-            os.makedirs(os.path.join(folder, output_folder(run)), mode=0o777 & ~submission.origin.umask, exist_ok=True)
+            _make_own_folder(os.path.join(folder, output_folder(run)), submission.origin.umask)
     except OSError as error:
         raise CantWriteError(
             f"can't write the job's output in {folder}: {error.strerror}; "
             "choose a place with --output FILE, or submit from another folder"
         ) from None
+
+
+def _make_own_folder(path: str, umask: int) -> None:
+    """Make the folder of a flow's outputs, or use it if it is ours alone; CantWriteError if it is not."""
+    try:
+        os.mkdir(path, 0o755 & ~umask)
+        os.chmod(path, 0o755 & ~umask)  # the coordinator's own umask is narrower
+    except FileExistsError:
+        pass
+    info = os.lstat(path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        raise CantWriteError(
+            f"can't write the output of the flow's jobs: {path} is there already and is not yours; "
+            "submit from another folder"
+        )
+    if info.st_mode & 0o022:
+        raise CantWriteError(f"can't write the output of the flow's jobs: others can write in {path}; chmod go-w it")
 
 
 def write_env(home: Home, run: int, env: Sequence[str]) -> None:

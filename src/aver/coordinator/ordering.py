@@ -61,6 +61,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         stdout=None if spec.has_streams else files.stdout,
         stderr=files.stderr,
         append=files.append,
+        own_parts=0 if spec.has_streams else files.own_parts,
         warning=_warning(spec, spec.step_warning if in_allocation else None),
         kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
         streams=attempt.streams,

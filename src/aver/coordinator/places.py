@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from aver.core.model import JobSpec, Submission
 
 LONGEST_FILE_NAME_BYTES = 200
+SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT = "slurm-%j.out", "slurm-%A_%a.out"  # of sbatch without --output
 
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """Absolute paths. stderr None: the same as stdout."""
+    """Absolute paths. stderr None: the same as stdout.
+
+    `own_parts`: how many of the last parts of stdout Aver chose: 0 is a name of the user's, 1 the file, 2 its folder
+    as well. There nothing is used that another user may have put there.
+    """
 
     folder: str
     stdin: str | None
     stdout: str
     stderr: str | None
     append: bool
+    own_parts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +64,15 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     append = streams.append
     if streams.stdout is None:
         stdout = os.path.join(origin.folder, _default_output(which, is_single))
+        own_parts = 1 if is_single else 2
     else:
         stdout = place(streams.stdout)
         is_slurms = any(name == "command" for name, _ in spec.facts)  # sbatch's, which truncates when it begins again
+        own_parts = 1 if is_slurms and streams.stdout in (SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT) else 0
         append = append or (which.attempt > 1 and not is_slurms)
     stderr = place(streams.stderr) if streams.stderr is not None else None
     stdin = place(streams.stdin) if streams.stdin is not None else None
-    return JobFiles(folder, stdin, stdout, stderr, append)
+    return JobFiles(folder, stdin, stdout, stderr, append, own_parts)
 
 
 def synced_folders(names: Sequence[str], folder: str) -> tuple[str, ...]:

@@ -75,6 +75,11 @@ class Requests:
         number = self.driver.next_id
         if tests:
             return {"run": number, "first_job": number, "jobs": FlowIndex(submission.flow).count}
+        clustered = [spec for spec in submission.flow.jobs if (spec.engine or submission.engine) != LOCAL]
+        if any(not (submission.host if spec.host is None else spec.host) for spec in clustered):
+            from aver.coordinator.cluster import check_shared_folder  # most homes never need it
+
+            check_shared_folder(self.home)
         sealed, values = vault.seal(self.home, submission.flow)
         submission = replace(submission, flow=sealed)
         try:
@@ -82,8 +87,8 @@ class Requests:
             write_env(self.home, number, env)
             vault.store(self.home, number, values)
             write_scripts(self.home, number, submission.flow)
-            if any((spec.engine or submission.engine) != LOCAL for spec in submission.flow.jobs):
-                from aver.coordinator.cluster import note_site  # most homes never need it
+            if clustered:
+                from aver.coordinator.cluster import note_site
 
                 note_site(self.home, env)
             reached("submit-files-written")

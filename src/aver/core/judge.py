@@ -10,6 +10,7 @@ having run. While the evidence may still grow, there is no verdict.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,6 +53,7 @@ PERSON = "person"
 COORDINATOR = "coordinator"
 ENGINE = "engine"
 
+NOT_OURS = ", and it is not yours alone: move it away, or submit from another folder"
 NeverRan = Refused | CancelledBefore | DeadlinePassed
 
 
@@ -141,7 +143,8 @@ def judge_record(record: WitnessRecord, rules: Rules) -> Verdict:
 def launch_text(launch: LaunchFailure) -> str:
     """`exec /no/such: No such file or directory (errno 2)`."""
     what = f"{launch.operation} {launch.path}".rstrip()
-    return f"{what}: {os.strerror(launch.errno)} (errno {launch.errno})"
+    hint = NOT_OURS if launch.errno == errno.EEXIST else ""
+    return f"{what}: {os.strerror(launch.errno)} (errno {launch.errno}){hint}"
 
 
 _CLEAN = Verdict(State.COMPLETED, ExitStatus(), reasons.NONE, verified=True, source=WITNESS)

@@ -64,6 +64,7 @@ class Order:
     run: int = 0  # in an allocation: its run's number, whose allocations these are
     step: str = ""  # likewise: the name of its step
     least_s: int = 0  # likewise: it is not started with less time left than this
+    own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import os
 import time
 
 from aver.errors import AverError
+from aver.ownership import check_home
 from aver.slurm_cli import lean, texts
 from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
@@ -39,8 +40,9 @@ class Book:
 
     @classmethod
     def open(cls) -> Book:
-        """Open what there is."""
+        """Open what there is; UsageError if the home is not ours alone."""
         home = home_folder()
+        check_home(home)
         return cls(home, Glance.open(os.path.join(home, "aver.db")), time.time())
 
     def refresh(self) -> bool:

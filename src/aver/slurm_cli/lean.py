@@ -11,6 +11,9 @@ import _signal  # type: ignore[import-not-found]
 import _socket
 import os
 
+from aver.errors import UsageError
+from aver.ownership import check_home, check_peer
+
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
@@ -68,14 +71,19 @@ def loads(line: bytes) -> dict[str, Any]:
 
 
 class Wire:
-    """One connection to the coordinator of a home."""
+    """One connection to the coordinator of a home; UsageError if the home, or who answers, is another user's."""
 
     def __init__(self, home: str) -> None:
+        check_home(home)
         folder_fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
         self._received = b""
         try:
             self._socket.connect(f"/proc/self/fd/{folder_fd}/sock")
+            check_peer(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12), home)
+        except (OSError, UsageError):
+            self._socket.close()
+            raise
         finally:
             os.close(folder_fd)
 

@@ -10,6 +10,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
+from aver.errors import AverError
 from aver.slurm_cli import lean
 from aver.slurm_cli.options import BadOption
 from aver.slurm_cli.srun_options import NOT_SERVED, BadSpecification, Options, number, parse
@@ -80,6 +81,9 @@ def main(arguments: list[str]) -> int:
         return STATUS_BAD_OPTION if isinstance(error, BadSpecification) else STATUS_BAD_USAGE
     except lean.Lost as error:
         sys.stderr.write(f"srun: error: the coordinator can't be reached: {error}\n")
+        return STATUS_BAD_USAGE
+    except AverError as error:
+        sys.stderr.write(f"srun: error: {error}\n")
         return STATUS_BAD_USAGE
 
 

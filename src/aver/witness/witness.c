@@ -44,7 +44,7 @@ enum phase { IDLE, RUN, SWEEP, RECORD };
 static struct { /* what is to be started; pointers into the frame or into argv, valid until the exec */
     char **argv, **over, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME */
     size_t args, overs;
-    const char *value[128]; /* of the fields d e i o r g A F, by tag */
+    const char *value[128]; /* of the fields d e i o r g A F O, by tag */
     int umask, limits;
     struct { unsigned resource; struct rlimit value; } limit[LIMITS];
 } order;
@@ -575,6 +575,31 @@ static void child_opens(const char *op, const char *path, int flags, int to) { /
     if (fd < 0 || fcntl(fd, F_SETFL, flags & O_APPEND) || dup2(fd, to) < 0) child_fails(op, path);
 }
 
+static void child_opens_own(const char *path, int flags) { /* a name of Aver's: not what somebody else put there */
+    static char folder[PATH_KEPT];
+    const char *slash = strrchr(path, '/'), *name = path;
+    struct stat st;
+    int at = AT_FDCWD, fd;
+    if (*order.value['O'] == '2' && slash && slash > path) { /* the folder's name is Aver's as well */
+        errno = ENAMETOOLONG;
+        if (snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path) >= PATH_KEPT) child_fails("stdout", path);
+        name = slash + 1;
+        at = open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        bool good = at >= 0 && !fstat(at, &st) && st.st_uid == geteuid() && !(st.st_mode & 022);
+        if (at >= 0 || errno == ENOTDIR || errno == ELOOP) errno = EEXIST;
+        if (!good) child_fails("stdout", folder);
+    }
+    fd = openat(at, name, (flags & ~O_TRUNC) | O_EXCL | O_NOCTTY | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) {
+        fd = openat(at, name, (flags & ~(O_TRUNC | O_CREAT)) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        bool good = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+        if (fd >= 0 || errno == ELOOP || errno == ENXIO) errno = EEXIST;
+        if (!good) child_fails("stdout", path);
+        if (flags & O_TRUNC && ftruncate(fd, 0)) child_fails("stdout", path);
+    }
+    if (fd < 0 || fcntl(fd, F_SETFL, flags & O_APPEND) || dup2(fd, 1) < 0) child_fails("stdout", path);
+}
+
 static void child_opens_all(void) {
     const char *in_file = order.value['i'], *out_file = order.value['o'], *err_file = order.value['r'];
     const int flags = O_WRONLY | O_CREAT | (order.value['A'] ? O_APPEND : O_TRUNC);
@@ -583,7 +608,8 @@ static void child_opens_all(void) {
     if (given && streams_n < 3) child_fails("stdin", "");
     for (int i = 0; i < 3 && given; i++) dup2(streams[i], i);
     if (in_file) child_opens("stdin", in_file, O_RDONLY, 0);
-    if (out_file) child_opens("stdout", out_file, flags, 1);
+    if (out_file && order.value['O']) child_opens_own(out_file, flags);
+    else if (out_file) child_opens("stdout", out_file, flags, 1);
     if (same) dup2(1, 2);
     else if (err_file) child_opens("stderr", err_file, flags, 2);
 }
@@ -860,6 +886,9 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'g':
         if (strncmp(v, "1 /", 3) && strncmp(v, "2 /", 3)) return false;
         break;
+    case 'O':
+        if (strcmp(v, "1") && strcmp(v, "2")) return false;
+        break;
     default:
         if (!strchr("deiorAF", tag)) return false;
     }
@@ -1107,7 +1136,8 @@ static bool name_task(char *path, size_t size, const char *folder) { /* FOLDER/K
 static int run_once(int argc, char **argv) { /* once, or task */
     static const char names[][12] = {['k'] = "--key", ['t'] = "--time", ['w'] = "--warn", ['K'] = "--kill-wait",
                                      ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env", ['d'] = "--folder",
-                                     ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append"};
+                                     ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append",
+                                     ['O'] = "--own"};
     static char path[PATH_KEPT];
     const char *record = NULL, *folder = NULL;
     const bool task = !strcmp(argv[1], "task");

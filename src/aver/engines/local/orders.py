@@ -29,6 +29,8 @@ def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> b
             fields.append(tag + name)
     if order.append:
         fields.append("A")
+    if order.own_parts:
+        fields.append(f"O{order.own_parts}")
     if order.streams:
         fields.append("F")
     fields += [f"l{resource} {soft} {hard}" for resource, soft, hard in order.limits]

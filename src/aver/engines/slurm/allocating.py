@@ -24,6 +24,7 @@ from aver.engines.slurm.commands import Call, Commands
 from aver.engines.slurm.executor import executor_script
 from aver.engines.slurm.handing import read_env
 from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
+from aver.engines.slurm.script import Witness
 
 AFTER_ANOTHER = "Dependency"  # Slurm's reason of all but the first of a wish: says nothing of why they wait
 
@@ -44,7 +45,7 @@ class Taker:
 
     commands: Callable[[], Commands]
     home: str  # its key
-    witness: str
+    witness: Witness
     shim: str  # the folder with our srun
     own_folder: str  # of Aver's own Slurm commands, which a job on a cluster must not find
     timeout_s: float

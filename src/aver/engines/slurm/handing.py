@@ -7,19 +7,22 @@ have been taken, and Slurm is asked for its name before anything is handed over 
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from aver.core.judge import NOT_OURS
 from aver.core.model import Scope
 from aver.engines.api import Order
 from aver.engines.slurm.batches import Batch, Shelf
 from aver.engines.slurm.commands import Call, Commands
 from aver.engines.slurm.refusals import Answer, Refusal, Unreachable, read_submission
-from aver.engines.slurm.script import Member, Program, Text, batch_script
+from aver.engines.slurm.script import Member, Program, Text, Witness, batch_script
 
 MOST_SCRIPT_BYTES = 1 << 20  # Slurm takes four times as much
 NOT_THE_JOBS = ("SLURM_", "SBATCH_", "SALLOC_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_", "AVER_COORDINATOR")
@@ -32,7 +35,7 @@ class Hander:
     """`commands` are asked for anew each time: the last submitter says where they are."""
 
     commands: Callable[[], Commands]
-    witness: str
+    witness: Witness
     records: str
     shim: str
     own_folder: str  # of Aver's own Slurm commands, which a job on a cluster must not find
@@ -43,6 +46,8 @@ class Hander:
 
     def hand_over(self, batch: Batch, orders: Sequence[Order], shelf: Shelf) -> Answer:
         """Make the batch durable and call sbatch."""
+        if not batch.is_array and (trouble := _taken(orders[0])):
+            return Refusal(trouble)
         try:
             common, own = split_env([order.env for order in orders])
             members = [member_of(order, env, batch.is_array) for order, env in zip(orders, own, strict=True)]
@@ -83,6 +88,26 @@ class Hander:
         return False
 
 
+def _taken(order: Order) -> str:
+    """Why Slurm may not open the output under the name that Aver chose; empty: it may.
+
+    Slurm follows whatever is there. With a witness in an array, it opens the file itself and looks at that very moment.
+    """
+    parts = [os.path.dirname(order.stdout or ""), order.stdout or ""][2 - order.own_parts :]
+    for path in parts:
+        try:
+            info = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return f"stdout {path}: {error.strerror}"
+        is_folder = path != order.stdout
+        is_kind = stat.S_ISDIR(info.st_mode) if is_folder else stat.S_ISREG(info.st_mode) and info.st_nlink == 1
+        if not is_kind or info.st_uid != os.geteuid() or (is_folder and info.st_mode & 0o022):
+            return f"stdout {path}: {os.strerror(errno.EEXIST)}{NOT_OURS}"
+    return ""
+
+
 def chunks(orders: Sequence[Order], most: int) -> list[list[Order]]:
     """Parts that fit in one array and one script."""
     parts: list[list[Order]] = [[]]
@@ -115,6 +140,7 @@ def member_of(order: Order, env: tuple[tuple[str, str], ...], is_array: bool) ->
         stdout=order.stdout if is_array else None,
         stderr=order.stderr if is_array else None,
         append=order.append and is_array,
+        own_parts=order.own_parts if is_array else 0,
         env=env,
         time_ms=None if time_s is None else time_s * 1000,
         warn=warn,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aver.engines.slurm.commands import Reply, Trouble
+from aver.engines.slurm.script import Witness
 from aver.engines.slurm.shim import srun_shim
 from aver.engines.slurm.ssh import Ssh
 
@@ -27,7 +28,7 @@ class Layout:
     """Absolute paths on the host. `remark` says why there is no witness; empty: there is one."""
 
     folder: str
-    witness: str
+    witness: Witness
     shim: str
     skew_s: float = 0.0  # how far the host's clock is ahead of ours
     remark: str = ""
@@ -94,15 +95,15 @@ class Host:
             return Trouble(f"{self.ssh.host}: its answer can't be read: {reply.out[:200]!r}", began=False)
         folder, machine, clock, found = lines
         skew_s = int(clock) + 0.5 - self._now()
-        path = f"{folder}/bin/aver-witness-{name[:12]}"
-        shim = srun_shim(path, f"{folder}/records")
-        layout = Layout(folder, path, f"{folder}/shim-{hashlib.sha256(shim).hexdigest()[:12]}", skew_s)
+        installed = Witness(f"{folder}/bin/aver-witness-{name[:12]}", name)
+        shim = srun_shim(installed, f"{folder}/records")
+        layout = Layout(folder, installed, f"{folder}/shim-{hashlib.sha256(shim).hexdigest()[:12]}", skew_s)
         mine = os.uname().machine
         if machine != mine:
             remark = f"a {machine} machine can't run the witness of this {mine}: verdicts come from accounting"
-            return Layout(folder, path, layout.shim, skew_s, remark)
+            return Layout(folder, installed, layout.shim, skew_s, remark)
         text = _BRING.format(
-            witness=shlex.quote(path), size=len(witness) if found != name else 0, hash=name,
+            witness=shlex.quote(installed.path), size=len(witness) if found != name else 0, hash=name,
             shim=shlex.quote(layout.shim),
         )  # fmt: skip
         reply = self.ssh.run_text(text, self._timeout_s, (witness if found != name else b"") + shim)
@@ -122,7 +123,28 @@ _FIND = """\
 folder={folder}
 case $folder in "~/"*) folder=$HOME/${{folder#"~/"}} ;; esac
 umask 077
-mkdir -p -- "$folder" && cd -P -- "$folder" && mkdir -p records bin files || return 1
+mkdir -p -- "$folder" && cd -P -- "$folder" || return 1
+up=$PWD
+while :; do
+    found=$(stat -c '%u %a %G' -- "$up") || return 1
+    mode=0${{found#* }} mode=${{mode%% *}}
+    case ${{found%% *}} in
+    0 | "$EUID") ;;
+    *) echo "$up is another user's: set slurm.folder to a folder that only you can write" >&2; return 1 ;;
+    esac
+    [ "${{found##* }}" != "$(id -un)" ] || mode=$((mode & ~020)) # a group of one's own
+    if [ $((mode & 022)) -ne 0 ] && [ $((mode & 01000)) -eq 0 ] && [ "$up" != "$PWD" ]; then
+        echo "others can rename what is in $up: set slurm.folder to a folder that only you can write" >&2; return 1
+    fi
+    [ "$up" != / ] || break
+    up=${{up%/*}} up=${{up:-/}}
+done
+[ -O . ] && chmod 700 . || {{ echo "$PWD is another user's: set slurm.folder to another one" >&2; return 1; }}
+for one in * .[!.]*; do
+    found=$(stat -c %u -- "$one" 2>/dev/null) || continue
+    [ "$found" = "$EUID" ] || {{ echo "$PWD/$one is another user's: remove it" >&2; return 1; }}
+done
+mkdir -p records bin files || return 1
 pwd && uname -m && date +%s || return 1
 found=$(sha256sum 2>/dev/null <"bin/aver-witness-{name}") && echo "${{found%% *}}" || echo -
 """

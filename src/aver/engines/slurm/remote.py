@@ -147,6 +147,7 @@ def _moved(order: Order, layout: Layout) -> Order:
         folder=layout.there(order.folder, folders),
         stdin=there(order.stdin), stdout=there(order.stdout), stderr=there(order.stderr),
         env=tuple(pair for pair in order.env if pair.partition("=")[0] not in OF_HERE),
+        own_parts=order.own_parts if there(order.stdout) == order.stdout else 0,  # a copy is in a folder of ours
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ come as surrogates and leave as they were. No value of the user's environment is
 it is touched: ours begin with `_aver_`. What always holds on the node:
 
 - the last thing is an `exec`, so that Slurm sees the wait status of the work itself;
-- where the witness runs and the records' folder can be written, the witness is its parent, and the record is
+- where the witness has the hash that it was put there with and runs, and the records' folder can be written, it is the
+  work's parent, and the record is
   `RECORDS/KEY.rRESTARTS` with the same key; where not, the command runs all the same;
 - a script's text is in here whole: of the shared folder nothing but the witness and the records are needed.
 """
@@ -21,6 +22,14 @@ from dataclasses import dataclass
 _IS_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+").fullmatch
 _STEP_LIMITS = tuple(f'${{AVER_STEP_{name}:+--{name.lower()} "$AVER_STEP_{name}"}}' for name in ("TIME", "WARN"))
 _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The witness where the nodes see it, and the SHA-256 that it must have there to be run."""
+
+    path: str
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class Member:
     stdout: str | None = None
     stderr: str | None = None  # None: where stdout goes, if that is named
     append: bool = False
+    own_parts: int = 0  # of stdout, as the witness has them
     env: tuple[tuple[str, str], ...] = ()  # of this member alone; it is in the script, readable by who may read that
     time_ms: int | None = None
     warn: str | None = None  # SIGNAL LEAD_MS SCOPE
@@ -59,7 +69,7 @@ class Member:
     has_step_limits: bool = False  # limit and warning are in AVER_STEP_TIME and AVER_STEP_WARN when it starts
 
 
-def batch_script(members: Sequence[Member], *, witness: str, records: str, shim: str | None = None) -> bytes:
+def batch_script(members: Sequence[Member], *, witness: Witness, records: str, shim: str | None = None) -> bytes:
     """The script of a job, or of an array whose task I is `members[I]`.
 
     `shim`: the folder with our `srun`, put first in PATH where it is. ValueError if something has a NUL byte, which
@@ -71,7 +81,8 @@ def batch_script(members: Sequence[Member], *, witness: str, records: str, shim:
     for member in members:
         if isinstance(member.work, Text):
             numbers.setdefault(member.work.text, len(numbers))
-    parts = [_HEAD, f"_aver_witness={quote(witness)} _aver_records={quote(records)} _aver_shim={quote(shim or '')}\n"]
+    parts = [_HEAD, IS_WITNESS, witness_settings(witness)]
+    parts.append(f"_aver_records={quote(records)} _aver_shim={quote(shim or '')}\n")
     parts += [_function(number, text) for text, number in numbers.items()]
     if len(members) == 1:
         parts.append(_settings(members[0], numbers))
@@ -84,6 +95,11 @@ def batch_script(members: Sequence[Member], *, witness: str, records: str, shim:
     if "\0" in script:
         raise ValueError("a command, a script or a file name of a batch job can't contain a NUL byte")
     return os.fsencode(script)
+
+
+def witness_settings(witness: Witness) -> str:
+    """The line that `IS_WITNESS` goes by."""
+    return f"_aver_witness={quote(witness.path)} _aver_hash={quote(witness.sha256)}\n"
 
 
 def quote(text: str) -> str:
@@ -136,10 +152,23 @@ def _options(member: Member) -> Iterable[str]:
         ("--time", member.time_ms), ("--warn", member.warn), ("--kill-wait", member.kill_wait_ms),
         ("--folder", member.folder), ("--stdin", member.stdin), ("--stdout", member.stdout),
         ("--stderr", member.stderr), ("--append", 1 if member.append else None),
+        ("--own", member.own_parts or None),
     ):  # fmt: skip
         if value is not None:
             yield from (name, str(value))
 
+
+IS_WITNESS = """\
+_aver_is_witness() { # whether $_aver_witness is the file that Aver put there, and runs here
+    [ -f "$_aver_witness" ] || return 1
+    _aver_sum=$({ sha256sum <"$_aver_witness"; } 2>/dev/null) || return 1
+    if [ "${_aver_sum%% *}" != "$_aver_hash" ]; then
+        printf 'aver: %s is not the witness that was put there: not run\\n' "$_aver_witness" >&2
+        return 1
+    fi
+    "$_aver_witness" --version >/dev/null 2>&1
+}
+"""
 
 _HEAD = """\
 #!/bin/bash --posix
@@ -171,13 +200,13 @@ esac
 
 _TAIL = """\
 AVER_RECORD_KEY=$_aver_key.r${SLURM_RESTART_COUNT:-0}
-if "$_aver_witness" --version >/dev/null 2>&1 && [ -w "$_aver_records" ]; then
+if _aver_is_witness && [ -w "$_aver_records" ]; then
     export AVER_RECORD_KEY AVER_RECORDS="$_aver_records"
     [ ! -x "$_aver_shim/srun" ] || export PATH="$_aver_shim:$PATH"
     exec "$_aver_witness" once --record "$_aver_records/$AVER_RECORD_KEY" --key "$AVER_RECORD_KEY" "$@"
 fi
 unset AVER_RECORD_KEY AVER_RECORDS
-_aver_folder=. _aver_in= _aver_out= _aver_err= _aver_mode=
+_aver_folder=. _aver_in= _aver_out= _aver_err= _aver_mode= _aver_own=
 while [ "$1" != -- ]; do
     case $1 in
     --folder) _aver_folder=$2 ;;
@@ -185,6 +214,7 @@ while [ "$1" != -- ]; do
     --stdout) _aver_out=$2 ;;
     --stderr) _aver_err=$2 ;;
     --append) _aver_mode=a ;;
+    --own) _aver_own=$2 ;;
     esac
     shift 2
 done
@@ -193,6 +223,12 @@ cd "$_aver_folder" || _aver_fail "can't change to the folder $_aver_folder"
 if [ -n "$_aver_in" ]; then
     true <"$_aver_in" || _aver_fail "can't open $_aver_in"
     exec <"$_aver_in"
+fi
+if [ -n "$_aver_own" ] && { [ -e "$_aver_out" ] || [ -L "$_aver_out" ]; }; then
+    [ -f "$_aver_out" ] && [ ! -L "$_aver_out" ] && [ -O "$_aver_out" ] || _aver_fail "$_aver_out is not yours alone"
+fi
+if [ "$_aver_own" = 2 ]; then
+    [ ! -L "${_aver_out%/*}" ] && [ -O "${_aver_out%/*}" ] || _aver_fail "${_aver_out%/*} is not yours alone"
 fi
 [ -n "$_aver_err" ] || _aver_err=$_aver_out
 for _aver_name in "$_aver_out" "$_aver_err"; do

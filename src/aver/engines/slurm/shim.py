@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from aver.engines.slurm.script import quote
+from aver.engines.slurm.script import IS_WITNESS, Witness, quote, witness_settings
 
 # name, or name:letter
 FLAGS = (
@@ -38,12 +38,13 @@ MAYBE = (
 # witness is not: bcast container clusters het-group jobid multi-prog pty help version.
 
 
-def srun_shim(witness: str, records: str) -> bytes:
+def srun_shim(witness: Witness, records: str) -> bytes:
     """The text of the `srun` that uses this witness and leaves its records in this folder."""
     values = _longs(VALUES)
     return os.fsencode(
         _SHIM.format(
-            witness=quote(witness),
+            is_witness=IS_WITNESS,
+            settings=witness_settings(witness),
             records=quote(records),
             flags="|".join(_longs(FLAGS)),
             values="|".join(values),
@@ -56,7 +57,7 @@ def srun_shim(witness: str, records: str) -> bytes:
     )
 
 
-def install_shim(folder: Path, witness: str, records: str) -> Path:
+def install_shim(folder: Path, witness: Witness, records: str) -> Path:
     """Put `srun` in this folder, in one step, and return its path; OSError if that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "srun"
@@ -85,8 +86,8 @@ _SHIM = """\
 #!/bin/bash --posix
 # Aver's srun: each task's command under its witness, which leaves an exit record. The rest is the real srun's.
 _aver_cr=$(printf '\\r')
-_aver_witness={witness} _aver_records={records}
-
+{settings}_aver_records={records}
+{is_witness}
 _aver_find() {{ # the first $1 in PATH, or the first after the file $2 if that is in PATH; to $_aver_found
     _aver_rest=$PATH: _aver_found=
     while [ -n "$_aver_rest" ]; do
@@ -114,7 +115,7 @@ _aver_words=("$@")
 if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ]; then
     _aver_plain
 fi
-"$_aver_witness" --version >/dev/null 2>&1 || _aver_plain
+_aver_is_witness || _aver_plain
 
 _aver_options=() _aver_pending= _aver_named= # up to the command
 while [ $# -gt 0 ]; do
