@@ -36,6 +36,7 @@ from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
 from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow, RunRow
+from aver.store.secrets import load_masking
 from aver.store.step_warnings import step_warnings_of_run
 
 __all__ = ["Flow", "FlowJob", "Job", "Run"]
@@ -84,10 +85,16 @@ class Flow:
         self._file: str | None = None
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None) -> Flow:
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        secrets: Sequence[str] = (),
+    ) -> Flow:
         """A flow (.yaml, .json) or a batch script; raise UsageError with every mistake. It takes no further jobs."""
         file = os.path.abspath(os.fspath(path))
-        flow = cls(load(file).name, folder=folder)
+        flow = cls(load(file).name, folder=folder, secrets=secrets)
         flow._file = file
         return flow
 
@@ -366,10 +373,14 @@ class Job(_Stored):
             return reader.attempts(self.number)
 
     def log(self, attempt: int | None = None) -> str:
-        """What an attempt (the newest) wrote to its output so far; empty if it never began."""
+        """What an attempt (the newest) wrote to its output so far, with secrets masked; empty if it never began."""
         path = self._files(attempt).stdout
+        with self._reader() as reader:
+            run = self._row().run
+            origin = reader.origin(run)
+        masking = load_masking(os.fspath(self._home.path), run, () if origin is None else origin.secrets)
         try:
-            return Path(path).read_text(encoding="utf-8", errors="replace")
+            return masking.whole(Path(path).read_bytes()).decode("utf-8", "replace")
         except FileNotFoundError:
             return ""
         except OSError as error:

@@ -56,6 +56,7 @@ class Config:
     secrets: tuple[str, ...] = ()
     notify: tuple[NotifyRule, ...] = ()
     retention: Retention | None = None
+    keep_environments_s: float = 30 * 86400.0
     engine: str = "local"
     slurm: SlurmConfig = SlurmConfig()
 
@@ -105,6 +106,8 @@ def _from_table(path: Path, table: dict[str, Any]) -> Config:
                     values["notify"] = _notify(value)
                 case "retention":
                     values["retention"] = _retention(value)
+                case "keep_environments":
+                    values["keep_environments_s"] = _seconds(value)
                 case "secret":
                     values["secrets"] = _names(value)
                 case "engine":
@@ -113,8 +116,8 @@ def _from_table(path: Path, table: dict[str, Any]) -> Config:
                     slurm |= _slurm(value) if key == "slurm" else _settle(value)
                 case _:
                     known = (
-                        "cpus, engine, gpus, idle_exit, kill_wait, max_running, mem, notify, retention, secret, "
-                        "settle, slurm"
+                        "cpus, engine, gpus, idle_exit, keep_environments, kill_wait, max_running, mem, notify, "
+                        "retention, secret, settle, slurm"
                     )
                     raise ValueError(f"unknown setting; known are {known}")
         except ValueError as error:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from aver.cli.follow import Follower
 from aver.cli.output import ReaderLeft
-from aver.cli.output.masking import Masking
 from aver.cli.streaming import OutputStream
+from aver.core.masking import Masking
 
 DEADLINE_S = 20.0
 

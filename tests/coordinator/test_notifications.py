@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 from aver.cli import main
 from aver.cli.output.documents import JobFacts, RunFacts
 from aver.coordinator.notifying import read_told, told_path
-from aver.core.model import Need, Needs, NotifyOn, NotifyRule, Origin
+from aver.core.codec import encode
+from aver.core.model import FlowSpec, Need, Needs, NotifyOn, NotifyRule, Origin
 from aver.core.states import State
 from live_home import LiveHome, shell_job, wait_for
 
@@ -182,6 +183,21 @@ def test_secrets_stay_out(live: LiveHome, tmp_path: Path, monkeypatch: pytest.Mo
     text = (tmp_path / "told").read_text() + (tmp_path / "env").read_text() + live.home.log.read_text()
     for word in (SECRET, "sealed one", "not for you", "MY_PASSWORD"):
         assert word not in text
+
+
+def test_lines_of_a_secret_stay_out(live: LiveHome, tmp_path: Path) -> None:
+    """A key of several lines is masked also where one line of it stands alone, whoever gave it."""
+    key = "-----BEGIN KEY-----\nsecretlineone\nsecretlinetwo"
+    rule = teller(tmp_path, NotifyOn.EVERY)
+    jobs = (shell_job("secretlineone", "true", env=(("OWN", "of the flow"),)), shell_job("x-of the flow", "true"))
+    submission = live.submission(FlowSpec("secretlinetwo", jobs, notify=(rule,)))
+    submission = replace(submission, origin=replace(submission.origin, secrets=("KEY", "OWN")))
+    with live.client() as client:
+        reply = client.call("submit", submission=encode(submission), env=live.environment({"KEY": key}))
+    live.settle([int(reply["run"])])
+    wait_for(lambda: is_quiet(live, 2), "two notifications")
+    assert sorted(one["job"]["name"] for one in told(tmp_path)) == ["***", "x-***"]
+    assert {one["run"]["name"] for one in told(tmp_path)} == {"***"}
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"done": "x"}', b'{"done": 1, "more": 2}', b"\xff" * 100])

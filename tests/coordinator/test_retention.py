@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
 
@@ -108,7 +110,8 @@ def test_neither_unsettled_runs_nor_files_of_the_user(live: LiveHome, capfd: pyt
     wait_for(lambda: live.job(flow + 1).state.is_settled, "the first job's end")
     (live.folder / f"aver-{linked}.out").rename(live.folder / "elsewhere")
     (live.folder / f"aver-{linked}.out").symlink_to("elsewhere")
-    assert json.loads(call(capfd, "prune", "--keep-last", "0", "--max-size", "1B", "--json")[1])["runs"] == []
+    pruned = json.loads(call(capfd, "prune", "--keep-last", "0", "--max-size", "1B", "--json")[1])["runs"]
+    assert {run["run"]: run["files"] for run in pruned} == {named: 0, linked: 0}
     sizes = [os.stat(live.folder / name).st_size for name in (f"aver-{flow}/done.out", "mine.txt", "elsewhere")]
     assert sizes == [23893] * 3
     (live.folder / "go").touch()
@@ -127,16 +130,63 @@ def test_a_log_of_another_home_in_the_same_folder_stays(live: LiveHome, capfd: p
     assert path.read_bytes() == b"of another home\n" * 1000
 
 
-def test_a_pruned_run_can_go_on(live: LiveHome, capfd: pytest.CaptureFixture[str]) -> None:
-    """Its environment and its scripts are kept: a retry runs, and its new log is whole."""
+def test_a_pruned_run_is_not_run_again(live: LiveHome, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its environment and its scripts are gone, so a retry or a requeue is refused and its verdict stays."""
     run = live.run_text(f"{NOISE}; test -e good")
     live.settle([run])
-    call(capfd, "prune", "--max-size", "1K")
+    assert call(capfd, "prune", "--max-size", "1K")[0] == 0
+    assert not [path for path in (live.home.path / "env").iterdir() if path.name.startswith(f"{run}.")]
+    status, _, err = call(capfd, "retry", str(run))
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert f"the environment of run {run} was removed" in err
+    with live.client() as client:
+        reply = client.call("requeue", ids=[run], by="tester")
+    assert reply["results"] == [{"id": run, "did": "its environment was removed; submit it again"}]
+    assert live.job(run).state is State.FAILED
+
+
+def age(live: LiveHome, run: int, seconds: float) -> None:
+    """Let the run have ended so long ago. Nobody may have the store open meanwhile."""
+    live.wait_until_gone()
+    with contextlib.closing(sqlite3.connect(live.home.database)) as connection, connection:
+        connection.execute("UPDATE runs SET ended_at = ended_at - ? WHERE id = ?", (seconds, run))
+    (live.home.path / "pruned").unlink(missing_ok=True)
+
+
+def test_environments_are_removed_by_their_age(live: LiveHome, tmp_path: Path) -> None:
+    """30 days after a run's end, without any setting; a younger run and one that is not settled keep theirs."""
+    (tmp_path / "config.toml").write_text("idle_exit = 0.2\nkill_wait = 1\n")
+    old, young = live.run_text(NOISE), live.run_text(NOISE)
+    live.settle([old, young])
+    (live.home.stdin / "stdin-stray").write_text("of a submitter that died")
+    os.utime(live.home.stdin / "stdin-stray", (1.0, 1.0))
+    age(live, old, 31 * 86400)
+    held = live.submit(shell_job("held", "true", hold=True))
+    wait_for(lambda: not live.home.env(old).exists(), "the old environment is removed")
+    assert live.home.env(young).exists()
+    assert live.home.env(held).exists()
+    assert list(live.home.stdin.iterdir()) == []
+    assert (live.folder / f"aver-{old}.out").stat().st_size == 23893
+
+
+def test_a_run_that_goes_on_keeps_its_environment(live: LiveHome, tmp_path: Path) -> None:
+    """A retry of an old run comes before the removal: what runs is left alone."""
+    (tmp_path / "config.toml").write_text("idle_exit = 0.2\nkill_wait = 1\n")
+    run = live.run_text("test -e good && until test -e go; do sleep 0.05; done")
+    live.settle([run])
+    live.wait_until_gone()
+    (tmp_path / "config.toml").write_text("kill_wait = 1\n")
     (live.folder / "good").touch()
-    assert call(capfd, "retry", str(run))[0] == 0
+    with live.client() as client:
+        client.call("retry", run=run, jobs=None, by="tester")
+    live.wait_running(run)
+    with live.client() as client:
+        reply = client.call("prune", older_than_s=None, keep_last=0, max_bytes=1, dry_run=False, by="tester")
+    assert reply["runs"] == []
+    assert live.home.env(run).exists()
+    (live.folder / "go").touch()
     live.settle([run])
     assert live.job(run).state is State.COMPLETED
-    assert (live.folder / f"aver-{run}.2.out").stat().st_size == 23893
 
 
 def test_it_happens_by_itself_when_configured(live: LiveHome, tmp_path: Path) -> None:

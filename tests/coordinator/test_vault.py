@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from aver.coordinator import vault
+from aver.core.codec import encode
 from aver.core.model import FlowSpec
+from aver.core.states import State
+from aver.errors import CantWriteError
 from aver.home import Home
+from aver.store.secrets import load_masking
 from live_home import LiveHome, shell_job
 
 SECRET = "correct horse battery staple"
@@ -50,3 +58,34 @@ def test_homes_do_not_share_digests(tmp_path: Path) -> None:
         home.prepare()
         digests.append(vault.seal(home, flow)[0].jobs[0].env)
     assert digests[0] != digests[1]
+
+
+def test_a_submission_that_fails_leaves_nothing(aver_home: Path, tmp_path: Path) -> None:
+    """Its environment can't be written: the folder for its output and all else that was made is gone again."""
+    live = LiveHome(aver_home, tmp_path / "work")
+    live.folder.mkdir()
+    (aver_home / "env").mkdir(parents=True)
+    in_the_way = aver_home / "env" / "1.env"
+    in_the_way.mkdir()
+    with pytest.raises(CantWriteError):
+        live.submit(shell_job("one", "true", env=(("PASSWORD", SECRET),)), shell_job("two", "true"))
+    assert list(live.folder.iterdir()) == []
+    assert [path.name for path in (aver_home / "env").iterdir() if path != in_the_way] == ["key"]
+    in_the_way.rmdir()
+    run = live.submit(shell_job("one", "true"), shell_job("two", "true"))
+    live.settle([run])
+    assert live.job(run + 1).state is State.COMPLETED
+
+
+def test_values_of_a_generated_job_are_secrets_too(aver_home: Path, tmp_path: Path) -> None:
+    """A job that another one made has the run's secret names."""
+    live = LiveHome(aver_home, tmp_path)
+    text = json.dumps({"jobs": [{"name": "made", "run": "true", "env": {"PASSWORD": SECRET}}]})
+    (tmp_path / "made.json").write_text(text)
+    flow = FlowSpec("flow", (shell_job("maker", "true", generates="made.json"),))
+    submission = live.submission(flow)
+    submission = replace(submission, origin=replace(submission.origin, secrets=("PASSWORD",)))
+    with live.client() as client:
+        run = int(client.call("submit", submission=encode(submission), env=live.environment())["run"])
+    live.settle([run])
+    assert load_masking(str(aver_home), run, ["PASSWORD"]).whole(f"say {SECRET}") == "say ***"

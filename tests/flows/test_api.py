@@ -156,3 +156,13 @@ def test_values_of_the_environment_are_not_stored(lab: Lab, monkeypatch: pytest.
         path.name for path in Path(lab.home).rglob("*") if path.is_file() and b"very-secret" in path.read_bytes()
     ]
     assert holding == ["1.env"]
+
+
+def test_secrets_of_a_flow_are_masked(lab: Lab) -> None:
+    """Names that Python gives, with values that Python gives."""
+    flow = aver.Flow("env", folder=lab.folder, secrets=["TOKEN"])
+    flow.job("a", run='echo "$TOKEN" is it', env={"TOKEN": "very-secret-value"})
+    run = flow.run(60)
+    assert run.state is State.COMPLETED
+    assert run["a"].log() == "*** is it\n"
+    assert lab("log", str(run["a"].number)).out == "*** is it\n"

@@ -9,10 +9,10 @@ import click
 
 from aver.cli.options import json_option
 from aver.cli.output.documents import Written
-from aver.cli.output.masking import to_bytes
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.story import collect, find_run
+from aver.core.masking import to_bytes
 from aver.errors import UsageError
 from aver.report.export import csv_lines, json_lines
 from aver.report.export_file import write_whole
@@ -85,7 +85,7 @@ def _pieces(session: Session, run: RunRow, form: str) -> Iterator[str]:
     if form == "jsonl":
         masking = session.mask([run.id])
         events = session.found_reader(str(run.id)).events(run=run.id)
-        return json_lines(events, masking.whole if masking else None)
+        return json_lines(events, masking)
     story = collect(session, run)
     return junit(story) if form == "junit" else csv_lines(story)
 

@@ -27,8 +27,9 @@ def command(
     """Cut the logs of old runs; their verdicts stay.
 
     Only settled runs, and only files that Aver named itself. Of a job that did not complete the end
-    of its log stays. Each log ends with a line that says when and why it was cut. With --keep-last
-    alone all older runs are cut. Without options: as `[retention]` in the settings says.
+    of its log stays. Each log ends with a line that says when and why it was cut. The run's
+    environment, scripts and copy of stdin are removed: it can't be retried any more. With
+    --keep-last alone all older runs are cut. Without options: as `[retention]` in the settings says.
 
     \b
     Examples:

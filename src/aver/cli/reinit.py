@@ -48,6 +48,7 @@ def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...],
     session.mask([number])
     if changes.causes and not dry_run:
         session.call("reinit", **reinit.arguments(), by=user_name())
+        session.mask([number])
     word = "would run again" if dry_run else "runs again"
     if not changes.causes:
         session.output.note(

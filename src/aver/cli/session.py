@@ -6,14 +6,15 @@ that what is read is fresh; if that fails, the command says so and answers all t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from aver.cli.address import Named, Number, parse_address
-from aver.cli.output.masking import Masking
 from aver.cli.output.text import Output
 from aver.coordinator.client import Client
 from aver.coordinator.origin import user_name
+from aver.core.masking import Masking
 from aver.core.model import FlowSpec, JobSpec, Submission
 from aver.errors import AverError, InternalError, UsageError
 from aver.home import Home
@@ -131,13 +132,16 @@ class Session:
 
     def mask(self, runs: Iterable[int]) -> Masking:
         """Hide the secrets of these runs in all that is written from now on."""
-        masking = self.output.masking
         for run in dict.fromkeys(runs):
-            secrets = self._secrets(run)
-            if secrets:
-                masking |= Masking.of_environment(self._environment(run), secrets)
-        self.output.masking = masking
-        return masking
+            self.hide(run, self._secrets(run))
+        return self.output.masking
+
+    def hide(self, run: int, names: Sequence[str]) -> None:
+        """Hide the values of these names of a run; AverError if they can't be read."""
+        if names:
+            from aver.store.secrets import load_masking  # most runs have none
+
+            self.output.masking |= load_masking(os.fspath(self.home.path), run, names)
 
     def _secrets(self, run: int) -> tuple[str, ...]:
         """The names of what is to be masked; the flow, which may be large, is not read for them."""
@@ -145,16 +149,6 @@ class Session:
             return self._submissions[run].origin.secrets
         origin = self.found_reader(str(run)).origin(run)
         return () if origin is None else origin.secrets
-
-    def _environment(self, run: int) -> list[bytes]:
-        try:
-            return self.home.env(run).read_bytes().split(b"\0")
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise AverError(
-                f"can't read {self.home.env(run)}, where the secrets of run {run} are, to mask them: {error.strerror}"
-            ) from None
 
     def _flow(self, job: JobRow) -> FlowSpec:
         reader = self.found_reader(str(job.id))

@@ -12,12 +12,12 @@ from shlex import join
 
 from aver.cli.explain import cancelled_by
 from aver.cli.facts import files_of
-from aver.cli.output.masking import Masking
 from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
 from aver.core import render
 from aver.core.events import Event, Observed
 from aver.core.evidence import WitnessRecord
+from aver.core.masking import Masking
 from aver.core.model import FlowSpec
 from aver.core.states import State
 from aver.report.page import LogEnd, Story, has_failed

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from aver.cli.follow import Follower
 from aver.cli.output import ReaderLeft
-from aver.cli.output.masking import Masking
 from aver.cli.signals import kept_out
+from aver.core.masking import Masking
 from aver.errors import CantWriteError
 
 Write = Callable[[bytes], None]

@@ -6,6 +6,7 @@ stored, and values lie in one file per run.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -31,6 +32,7 @@ from aver.spec.options import Overrides, parse_overrides
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
+STDIN_COPY = "stdin-"  # the coordinator gives it the name of its run
 HERE = "-"  # as --host: this machine has Slurm's commands
 SLURM = "slurm"
 ALLOCATION = "allocation"
@@ -162,6 +164,15 @@ def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[s
     return replace(submission, engine=chosen, flow=replace(submission.flow, jobs=tuple(jobs)))
 
 
+_unsubmitted: list[str] = []  # copies of stdin whose job is not accepted yet
+
+
+def _remove_unsubmitted() -> None:
+    for path in _unsubmitted:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
 def submit(session: Session, submission: Submission, environment: list[str]) -> Accepted:
     """Hand it to the coordinator; durable when this returns."""
     client = session.connect()
@@ -169,10 +180,13 @@ def submit(session: Session, submission: Submission, environment: list[str]) -> 
         reply = client.call("submit", submission=encode(submission), env=environment)
     finally:
         client.close()
+    _unsubmitted.clear()
     try:
-        return Accepted(int(reply["run"]), int(reply["first_job"]), int(reply["jobs"]), submission)
+        accepted = Accepted(int(reply["run"]), int(reply["first_job"]), int(reply["jobs"]), submission)
     except (KeyError, TypeError, ValueError):
         raise InternalError("the coordinator's answer to the submission has no numbers") from None
+    session.hide(accepted.run, submission.origin.secrets)
+    return accepted
 
 
 def ignored_options(flow: FlowSpec) -> list[str]:
@@ -224,12 +238,15 @@ def _flow(invocation: Invocation, file: str | None, args: Sequence[str], overrid
 
 def _keep_stdin(session: Session) -> str:
     """Copy our stdin into the home, and return the pattern of the copy's name."""
+    import atexit
     import shutil  # few need these, and they cost as much as the rest
     import tempfile
 
     session.home.prepare()
     try:
-        handle, path = tempfile.mkstemp(prefix="stdin-", dir=session.home.stdin)
+        handle, path = tempfile.mkstemp(prefix=STDIN_COPY, dir=session.home.stdin)
+        _unsubmitted.append(path)
+        atexit.register(_remove_unsubmitted)
         with os.fdopen(handle, "wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
     except OSError as error:

@@ -1,5 +1,8 @@
 """What the coordinator does aside, in threads of its own: it tells users of verdicts, and it cuts old logs.
 
+It also finds the settled runs whose environments are to be removed; the loop removes them, which alone knows for sure
+that nobody runs them again at this moment.
+
 The loop hands over what is durable and what was asked for, and takes back events and replies when `fileno` is readable.
 Neither can hold the loop up; while there is something to do the coordinator does not leave.
 """
@@ -17,6 +20,7 @@ from typing import Any
 
 from aver.config import Retention, load_config
 from aver.coordinator.driver import Driver
+from aver.coordinator.files import private_files, remove_private_files, remove_stray_copies, runs_with_files
 from aver.coordinator.log import log
 from aver.coordinator.notifying import Notifier
 from aver.coordinator.pruning import choose, cut_run
@@ -30,13 +34,14 @@ from aver.home import Home
 from aver.store.reader import Reader
 
 AUTOMATIC = "retention"
+ENVIRONMENTS_EVERY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """What was asked for; no peer: it is time for it by the settings."""
+    """What was asked for; no peer: it is time for it by the settings. No rules: environments alone, by their age."""
 
-    rules: Retention
+    rules: Retention | None
     by: str
     is_dry_run: bool = False
     peer: Peer | None = None
@@ -44,12 +49,16 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An event to be made durable, and a message to whoever asked; `is_last`: it is the reply."""
+    """An event to be made durable, and a message to whoever asked; `is_last`: it is the reply.
+
+    `expired`: a run, with the names of its secrets, whose environment, scripts and copy of stdin are to be removed.
+    """
 
     event: Event | None = None
     peer: Peer | None = None
     message: dict[str, Any] | None = None
     is_last: bool = False
+    expired: tuple[int, tuple[str, ...]] | None = None
 
 
 class Aside:
@@ -58,6 +67,7 @@ class Aside:
         self._home = home
         self._driver = driver
         self._retention = config.retention
+        self._keep_environments_s = config.keep_environments_s
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._notifier = Notifier(home, config.notify, self._wake)
         self._wanted: queue.SimpleQueue[Prune] = queue.SimpleQueue()
@@ -81,9 +91,7 @@ class Aside:
         """These are durable."""
         events = tuple(events)
         self._notifier.note(events, self._rules_of)
-        if self._retention is not None and any(
-            isinstance(event, RunMoved) and event.state.is_settled for event in events
-        ):
+        if any(isinstance(event, RunMoved) and event.state.is_settled for event in events):
             self._prune_if_due()
 
     def prune(self, peer: Peer, request: dict[str, Any]) -> None:
@@ -91,6 +99,16 @@ class Aside:
         by = request.get("by")
         self._ask(Prune(self._rules(request), by if isinstance(by, str) and by else "somebody",
                         request.get("dry_run") is True, peer))  # fmt: skip
+
+    def remove_expired(self, expired: tuple[int, tuple[str, ...]]) -> None:
+        """Remove what a settled run would need to run again, unless it does. In the loop's own thread."""
+        number, secrets = expired
+        if self._is_live(number):
+            return
+        try:
+            remove_private_files(self._home, number, secrets)
+        except (AverError, OSError) as error:
+            log(f"run {number}: its environment can't be removed: {error}")
 
     def take(self) -> list[Outcome]:
         """What is done since the last time."""
@@ -140,19 +158,20 @@ class Aside:
 
     def _prune_if_due(self) -> None:
         """By the settings, and not more often than they say; a file's time remembers the last one."""
-        if self._retention is None or self._prunes:
+        if self._prunes:
             return
+        every_s = ENVIRONMENTS_EVERY_S if self._retention is None else self._retention.every_s
         stamp = self._home.path / "pruned"
         try:
             age = time.time() - stamp.stat().st_mtime
         except OSError:
             age = None
-        if age is not None and 0 <= age < self._retention.every_s:
+        if age is not None and 0 <= age < every_s:
             return
         try:
             stamp.touch(0o600)
         except OSError as error:
-            log(f"can't write {stamp}: {error.strerror}; old logs are not cut")
+            log(f"can't write {stamp}: {error.strerror}; old logs and environments stay")
             return
         self._ask(Prune(self._retention, AUTOMATIC))
 
@@ -181,24 +200,47 @@ class Aside:
             return
         cuts = []
         with reader:
-            chosen, total = choose(reader, wanted.rules, now, self._is_live)
+            chosen, total = ([], 0) if wanted.rules is None else choose(reader, wanted.rules, now, self._is_live)
+            secrets = {found.run.id: self._secrets(reader, found.run.id) for found, _ in chosen}
+            if wanted.peer is None:
+                self._expire_old_runs(reader, now)
         for found, why in chosen:
             if self._is_live(found.run.id):
                 continue
             cut = cut_run(found, why, now, for_real=not wanted.is_dry_run)
-            if not cut.files and not cut.problems:
+            cut.private_files = len(private_files(self._home, cut.run))
+            if not cut.files and not cut.problems and not cut.private_files:
                 continue
             cuts.append(cut)
             event = None
-            if cut.files and not wanted.is_dry_run:
+            if not wanted.is_dry_run:
                 logs = f"{cut.files} log{'s' if cut.files != 1 else ''}"
                 what = f"{why}; {logs} cut, {render.bytes_words(cut.size_bytes)} freed"
-                event = PersonAsked(now, cut.run, None, wanted.by, "prune", what)
+                what += "; environment removed" if cut.private_files else ""
+                event = PersonAsked(now, cut.run, None, wanted.by, "prune", what) if cut.files else None
                 log(f"run {cut.run}: {what}")
-            self._give(Outcome(event, wanted.peer, {"pruned": cut.run}))
+            expired = None if wanted.is_dry_run else (cut.run, secrets[cut.run])
+            self._give(Outcome(event, wanted.peer, {"pruned": cut.run}, expired=expired))
         left = total - sum(cut.size_bytes for cut in cuts)
         reply = {"ok": True, "runs": [cut.document() for cut in cuts], "left_bytes": left}
         self._give(Outcome(None, wanted.peer, reply, is_last=True))
+
+    def _expire_old_runs(self, reader: Reader, now: float) -> None:
+        before = now - self._keep_environments_s
+        for number in runs_with_files(self._home):
+            run = reader.run(number)
+            if run is None or not run.state.is_settled:
+                continue
+            ended_at = run.ended_at or run.submitted_at
+            if ended_at > before:
+                continue
+            log(f"run {number}: environment removed, {render.duration_words(now - ended_at)} after its end")
+            self._give(Outcome(expired=(number, self._secrets(reader, number))))
+        remove_stray_copies(self._home, before)
+
+    def _secrets(self, reader: Reader, number: int) -> tuple[str, ...]:
+        origin = reader.origin(number)
+        return () if origin is None else origin.secrets
 
     def _is_live(self, number: int) -> bool:
         return number in self._driver.runs

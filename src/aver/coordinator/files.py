@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from aver.coordinator.commands import with_commands
@@ -18,8 +20,10 @@ from aver.coordinator.places import output_folder as output_folder
 from aver.core.model import FlowSpec, JobSpec, Script, Submission
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
+from aver.store.secrets import seal_values
 
 NO_FILE = "/dev/null"
+STDIN_COPY = "stdin-"  # how the name of a copy begins that no run has yet
 
 
 def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) -> None:
@@ -57,6 +61,13 @@ def _make_own_folder(path: str, umask: int) -> None:
         raise CantWriteError(f"can't write the output of the flow's jobs: others can write in {path}; chmod go-w it")
 
 
+def remove_outputs(submission: Submission, run: int) -> None:
+    """Remove the folder that was made for the run's outputs, if nothing is in it."""
+    if not submission.flow.is_single:
+        with suppress(OSError):
+            os.rmdir(os.path.join(submission.origin.folder, output_folder(run)))
+
+
 def write_env(home: Home, run: int, env: Sequence[str]) -> None:
     """Write the run's environment with Slurm's commands on its PATH, mode 0600, durable when this returns."""
     data = b"".join(os.fsencode(pair) + b"\0" for pair in with_commands(home, env))
@@ -67,9 +78,25 @@ def read_env(home: Home, run: int) -> dict[str, str]:
     """The run's environment by its variables' names; UsageError if it can't be read."""
     try:
         data = home.env(run).read_bytes()
+    except FileNotFoundError:
+        raise env_removed(run) from None
     except OSError as error:
         raise UsageError(f"can't read the environment of run {run}: {error.strerror}") from None
     return dict(os.fsdecode(pair).partition("=")[::2] for pair in data.split(b"\0") if pair)
+
+
+def has_env(home: Home, run: int) -> bool:
+    return home.env(run).exists()
+
+
+def check_env(home: Home, run: int) -> None:
+    """Refuse to run again what has no environment any more."""
+    if not has_env(home, run):
+        raise env_removed(run)
+
+
+def env_removed(run: int) -> UsageError:
+    return UsageError(f"the environment of run {run} was removed, by its age or by aver prune; submit it again")
 
 
 def change_env(home: Home, run: int, pairs: Sequence[str]) -> None:
@@ -101,24 +128,70 @@ def script_path(home: Home, run: int, spec_number: int) -> Path:
     return home.scripts(run) / f"script-{spec_number}"
 
 
+def adopt_stdin(home: Home, run: int, flow: FlowSpec) -> FlowSpec:
+    """The flow with the copy of its submitter's stdin under the run's own name: it goes when the run's files go."""
+    spec = flow.jobs[0]
+    pattern = spec.streams.stdin if flow.is_single else None
+    path = Path((pattern or "").replace("%%", "%"))
+    if path.parent != home.stdin or not path.name.startswith(STDIN_COPY):
+        return flow
+    own = home.stdin / str(run)
+    try:
+        os.rename(path, own)
+    except OSError as error:
+        raise CantWriteError(f"can't take {path}: {error.strerror}") from None
+    streams = replace(spec.streams, stdin=os.fspath(own).replace("%", "%%"))
+    return replace(flow, jobs=(replace(spec, streams=streams), *flow.jobs[1:]))
+
+
+def private_files(home: Home, run: int) -> list[Path]:
+    """What the home keeps so that the run could run again: environments, scripts, a copy of stdin."""
+    return [*(home.path / "env").glob(f"{run}.*env"), *home.scripts(run).glob("*"), *home.stdin.glob(str(run))]
+
+
+def remove_private_files(home: Home, run: int, secrets: Sequence[str]) -> None:
+    """Remove them from a settled run; of its secrets keyed digests are left, by which they are masked.
+
+    Raise OSError or AverError; what is left then goes the next time.
+    """
+    seal_values(os.fspath(home.path), run, secrets)
+    for path in private_files(home, run):
+        path.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        home.scripts(run).rmdir()
+
+
 def remove_run_files(home: Home, run: int) -> None:
     """Remove what the home keeps for the run; missing files are fine."""
-    for path in home.env(run).parent.glob(f"{run}.*env"):
-        path.unlink(missing_ok=True)
-    folder = home.scripts(run)
-    if folder.is_dir():
-        for path in folder.iterdir():
-            path.unlink(missing_ok=True)
-        folder.rmdir()
+    for path in (*(home.path / "env").glob(f"{run}.secrets*"), *private_files(home, run)):
+        with suppress(OSError):
+            path.unlink()
+    with suppress(OSError):
+        home.scripts(run).rmdir()
 
 
 def remove_files_from(home: Home, first: int) -> None:
     """Remove what submissions left that never became durable: numbers from `first` on are nobody's yet."""
-    for folder in (home.path / "env", home.path / "scripts"):
+    for folder in (home.path / "env", home.path / "scripts", home.stdin):
         for path in folder.iterdir():
             number = path.name.partition(".")[0]
             if number.isdigit() and int(number) >= first:
                 remove_run_files(home, int(number))
+
+
+def runs_with_files(home: Home) -> list[int]:
+    """The runs that have files of their own in the home."""
+    names = {path.name.partition(".")[0] for path in (home.path / "env").glob("*.env")}
+    names |= {path.name for folder in (home.path / "scripts", home.stdin) for path in folder.iterdir()}
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def remove_stray_copies(home: Home, before: float) -> None:
+    """Remove copies of stdin, older than this moment, whose submitter died before the run was accepted."""
+    for path in home.stdin.glob(f"{STDIN_COPY}*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

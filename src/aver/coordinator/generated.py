@@ -21,6 +21,7 @@ from aver.core.template import fill
 from aver.errors import UsageError
 from aver.home import Home
 from aver.spec.generated import parse_generated
+from aver.store.secrets import keep_values
 
 LARGEST_BYTES = 64 << 20
 
@@ -47,8 +48,10 @@ def read_generated(home: Home, requests: Requests, run: LiveRun, index: int) -> 
         check_allocation(replace(run.submission, flow=flow))
     except UsageError as error:
         raise GeneratedBatch(str(error)) from None
+    secrets = vault.secret_values(flow, run.submission.origin.secrets)
     flow, values = vault.seal(home, flow)
     vault.store(home, run.number, values)
+    keep_values(os.fspath(home.path), run.number, secrets)
     reached("generated-read")
     return flow
 

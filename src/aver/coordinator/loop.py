@@ -22,7 +22,7 @@ from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver
 from aver.coordinator.engines import Engines
-from aver.coordinator.files import remove_files_from, remove_run_files
+from aver.coordinator.files import remove_files_from
 from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.generated import read_generated
 from aver.coordinator.late import take_late
@@ -183,6 +183,8 @@ class Loop:
         for outcome in self._aside.take():
             if outcome.event is not None:
                 self._driver.emit(outcome.event)
+            if outcome.expired is not None:
+                self._aside.remove_expired(outcome.expired)
             if outcome.peer is not None and outcome.message is not None:
                 if outcome.is_last:
                     self._commits.reply(outcome.peer, outcome.message)
@@ -342,8 +344,9 @@ class Loop:
         self._forget_finished()
 
     def _give_back(self, number: int) -> None:
+        submission = self._driver.runs[number].submission
         self._driver.withdraw(number)
-        remove_run_files(self._home, number)
+        self._requests.take_back(number, submission)
 
     def _forget_finished(self) -> None:
         """Let go of settled runs of which everything is durable."""

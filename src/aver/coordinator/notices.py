@@ -17,14 +17,13 @@ from aver.core.events import Event, JobMoved, Observed, RunMoved
 from aver.core.evidence import Verdict, WitnessRecord
 from aver.core.exit_text import raw_text
 from aver.core.fold import fold_derived, return_code
+from aver.core.masking import Masking
 from aver.core.record import dataclass
 from aver.core.testimony import parse_record
 from aver.home import Home
 from aver.store.reader import Reader
 from aver.store.rows import AttemptRow, JobRow, RunRow
 from aver.store.step_warnings import step_warnings
-
-MASK = "***"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,33 +150,6 @@ def _run(run: RunRow) -> dict[str, Any]:
     }
 
 
-def secret_values(home: Home, run: int, names: Sequence[str]) -> list[str]:
-    """The values of the run's secret names, longest first."""
-    if not names:
-        return []
-    try:
-        pairs = [os.fsdecode(pair).partition("=") for pair in home.env(run).read_bytes().split(b"\0")]
-    except OSError:
-        return []
-    return sorted({value for name, _, value in pairs if name in names and value}, key=len, reverse=True)
-
-
-def masked(notice: Notice, values: Sequence[str]) -> Notice:
-    """The notice with the mask in place of each value."""
-    if not values:
-        return notice
-
-    def hide(value: Any) -> Any:
-        if isinstance(value, str):
-            for one in values:
-                value = value.replace(one, MASK)
-            return value
-        if isinstance(value, dict):
-            return {key: hide(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [hide(one) for one in value]
-        return value
-
-    return Notice(
-        notice.on, notice.at, notice.run, notice.job, notice.state, notice.subject, hide(notice.document)
-    )  # fmt: skip
+def masked(notice: Notice, masking: Masking) -> Notice:
+    """The notice with the mask in place of each secret."""
+    return replace(notice, document=masking.document(notice.document)) if masking else notice

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.log import log
-from aver.coordinator.notices import Notice, masked, notice_of, secret_values
+from aver.coordinator.notices import Notice, masked, notice_of
 from aver.core.codec import decode, dumps, encode
 from aver.core.events import Event, JobMoved, Observed, RunMoved
 from aver.core.model import NotifyOn, NotifyRule, Origin
@@ -32,6 +32,7 @@ from aver.errors import AverError
 from aver.home import Home
 from aver.store.reader import Reader
 from aver.store.rows import StoredEvent
+from aver.store.secrets import load_masking
 
 PAGE = 200
 FIRST_PAUSE_S = 1.0
@@ -188,7 +189,8 @@ class Notifier:
             notice = notice_of(self._home, reader, stored.event, rule.on)
             if notice is None:
                 return
-            document = masked(notice, secret_values(self._home, notice.run, origin.secrets))
+            masking = load_masking(os.fspath(self._home.path), notice.run, origin.secrets)
+            document = masked(notice, masking)
             folder = origin.folder if rule in flow_rules else os.path.expanduser("~")
             self._deliver(rule, document, folder, origin)
             if self._leaving.is_set():

@@ -49,6 +49,7 @@ class Cut:
     why: str
     files: int = 0
     size_bytes: int = 0
+    private_files: int = 0  # environments, scripts and copies of stdin
     problems: list[str] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
@@ -58,6 +59,7 @@ class Cut:
             "why": self.why,
             "files": self.files,
             "size_bytes": self.size_bytes,
+            "private_files": self.private_files,
             "problems": self.problems,
         }
 

@@ -7,6 +7,7 @@ is given to the loop, which sends it when the request's events are durable.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,18 @@ from aver.coordinator.altered import CPUS, DEPENDENCY, MEMORY, PRIORITY, is_read
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
-from aver.coordinator.files import change_env, prepare_outputs, remove_run_files, write_env, write_scripts
+from aver.coordinator.files import (
+    adopt_stdin,
+    change_env,
+    check_env,
+    has_env,
+    prepare_outputs,
+    read_env,
+    remove_outputs,
+    remove_run_files,
+    write_env,
+    write_scripts,
+)
 from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.coordinator.recovery import load_run
@@ -33,6 +45,7 @@ from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.spec.afters import parse_dependency
 from aver.store.reader import Reader
+from aver.store.secrets import keep_values
 
 RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
 LARGEST_RUN = 2_000_000
@@ -80,12 +93,14 @@ class Requests:
             from aver.coordinator.cluster import check_shared_folder  # most homes never need it
 
             check_shared_folder(self.home)
+        secrets = vault.secret_values(submission.flow, submission.origin.secrets)
         sealed, values = vault.seal(self.home, submission.flow)
-        submission = replace(submission, flow=sealed)
+        submission = replace(submission, flow=adopt_stdin(self.home, number, sealed))
         try:
             prepare_outputs(submission, number, submission.flow.jobs)
             write_env(self.home, number, env)
             vault.store(self.home, number, values)
+            keep_values(os.fspath(self.home.path), number, secrets)
             write_scripts(self.home, number, submission.flow)
             if clustered:
                 from aver.coordinator.cluster import note_site
@@ -94,12 +109,17 @@ class Requests:
             reached("submit-files-written")
             run = self.driver.submit(submission, now)
         except ValueError as error:
-            remove_run_files(self.home, number)
+            self.take_back(number, submission)
             raise UsageError(f"the flow {submission.flow.name!r} is wrong: {error}") from None
         except AverError:
-            remove_run_files(self.home, number)
+            self.take_back(number, submission)
             raise
         return {"run": run.number, "first_job": run.job_number(0), "jobs": run.job_count}
+
+    def take_back(self, number: int, submission: Submission) -> None:
+        """Remove all that a submission wrote that is not accepted."""
+        remove_run_files(self.home, number)
+        remove_outputs(submission, number)
 
     def _share_cpus(self, submission: Submission) -> Submission:
         """Many tasks may share the machine's cpus; one task can't have more than there are."""
@@ -200,9 +220,13 @@ class Requests:
     def requeue(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
         how = altering.REQUEUE_HOLD if request.get("hold") is True else altering.REQUEUE
-        return self._each_job(
-            request, now, lambda run, index: altering.requeue(self.driver, run, index, how, by, now), revive=True
-        )
+
+        def act(run: LiveRun, index: int) -> str:
+            if run.state.is_settled and not has_env(self.home, run.number):
+                return "its environment was removed; submit it again"
+            return altering.requeue(self.driver, run, index, how, by, now)
+
+        return self._each_job(request, now, act, revive=True)
 
     def update(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
@@ -287,6 +311,7 @@ class Requests:
                 indices.append(index)
         if not indices:
             raise UsageError(f"run {run.number} has nothing to retry: no job failed, was lost or was cancelled")
+        check_env(self.home, run.number)
         asking.retry(self.driver, run, indices, by, now)
         return {"run": run.number, "jobs": [run.job_number(index) for index in indices], "round": run.round}
 
@@ -313,14 +338,21 @@ class Requests:
         inherit = request.get("inherit") or []
         if not isinstance(inherit, list) or not all(_is_variable(pair) for pair in inherit):
             raise UsageError("the request's environment can't be read")
+        check_env(self.home, run.number)
         if flow is not None:
             self._check(replace(run.submission, flow=flow))
             if list(FlowIndex(flow).names()) != list(run.segments[0].index.names()):
                 raise UsageError(f"the flow has other jobs now than run {run.number}; submit it as a new run")
             flow, _ = vault.seal(self.home, flow)
-            vault.store(self.home, run.number, _sealed_values(request))
+            values = _sealed_values(request)
+            vault.store(self.home, run.number, values)
+            secrets = vault.secret_values(flow, run.submission.origin.secrets, values)
+            keep_values(os.fspath(self.home.path), run.number, secrets)
             write_scripts(self.home, run.number, flow)
         if inherit:
+            before = read_env(self.home, run.number)
+            old = [before[name] for name in run.submission.origin.secrets if name in before]
+            keep_values(os.fspath(self.home.path), run.number, old)
             change_env(self.home, run.number, inherit)
         try:
             run = asking.reinit(self.driver, run, causes, flow, by, now)

@@ -17,10 +17,12 @@ from aver.coordinator.server import Peer
 from aver.coordinator.steps import LiveStep
 from aver.core.codec import decode
 from aver.core.events import Event, StepEnded, StepStarted, TaskEnded
+from aver.core.masking import values_of
 from aver.core.model import StepSpec
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
 from aver.store.reader import Reader
+from aver.store.secrets import keep_values
 
 MOST_TASKS = 100_000
 STREAMS = 3
@@ -97,6 +99,10 @@ class Stepping:
         """The tasks' environment is srun's own, mode 0600 as all of them."""
         if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
             raise UsageError("the step's environment can't be read")
+        live = self.driver.runs.get(run)
+        if live is not None and live.submission.origin.secrets:
+            values = values_of((os.fsencode(pair) for pair in env), live.submission.origin.secrets)
+            keep_values(os.fspath(self.home.path), run, map(os.fsdecode, values))
         path = step_env_path(self.home, run, key, step)
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -1,32 +1,36 @@
 """Environment values of jobs, kept out of the store.
 
 A flow's `env:` values are sealed before the flow is stored: each becomes a keyed digest, and the value itself
-goes into a file of the run, mode 0600, that is removed with the run. Equal values have equal digests in one
-home, so a changed value is still seen as changed. The key lies in the home and nowhere else.
+goes into a file of the run, mode 0600, that is removed with the run's environment. Equal values have equal
+digests in one home, so a changed value is still seen as changed.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
+from aver.core.expand import members
 from aver.core.model import FlowSpec, JobSpec
+from aver.core.template import fill, names_in
 from aver.errors import CantWriteError
 from aver.home import Home
+from aver.store.secrets import home_key
 
 MARK = "sealed:"
-KEY_BYTES = 32
 DIGEST_HEX = 32
+MOST_MEMBERS = 1000  # of a matrix whose values make secrets
 
 
 def seal(home: Home, flow: FlowSpec) -> tuple[FlowSpec, dict[str, str]]:
     """The flow with digests in place of its environment values, and the values by their digests."""
     if not any(spec.env for spec in flow.jobs):
         return flow, {}
-    key = _key(home)
+    key = home_key(os.fspath(home.path))
     values: dict[str, str] = {}
 
     def sealed(value: str) -> str:
@@ -72,40 +76,19 @@ def load(home: Home, run: int) -> dict[str, str]:
     return {digest: value for digest, _, value in pairs}
 
 
+def secret_values(flow: FlowSpec, names: Collection[str], opened: Mapping[str, str] = {}) -> set[str]:
+    """The values of these names in a flow's own `env:`, and what a matrix makes of them; `opened` are by digests."""
+    found: set[str] = set()
+    for spec in flow.jobs:
+        for name, sealed in spec.env:
+            if name not in names:
+                continue
+            value = opened.get(sealed, sealed)
+            found.add(value)
+            if spec.matrix is not None and names_in(value):
+                found |= {fill(value, dict(one.values)) for one in islice(members(spec), MOST_MEMBERS)}
+    return found
+
+
 def _path(home: Home, run: int) -> Path:
     return home.path / "env" / f"{run}.values.env"
-
-
-def _key(home: Home) -> bytes:
-    """The home's own key, made when it is first needed."""
-    path = home.path / "env" / "key"
-    for _ in range(2):
-        try:
-            key = path.read_bytes()
-            if len(key) == KEY_BYTES:
-                return key
-            raise CantWriteError(f"{path} is damaged: {len(key)} bytes, not {KEY_BYTES}; remove it")
-        except FileNotFoundError:
-            _make_key(path)
-        except OSError as error:
-            raise CantWriteError(f"can't read {path}: {error.strerror}") from None
-    raise CantWriteError(f"can't make {path}")
-
-
-def _make_key(path: Path) -> None:
-    """Whole or not at all, and the first to make it wins."""
-    scratch = path.with_name(f"key.{os.getpid()}")
-    try:
-        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(os.urandom(KEY_BYTES))
-            file.flush()
-            os.fsync(fd)
-        try:
-            os.link(scratch, path)
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(scratch)
-    except OSError as error:
-        raise CantWriteError(f"can't write {path}: {error.strerror}") from None

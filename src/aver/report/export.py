@@ -6,13 +6,13 @@ Unknown is empty in CSV and null in JSON, never 0. Keys and columns are stable: 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
 
 from aver.core.codec import encode
 from aver.core.exit import ExitStatus
 from aver.core.fold import return_code
+from aver.core.masking import Masking
 from aver.report.csv_rows import csv_rows
 from aver.report.page import Story
 from aver.store.rows import AttemptRow, JobRow, StoredEvent
@@ -61,19 +61,9 @@ def _flag(value: bool | None) -> str:
     return "" if value is None else "true" if value else "false"
 
 
-def json_lines(events: Iterable[StoredEvent], masked: Callable[[str], str] | None = None) -> Iterator[str]:
+def json_lines(events: Iterable[StoredEvent], masking: Masking = Masking()) -> Iterator[str]:
     """Each event as it is stored: its number, its kind and its fields."""
     for stored in events:
         document = encode(stored.event)
         line = {"seq": stored.seq, "kind": type(stored.event).__name__, **document}
-        yield json.dumps(line if masked is None else _masked(line, masked), separators=(",", ":")) + "\n"
-
-
-def _masked(value: Any, masked: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return masked(value)
-    if isinstance(value, dict):
-        return {key: _masked(one, masked) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_masked(one, masked) for one in value]
-    return value
+        yield json.dumps(masking.document(line), separators=(",", ":")) + "\n"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from aver.core.masking import Masking
+
 MIN_JOB_AGE_S = 300.0  # how long squeue lists what has ended
 
 
@@ -34,7 +36,7 @@ class Book:
         self.converts = True  # whether 2048M may be shown as 2G
         self._origins: dict[int, dict[str, Any]] = {}
         self._flows: dict[tuple[int, int], dict[str, Any]] = {}
-        self._hidden: list[str] = []
+        self._masking: Masking | None = None
         self._asked: dict[int, list[tuple[float, int | None, dict[str, Any]]]] = {}
         self._active: dict[int, int] = {}
 
@@ -101,7 +103,8 @@ class Book:
             flow = event.get("flow", {}) if kind == "JobsGenerated" else event["submission"]["flow"]
             if kind == "RunSubmitted":
                 self._origins[run] = event["submission"]["origin"]
-                self._hide(run, self._origins[run].get("secrets", ()))
+                if secrets := self._origins[run].get("secrets"):
+                    self._hide(run, secrets)
                 first[run] = event["first_job"]
             self._flows[(run, event["first_job"])] = flow
         for at, run, job, kind, data in self.glance.asked(fresh):
@@ -111,29 +114,19 @@ class Book:
             elif run in first:
                 self._flows[(run, first[run])] = event["flow"]
 
-    def _hide(self, run: int, names: Iterable[str]) -> None:
-        """Remember the values of a run's secrets: they are shown nowhere."""
-        if not names:
-            return
-        wanted = {os.fsencode(name) for name in names}
-        try:
-            with open(os.path.join(self.home, "env", f"{run}.env"), "rb") as file:
-                pairs = [pair.partition(b"=") for pair in file.read().split(b"\0")]
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise AverError(f"can't read where the secrets of run {run} are, to mask them: {error.strerror}") from None
-        found = {os.fsdecode(value) for name, _, value in pairs if name in wanted and value}
-        self._hidden = sorted(found | set(self._hidden), key=lambda value: (-len(value), value))
+    def _hide(self, run: int, names: list[str]) -> None:
+        """Mask the values of a run's secrets in all that is shown."""
+        from aver.store.secrets import load_masking  # costs as much as the rest, and few runs have secrets
+
+        masking = load_masking(self.home, run, names)
+        self._masking = masking if self._masking is None else self._masking | masking
 
     def masked(self, text: str) -> str:
-        for value in self._hidden:
-            text = text.replace(value, "***")
-        return text
+        return text if self._masking is None else self._masking.whole(text)
 
     def shown(self, text: str) -> str:
         """The text in one line and without the values of secrets."""
-        return texts.one_line(self.masked(text) if self._hidden else text)
+        return texts.one_line(self.masked(text))
 
     def asked(self, run: int, job: int) -> list[tuple[float, dict[str, Any]]]:
         """What people asked for of a job, or of the whole run, in order."""

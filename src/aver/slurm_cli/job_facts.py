@@ -136,6 +136,10 @@ class JobFacts:
         except KeyError:
             return str(self.gid)
 
+    def text(self, name: str) -> str:
+        """What was asked for by this name, as it may be shown."""
+        return self.book.shown(self.named.get(name, ""))
+
     @property
     def partition(self) -> str:
         return self.book.shown(self.named.get("partition") or PARTITION)
@@ -143,7 +147,7 @@ class JobFacts:
     @property
     def account(self) -> str:
         """Empty where none was given."""
-        return self.book.shown(self.named.get("account", ""))
+        return self.text("account")
 
     @property
     def qos(self) -> str:

@@ -26,6 +26,7 @@ from aver.slurm_cli.facts import Book
 from aver.slurm_cli.install import install
 from aver.slurm_cli.refusal import Refusal
 from aver.slurm_cli.salloc_command import Command
+from aver.slurm_cli.settings import secret_names
 from aver.spec.batch_environment import environment_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Allocation:
             has_streams=asked.has_shell,
             facts=(*facts, ("kind", "salloc"), ("command", "")),
         )
-        return Submission(FlowSpec(spec.name, (spec,), is_single=True), origin_of(tuple(self._typed), ()))
+        return Submission(FlowSpec(spec.name, (spec,), is_single=True), origin_of(tuple(self._typed), secret_names()))
 
     def _submit(self) -> None:
         environment = environment_of(self._call.values, os.environ)

@@ -16,6 +16,7 @@ from aver.slurm_cli.batch_options import ABOUT, in_order, read_flags, table
 from aver.slurm_cli.batch_script import find_script
 from aver.slurm_cli.place import home_folder, user_name
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.settings import names_only, secret_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _origin(typed: Sequence[str]) -> dict[str, Any]:
         "folder": folder,
         "umask": umask,
         "limits": [[number, *resource.getrlimit(number)] for number in numbers],
+        "secrets": secret_names(),
         "command": ["sbatch", *_without_values(typed)],
     }
 
@@ -87,16 +89,11 @@ def _without_values(typed: Sequence[str]) -> list[str]:
     for word in typed:
         before = words[-1] if words else ""
         if word.startswith("--export="):
-            word = "--export=" + _names_only(word[9:])
+            word = "--export=" + names_only(word[9:])
         elif before == "--export":
-            word = _names_only(word)
+            word = names_only(word)
         words.append(word)
     return words
-
-
-def _names_only(text: str) -> str:
-    parts = [part.partition("=") for part in text.split(",")]
-    return ",".join(f"{name}=***" if equals else name for name, equals, _ in parts)
 
 
 def _ask(home: str, request: dict[str, Any]) -> dict[str, Any]:

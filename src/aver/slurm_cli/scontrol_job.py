@@ -18,7 +18,7 @@ def job_text(job: JobFacts, *, is_oneline: bool, has_details: bool) -> str:
     lines = [*_who(job), *_how(job, has_details=has_details), *_when(job), *_where(job)]
     lines += [*_resources(job, has_details=has_details), *_what(job), "Power="]
     if job.gpus or job.named.get("gres"):
-        lines.append(f"TresPerNode=gres:{job.named.get('gres') or f'gpu:{job.gpus}'}")
+        lines.append(f"TresPerNode=gres:{job.text('gres') or f'gpu:{job.gpus}'}")
     lines.append("")
     return " ".join(lines) + "\n" if is_oneline else _BETWEEN.join(lines) + "\n\n"
 
@@ -62,7 +62,7 @@ def _when(job: JobFacts) -> list[str]:
 
 def _where(job: JobFacts) -> list[str]:
     host = str(job.origin.get("host", "")).partition(".")[0]
-    asked, left_out = job.named.get("nodelist") or NULL, job.named.get("exclude") or NULL
+    asked, left_out = job.text("nodelist") or NULL, job.text("exclude") or NULL
     return [
         f"Partition={job.partition} AllocNode:Sid={host}:0",
         f"ReqNodeList={asked} ExcNodeList={left_out}",
@@ -87,8 +87,8 @@ def _resources(job: JobFacts, *, has_details: bool) -> list[str]:
         "Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*",
         *details,
         f"MinCPUsNode={job.cpus_per_task} MinMemory{per}={job.shown_mem} MinTmpDiskNode=0",
-        f"Features={job.named.get('features') or NULL} DelayBoot=00:00:00",
-        f"OverSubscribe={share} Contiguous=0 Licenses={job.named.get('licenses') or NULL} Network=(null)",
+        f"Features={job.text('features') or NULL} DelayBoot=00:00:00",
+        f"OverSubscribe={share} Contiguous=0 Licenses={job.text('licenses') or NULL} Network=(null)",
     ]
 
 

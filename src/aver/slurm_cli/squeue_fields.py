@@ -71,7 +71,7 @@ def _pending_s(job: JobFacts) -> int:
 
 
 def _gres(job: JobFacts) -> str:
-    return f"gres:{job.named['gres']}" if job.named.get("gres") else (f"gres:gpu:{job.gpus}" if job.gpus else NA)
+    return f"gres:{job.text('gres')}" if job.named.get("gres") else (f"gres:gpu:{job.gpus}" if job.gpus else NA)
 
 
 def _over_subscribe(job: JobFacts) -> str:
@@ -89,7 +89,7 @@ LETTERS: dict[str, Field] = {
     "D": ("NODES", _constant("1")),
     "e": ("END_TIME", lambda job: texts.moment(job.ended_at, NA)),
     "E": ("DEPENDENCY", lambda job: job.dependency or NULL),
-    "f": ("FEATURES", lambda job: job.named.get("features") or NULL),
+    "f": ("FEATURES", lambda job: job.text("features") or NULL),
     "F": ("ARRAY_JOB_ID", lambda job: job.array_job_id),
     "g": ("GROUP", lambda job: job.group),
     "G": ("GROUP", lambda job: job.gid),
@@ -105,7 +105,7 @@ LETTERS: dict[str, Field] = {
     "L": ("TIME_LEFT", _time_left),
     "m": ("MIN_MEMORY", lambda job: job.shown_mem),
     "M": ("TIME", lambda job: clock(job.elapsed_s)),
-    "n": ("REQ_NODES", lambda job: job.named.get("nodelist", "")),
+    "n": ("REQ_NODES", lambda job: job.text("nodelist")),
     "N": ("NODELIST", lambda job: job.node),
     "o": ("COMMAND", lambda job: job.command or NULL),
     "O": ("CONTIGUOUS", _constant("0")),
@@ -121,11 +121,11 @@ LETTERS: dict[str, Field] = {
     "T": ("STATE", lambda job: job.state),
     "u": ("USER", lambda job: job.user),
     "U": ("UID", lambda job: job.uid),
-    "v": ("RESERVATION", lambda job: job.named.get("reservation") or NULL),
+    "v": ("RESERVATION", lambda job: job.text("reservation") or NULL),
     "V": ("SUBMIT_TIME", lambda job: texts.moment(job.submitted_at, NA)),
-    "w": ("WCKEY", lambda job: job.named.get("wckey") or NULL),
-    "W": ("LICENSES", lambda job: job.named.get("licenses") or NULL),
-    "x": ("EXC_NODES", lambda job: job.named.get("exclude", "")),
+    "w": ("WCKEY", lambda job: job.text("wckey") or NULL),
+    "W": ("LICENSES", lambda job: job.text("licenses") or NULL),
+    "x": ("EXC_NODES", lambda job: job.text("exclude")),
     "X": ("CORE_SPEC", _constant(NA)),
     "y": ("NICE", lambda job: job.named.get("nice", "0")),
     "Y": ("SCHEDNODES", _constant(NULL)),

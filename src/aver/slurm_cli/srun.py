@@ -13,7 +13,7 @@ import sys
 from aver.errors import AverError
 from aver.slurm_cli import lean
 from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun_options import NOT_SERVED, BadSpecification, Options, number, parse
+from aver.slurm_cli.srun_options import EXPORT_VARIABLE, NOT_SERVED, BadSpecification, Options, number, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -408,7 +408,7 @@ class Step:
 def _environment(options: Options) -> list[str]:
     """What the tasks inherit: all of ours, or what --export names."""
     export = options.get("export")
-    own = {"AVER_KEY"}
+    own = {"AVER_KEY", EXPORT_VARIABLE}
     pairs = {name: value for name, value in os.environ.items() if name not in own}
     if export is None or export == "ALL":
         return [f"{name}={value}" for name, value in pairs.items()]

@@ -21,8 +21,9 @@ from aver.errors import AverError
 from aver.home import Home
 from aver.slurm_cli import lean
 from aver.slurm_cli.install import install
-from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun_options import BadSpecification, Options, number
+from aver.slurm_cli.options import BadOption, parse
+from aver.slurm_cli.settings import secret_names, shown_words
+from aver.slurm_cli.srun_options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number
 from aver.spec.afters import parse_dependency
 from aver.spec.batch import Values
 from aver.spec.batch_call import BatchCall, BatchRefused
@@ -44,12 +45,30 @@ def run_alone(arguments: list[str], options: Options) -> int:
         home.prepare()
         submission = _submission(arguments, options, home)
         environment = [
-            f"{name}={value}" for name, value in os.environ.items() if name not in ("AVER_KEY", "SLURM_NTASKS")
+            f"{name}={value}"
+            for name, value in os.environ.items()
+            if name not in ("AVER_KEY", "SLURM_NTASKS", EXPORT_VARIABLE)
         ]
+        exported = parse(TABLE, arguments, stops_at_operand=True).get("export")
+        if exported is not None:
+            environment.append(f"{EXPORT_VARIABLE}={exported}")
         return _Alone(home, options).run(submission, environment)
     except AverError as error:
         sys.stderr.write(f"srun: error: {error}\n")
         return 1
+
+
+def _without_export(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The words for the srun inside, which is given --export by its environment, and those that are shown.
+
+    Command lines and the store can be read by others or for long; an environment can't.
+    """
+    parsed = parse(TABLE, arguments, stops_at_operand=True)
+    if not parsed.has("export"):
+        return arguments, arguments
+    inside = [(name, text) for name, text in parsed.given if name != "export"]
+    within, shown = (shown_words(given) for given in (inside, parsed.given))
+    return [*within, "--", *parsed.operands], [*shown, *parsed.operands]
 
 
 def _submission(arguments: list[str], options: Options, home: Home) -> Submission:
@@ -57,13 +76,14 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
     per_task = number(options.get("cpus-per-task"), "cpus-per-task") or 1
     name = options.get("job-name") or os.path.basename(options.command[0])
     srun = os.path.join(install(home), "srun")
+    within, shown = _without_export(arguments)
     values = _values(options)
-    shown = [(fact, text) for fact, text in values.facts() if fact != "kind"]
-    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0]), *shown]
+    more = [(fact, text) for fact, text in values.facts() if fact != "kind"]
+    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0]), *more]
     gpus = values.gpus or values.gpus_per_task * tasks
     job = JobSpec(
         name=name,
-        command=Argv((srun, "--as-job", *arguments)),
+        command=Argv((srun, "--as-job", *within)),
         request=Request(tasks * per_task, gpus, _memory(options, tasks * per_task), _time(options)),
         folder=options.get("chdir"),
         has_streams=True,
@@ -75,7 +95,7 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
         after=_after(options),
         facts=tuple(facts),
     )
-    return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *arguments), ()))
+    return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *shown), secret_names()))
 
 
 def _values(options: Options) -> Values:

@@ -49,6 +49,8 @@ ENVIRONMENT = {
     "SLURM_EPILOG": "epilog", "SLURM_CONTAINER": "container",
 }  # fmt: skip
 
+EXPORT_VARIABLE = "AVER_SRUN_EXPORT"  # has --export for the srun of a job of its own: command lines can be read
+
 # what would change what runs, or as whom: to leave it out in silence would be wrong
 NOT_SERVED = ("container", "epilog", "gid", "no-allocate", "prolog", "task-epilog", "task-prolog", "test-only", "uid")
 
@@ -91,6 +93,8 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
             options.flags.add(name)
         if value is not None:
             options.values[name] = value
+    if "as-job" in options.flags and EXPORT_VARIABLE in environ:
+        options.values["export"] = environ[EXPORT_VARIABLE]
     for variable, name in ENVIRONMENT.items():
         value = environ.get(variable)
         if value and name not in options.values and name not in options.flags:

@@ -224,13 +224,17 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class PrunedRun:
-    """`size_bytes` is what was freed, or would be. `problems` are files that could not be cut."""
+    """`size_bytes` is what was freed of logs, or would be. `problems` are files that could not be cut.
+
+    `private_files` are environments, scripts and copies of stdin that were removed, or would be.
+    """
 
     run: int
     name: str
     why: str
     files: int
     size_bytes: int
+    private_files: int
     problems: tuple[str, ...]
 
 

@@ -13,7 +13,7 @@ import sys
 from typing import BinaryIO
 
 from aver.cli.output import ReaderLeft
-from aver.cli.output.masking import Masking, to_bytes
+from aver.core.masking import Masking, to_bytes
 from aver.core.states import State
 from aver.errors import CantWriteError
 

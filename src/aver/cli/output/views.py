@@ -340,7 +340,8 @@ def _show_pruned(output: Output, document: doc.Pruned) -> None:
     verb = "would be cut" if document.is_dry_run else "cut"
     for run in document.runs:
         logs = f"{run.files} log{'s' if run.files != 1 else ''}"
-        output.line(f"{run.run} {one_line(run.name)}: {logs} {verb}, {size(run.size_bytes)}: {run.why}")
+        removed = f"; environment {'would be ' if document.is_dry_run else ''}removed" if run.private_files else ""
+        output.line(f"{run.run} {one_line(run.name)}: {logs} {verb}, {size(run.size_bytes)}{removed}: {run.why}")
         for problem in run.problems:
             output.note(f"run {run.run}: {one_line(problem)}")
     freed = "would be freed" if document.is_dry_run else "freed"
