@@ -26,7 +26,7 @@ END_SECONDS = 15.0
 
 @contextmanager
 def open_commands(against: str, user: str) -> Iterator[Commands]:
-    """The commands that `against` names; raises what `find_commands` raises."""
+    """The commands that `against` names, in a scratch home if they are Aver's. Raises as `find_commands` does."""
     if against != "local" or os.environ.get("AVER_HOME"):
         yield find_commands(against, user)
         return

@@ -1,8 +1,8 @@
-"""One thread that asks scontrol and sacct about all jobs at once and remembers the answers.
+"""One thread that polls scontrol and sacct for all jobs and stores the answers.
 
-Cases wait on it, so that a hundred of them cost two commands a second and not two hundred. A job that scontrol has
-forgotten keeps its last record. sacct's rows count as final only after they have stayed the same for a while: Slurm
-rewrites rows that have a settled state and an end up to some seconds later.
+All cases wait on this thread, so that a hundred cases cost two commands a second, not two hundred. A job that scontrol
+no longer lists keeps its last record. sacct's rows are final only after they have not changed for a while: Slurm
+rewrites rows that have a final state and an end time up to some seconds later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLUMNS = "JobID,JobName,State,ExitCode,DerivedExitCode,End"
 
 @dataclass(frozen=True)
 class Record:
-    """What `scontrol -d -o show job` said of one job."""
+    """One job as `scontrol -d -o show job` prints it."""
 
     key: str
     name: str
@@ -59,7 +59,7 @@ class AccountingRow:
 
 
 class Observer:
-    """Starts asking when entered, stops when left."""
+    """A context manager: the polling thread runs inside the `with` block."""
 
     def __init__(self, commands: Commands, folder: Path, quiet_seconds: float) -> None:
         self._quiet_seconds = quiet_seconds
@@ -95,12 +95,12 @@ class Observer:
             return next((record.key for record in self._records.values() if record.name == name), None)
 
     def is_listed(self, key: str) -> bool:
-        """Whether scontrol named the job when it was last asked."""
+        """Whether scontrol's last answer listed the job."""
         with self._changed:
             return key in self._listed
 
     def want_accounting(self, key: str) -> None:
-        """Ask sacct about this job from now on."""
+        """Include this job in the calls of sacct from now on."""
         with self._changed:
             self._wanted.add(key.split("_")[0])
 
@@ -110,7 +110,7 @@ class Observer:
             return self._rows.get(key, ())
 
     def settled(self, key: str, name: str) -> bool:
-        """Whether scontrol and sacct call the job settled, in the same word, and sacct's rows have stopped changing."""
+        """Whether scontrol and sacct show the same final state, and sacct's rows have stopped changing."""
         with self._changed:
             record = self._records.get(key)
             rows = self._rows.get(key, ())
@@ -171,7 +171,7 @@ class Observer:
 
 
 def read_record(line: str) -> Record | None:
-    """One line of `scontrol -o`; None for a line that is no job."""
+    """Parse a line of `scontrol -o`; None for a line that is not a job."""
 
     def value(key: str) -> str:
         found = re.search(rf"(?:^|\s){key}=(\S*)", line)
@@ -188,7 +188,7 @@ def read_record(line: str) -> Record | None:
 
 
 def read_accounting_row(line: str) -> AccountingRow | None:
-    """One line of `sacct -P` with our columns."""
+    """Parse a line of `sacct -P -o COLUMNS`; None for any other line."""
     words = line.split("|")
     if len(words) != 6:
         return None

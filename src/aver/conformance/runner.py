@@ -1,8 +1,7 @@
-"""Run cases against one set of commands, many at a time, and collect what the commands say.
+"""Run cases against one set of commands, many at a time, and collect what the commands print.
 
-Each case has a thread that does its acts in order and then waits until its jobs have settled. Every value comes from a
-command or from a job's own output. A case that does not get there in time has the values seen so far, and says what it
-waited for.
+Each case has a thread that performs its acts in order and then waits until its jobs have settled. Every value comes
+from a command or from a job's own output. A case that is late has the values seen so far, and says what it waited for.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ QUIET_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the commands said in one case: values by row. `trouble` says what did not come to pass in time."""
+    """What the commands printed in one case: values by row. `trouble` says what did not happen in time."""
 
     case: Case
     values: dict[str, str]
@@ -63,7 +62,7 @@ class Stage:
     failures: list[str] = field(default_factory=list)
 
     def perform(self) -> Outcome:
-        """Do all acts, wait for all jobs, and return the values; never raises for what the commands do."""
+        """Perform all acts, wait for all jobs, and return the values. A failing command raises nothing."""
         trouble = ""
         try:
             for act in self.case.acts:
@@ -78,11 +77,11 @@ class Stage:
                 if process.poll() is None:
                     process.kill()
         self._collect()
-        self._leave_nothing()
+        self._cancel_leftovers()
         return Outcome(self.case, self.values, trouble)
 
-    def _leave_nothing(self) -> None:
-        """Cancel what the case left in the queue."""
+    def _cancel_leftovers(self) -> None:
+        """Cancel the jobs that the case left in the queue."""
         records = {key: self.observer.record(key) for key in self.keys.values()}
         left = [key for key, record in records.items() if record is None or not record.is_settled]
         if left:
@@ -165,7 +164,7 @@ class Stage:
 
     def _learn(self, job: str, key: str) -> None:
         self.keys[job] = key
-        self.names.learn(key, f"{{{job}}}")
+        self.names.learn_id(key, f"{{{job}}}")
         self.observer.want_accounting(key)
 
     def _await_state(self, act: When) -> None:
@@ -183,9 +182,9 @@ class Stage:
     # ---- settling ----
 
     def _jobs_to_settle(self) -> list[str]:
-        """Every job of which the case expects a word after its end."""
-        last_words = ("scontrol", "sacct", "batch", "step0", "derived", "said", "attempts")
-        return sorted({job for job in self._labels() if any(self._wants(job, row) for row in last_words)})
+        """The jobs of which the case has a row that is final only after their end."""
+        final_rows = ("scontrol", "sacct", "batch", "step0", "derived", "said", "attempts")
+        return sorted({job for job in self._labels() if any(self._wants(job, row) for row in final_rows)})
 
     def _settle(self, job: str) -> None:
         key, name = self._key(job), self.job_names[job.split("_")[0]]
@@ -232,7 +231,7 @@ class Stage:
                 self._keep(job, f"step{number}", f"{word} {exit_}")
 
     def _plain(self, state: str) -> str:
-        """The state as one word, with the user's number as `user`."""
+        """The state as one word, with the user's uid as `user`."""
         for uid, name in ((self.commands.uid, "user"), (0, "root")):
             state = re.sub(rf"CANCELLED by {uid}\b", f"CANCELLED-by-{name}", state)
         return state
@@ -249,7 +248,7 @@ class Stage:
         return any(expected.name == wanted for expected in self.case.rows)
 
     def _labels(self) -> list[str]:
-        """The case's jobs, and the members of arrays that its table names."""
+        """The case's jobs, and the members of arrays that its rows name."""
         named = {row.name.split(":")[0] for row in self.case.rows if ":" in row.name}
         members = {name for name in named if "_" in name}
         return sorted({*self.job_names, *members})
@@ -286,7 +285,7 @@ class Stage:
 
 @contextmanager
 def scratch_folder(commands: Commands) -> Iterator[Path]:
-    """A folder that the user owns; gone afterwards."""
+    """A temporary folder that the user owns."""
     folder = Path(tempfile.mkdtemp(prefix="aver-conformance-"))
     try:
         if commands.user:
@@ -299,7 +298,7 @@ def scratch_folder(commands: Commands) -> Iterator[Path]:
 def run_cases(
     cases: list[Case], commands: Commands, lacks: dict[str, str], at_once: int, seconds: float
 ) -> list[Outcome]:
-    """Run all cases and return their outcomes in the same order. `lacks` says why a need is not met here."""
+    """Run all cases and return their outcomes in the same order. `lacks` has the needs that are not met, and why."""
     token = f"c{secrets.token_hex(3)}"
     nodes = node_names(commands)
     with (
@@ -319,14 +318,14 @@ def run_cases(
                 shutil.chown(place, commands.user)
             return Stage(case, commands, observer, place, deadline, Names(nodes, place, token), token).perform()
 
-        # The slow ones first: they set the time that the whole takes.
+        # Slow cases first: they determine how long the whole run takes.
         order = sorted(cases, key=lambda case: not case.is_slow)
         futures = {case.name: pool.submit(perform, case) for case in order}
         return [futures[case.name].result() for case in cases]
 
 
 def node_names(commands: Commands) -> frozenset[str]:
-    """The names of the nodes, and of this host. Raises UnreachableError when nobody answers."""
+    """The names of the nodes, and of this host. Raises UnreachableError if scontrol does not answer."""
     done = commands.run(["scontrol", "-o", "show", "node"], Path("/"))
     if done.status != 0:
         raise UnreachableError(f"conformance: scontrol show node: {done.err.strip() or done.out.strip()}")
