@@ -191,6 +191,8 @@ def test_details() -> None:
     """Requested signals, signals to the witness, kills elsewhere and left-overs explain, and decide nothing."""
     assert "SIGUSR1 was sent by request 2.0 s after" in verdict_on(ended(0, 10, SIGNAL)).detail
     assert "sent" not in verdict_on(ended(0, 11, SIGNAL)).detail
+    often = Act(ActKind.SIGNAL, 1.0, 12, times=70, last_s=9.0)
+    assert "SIGUSR2 was sent by request 70 times, last 9.0 s" in verdict_on(ended(0, 12, SIGNAL, often)).detail
     assert "its witness was sent SIGTERM" in verdict_on(replace(ended(0, 15), got=(15,))).detail
     killed = verdict_on(replace(ended(0, 9), host_oom_kills=1))
     assert "a hint, not a cause" in killed.detail

@@ -29,6 +29,8 @@ class Act:
     kind: ActKind
     at_s: float  # seconds after the start
     signal: int = 0
+    times: int = 1  # so often the same signal was sent by request
+    last_s: float | None = None  # the last of several
 
 
 class MemoryWatch(StrEnum):

@@ -161,9 +161,7 @@ def _detail(state: State, record: WitnessRecord) -> str:
     """Facts that explain and do not decide."""
     facts = []
     if state is State.FAILED and record.exit is not None and record.exit.signal:
-        sent = _first(record, ActKind.SIGNAL)
-        if sent is not None and sent.signal == record.exit.signal:
-            facts.append(f"{signal_name(sent.signal)} was sent by request {sent.at_s:.1f} s after its start")
+        facts += [_sent(act) for act in record.acts if (act.kind, act.signal) == (ActKind.SIGNAL, record.exit.signal)]
         if record.exit.signal in record.got:
             facts.append(f"its witness was sent {signal_name(record.exit.signal)} and passed it on")
         if record.exit.signal == 9 and record.host_oom_kills:
@@ -172,6 +170,12 @@ def _detail(state: State, record: WitnessRecord) -> str:
         noun = "process" if record.left_over == 1 else "processes"
         facts.append(f"it left {record.left_over} {noun} behind, ended by its witness")
     return "; ".join(facts)
+
+
+def _sent(act: Act) -> str:
+    if act.last_s is None:
+        return f"{signal_name(act.signal)} was sent by request {act.at_s:.1f} s after its start"
+    return f"{signal_name(act.signal)} was sent by request {act.times} times, last {act.last_s:.1f} s after its start"
 
 
 def _memory_warning(record: WitnessRecord) -> str:

@@ -20,8 +20,8 @@ from aver.core.exit import ExitStatus
 from aver.core.signals import HIGHEST
 
 LONGEST_LINE_BYTES = 1 << 20
-MOST_ACTS = 64
-MOST_GOT = 32
+MOST_ACTS = 128
+MOST_GOT = 128
 
 _HEADER_BYTES = 18
 _HEX = frozenset(b"0123456789abcdef")
@@ -181,7 +181,10 @@ def _act(value: object) -> Act:
     kind = _ACTS.get(word) if type(word) is str else None
     if kind is None:
         raise ValueError(f"a witness's act is none of {', '.join(_ACTS)}")
-    return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST))
+    if "times" not in value:
+        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST))
+    times, last_s = _count(value, "times", 2, _LARGEST), _seconds(value, "last")
+    return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), times, last_s)
 
 
 def _got(said: Mapping[str, object]) -> tuple[int, ...]:

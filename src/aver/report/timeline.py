@@ -232,7 +232,10 @@ def _act(act: Act) -> str:
         case ActKind.MEMORY:
             return f"{sent} to all its processes: the memory limit was passed"
         case ActKind.SIGNAL:
-            return f"{sent} as asked"
+            often = (
+                "" if act.last_s is None else f", {act.times} times in {render.duration_words(act.last_s - act.at_s)}"
+            )
+            return f"{sent} as asked{often}"
         case ActKind.KILL:
             return f"{sent} to all its processes: the kill wait passed"
         case _:

@@ -30,8 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENER = 3, JOURNAL = 4, KEY_MAX = 128, ACTS = 64, GOTS = 32, LIMITS = 32, PATH_KEPT = 4096 };
-enum { FRAME_MAX = 8 << 20, LINE_SIZE = 32768, LINE_HEAD = 18, SIZE_DIGITS = 20 };
+enum { LISTENER = 3, JOURNAL = 4, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, PATH_KEPT = 4096 };
+enum { FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20 };
 #define MS 1000LL
 #define SECOND 1000000LL
 #define NEVER INT64_MAX
@@ -55,7 +55,7 @@ static struct {
     pid_t pid;
     int raw, left, tries, acts, gots, got[GOTS], warn_signal;
     char warn_scope;
-    struct act { const char *what; usec at; int sig; } act[ACTS];
+    struct act { const char *what; usec at, last; int sig, times; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
     usec limit, warn_lead, kill_wait;       /* limit: -1 is none */
@@ -255,9 +255,11 @@ static void make_record(bool for_journal) {
     say(",\"mem\":\"%s\"", how_memory_is_watched());
     say_number("limit", job.mem_limit, job.mem_limit);
     say(",\"oom\":%lld,\"hostoom\":%lld,\"acts\":[", job.oom, job.hostoom);
-    for (int i = 0; i < job.acts; i++)
-        say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d}", i ? "," : "", job.act[i].what, seconds(job.act[i].at),
-            job.act[i].sig);
+    for (struct act *a = job.act; a < job.act + job.acts; a++) {
+        say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > job.act ? "," : "", a->what, seconds(a->at), a->sig);
+        if (a->times > 1) say(",\"times\":%d,\"last\":%.6f", a->times, seconds(a->last));
+        say("}");
+    }
     say("],\"got\":[");
     for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", job.got[i]);
     say("],\"left\":%d", job.left);
@@ -423,8 +425,19 @@ static void signal_job(int sig, char scope) { /* a: all; p: the program, see the
     }
 }
 
-static void note(const char *what, int sig) {
-    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, now() - job.start, sig};
+static void note_at(usec at, const char *what, int sig) {
+    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1};
+}
+
+static void note(const char *what, int sig) { /* what decides is there once or twice, so there is always room for it */
+    note_at(now() - job.start, what, sig);
+}
+
+static void note_signal(int sig) { /* one act for each signal: who repeats one is counted */
+    struct act *a = job.act, *end = job.act + job.acts;
+    while (a < end && (strcmp(a->what, "signal") || a->sig != sig)) a++;
+    if (a == end) note("signal", sig);
+    else if (a->times < INT32_MAX) a->times++, a->last = now() - job.start;
 }
 
 static void resume(void) {
@@ -902,7 +915,7 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
     if (verb == 'S') {
         if (!sig || !parse(sig, 64, 1, &n) || !n) return "bad signal or scope";
         if (strlen(scope) != 1 || !strchr("apb", *scope)) return "bad signal or scope";
-        note("signal", (int)n);
+        note_signal((int)n);
         signal_job((int)n, *scope);
     } else if (verb == 'T') {
         if (!limit || (*limit && !parse(limit, TIME_MAX, MS, &job.limit))) return "bad time limit";
@@ -1001,6 +1014,12 @@ static void set_up(void) {
     began = now();
 }
 
+static void note_got(int sig) { /* the first ones as they came; after them each signal that is new */
+    int known = 0;
+    while (known < job.gots && (job.gots < GOTS - SIGNALS || job.got[known] != sig)) known++;
+    if (known == job.gots && job.gots < GOTS) job.got[job.gots++] = sig;
+}
+
 static void take_signals(void) {
     struct signalfd_siginfo info[16];
     ssize_t n = read(signals, info, sizeof info);
@@ -1008,7 +1027,7 @@ static void take_signals(void) {
         int sig = (int)info[i].ssi_signo;
         if (job.phase == IDLE && (sig == SIGTERM || sig == SIGINT)) exit(0);
         if (job.phase == IDLE || sig == SIGCHLD) continue;
-        if (job.gots < GOTS) job.got[job.gots++] = sig;
+        note_got(sig);
         bool of_terminal = info[i].ssi_code == SI_KERNEL; /* the whole group got it */
         if (job.phase == RUN && !of_terminal && !came_to_all(sig)) kill(job.pid, sig);
     }
