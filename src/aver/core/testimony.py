@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 from zlib import crc32
 
-from aver.core.evidence import Act, ActKind, LaunchFailure, MemoryWatch, WitnessRecord, WitnessStart
+from aver.core.evidence import Act, ActKind, LaunchFailure, LimitPassed, MemoryWatch, WitnessRecord, WitnessStart
 from aver.core.exit import ExitStatus
 from aver.core.signals import HIGHEST
 
@@ -89,7 +89,17 @@ def parse_start(said: Mapping[str, object]) -> WitnessStart:
         witness_pid=_count(said, "witness", 1, _LARGEST_PID),
         at=_seconds(said, "at"),
         watch=_watch(said),
+        due_s=parse_due(said),
     )
+
+
+def parse_due(said: Mapping[str, object]) -> float | None:
+    """When the time limit passes, by the monotonic clock; None where it is not said."""
+    return None if said.get("due") is None else _seconds(said, "due")
+
+
+def parse_passed(said: Mapping[str, object]) -> LimitPassed:
+    return LimitPassed(_seconds(said, "at"))
 
 
 def parse_record(said: Mapping[str, object]) -> WitnessRecord:

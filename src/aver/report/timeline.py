@@ -226,7 +226,10 @@ def _act(act: Act) -> str:
         case ActKind.WARN:
             return f"{sent} as the warning before the time limit"
         case ActKind.TIME:
-            return f"{sent} to all its processes: the time limit passed"
+            to = " to all its processes" if act.signal else ", it had ended"
+            return f"{sent}{to}: the time limit passed"
+        case ActKind.JOB_TIME:
+            return f"{sent} to all its processes: the job's time limit passed"
         case ActKind.CANCEL:
             return f"{sent} to all its processes: it was cancelled"
         case ActKind.MEMORY:
