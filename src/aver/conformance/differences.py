@@ -15,6 +15,8 @@ DIFFERENCES: dict[str, str] = {
     "Aver's step has the highest of all its tasks, and srun exits with the same.",
     "killed-for-another": "With --kill-on-bad-exit Slurm's step has the TERM that the other tasks got; the failure is "
     "lost. Aver leaves out tasks that were ended because another one failed. srun exits with 143, as Slurm's does.",
+    "ended-with-its-job": "Slurm judges a step that its job's time limit ended by its exit alone: trapped, TERM leaves "
+    "no trace. Aver's step is CANCELLED with the exit that it had, as its job is TIMEOUT with its own.",
     "forgotten-need": "Slurm runs a job whose afterok need has failed once slurmctld has forgotten the need "
     "(MinJobAge). Aver never forgets an outcome.",
     "reason-of-the-moment": "Slurm cancels a job whose need has failed before when it is submitted, and then still "

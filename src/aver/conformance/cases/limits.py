@@ -143,4 +143,115 @@ CASES = (
         options="--time=5",
         is_slow=True,
     ),
+    script(
+        "limits/step-script-trapped",
+        "… in a step; the script traps TERM and goes on",
+        "trap : TERM\nsrun sleep 300; echo srun=$?\nexit 0",
+        """
+            scontrol  TIMEOUT 0:0 0:15 TimeLimit
+            sacct     TIMEOUT 0:0
+            batch     COMPLETED 0:0
+            step0     CANCELLED 0:15
+            said      srun=143
+        """,
+        options="--time={limit}",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-script-ignored",
+        "… in a step; the script ignores TERM",
+        "trap '' TERM\nsrun sleep 300; echo srun=$?\nexit 0",
+        """
+            scontrol  TIMEOUT 0:0 0:15 TimeLimit
+            sacct     TIMEOUT 0:0
+            batch     COMPLETED 0:0
+            step0     CANCELLED 0:15
+            said      srun=143
+        """,
+        options="--time={limit}",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-trapped-0",
+        "… the step traps TERM and exits 0",
+        "trap '' TERM\nsrun bash -c 'trap \"exit 0\" TERM; sleep 300 & wait'; echo srun=$?\nexit 0",
+        """
+            scontrol  TIMEOUT 0:0 0:0 TimeLimit
+            sacct     TIMEOUT 0:0
+            batch     COMPLETED 0:0
+            step0     COMPLETED 0:0 => CANCELLED 0:0 (ended-with-its-job)
+            said      srun=0
+        """,
+        options="--time={limit}",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-trapped-3",
+        "… the step traps TERM and exits 3",
+        "trap '' TERM\nsrun bash -c 'trap \"exit 3\" TERM; sleep 300 & wait'; echo srun=$?\nexit 0",
+        """
+            scontrol  TIMEOUT 0:0 3:0 TimeLimit
+            sacct     TIMEOUT 0:0
+            batch     COMPLETED 0:0
+            step0     FAILED 3:0 => CANCELLED 3:0 (ended-with-its-job)
+            said      srun=3
+        """,
+        options="--time={limit}",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-ignored",
+        "… the step ignores TERM: KILL after KillWait",
+        "srun bash -c 'trap \"\" TERM; while :; do sleep 1; done'; echo srun=$?\nexit 0",
+        """
+            scontrol  TIMEOUT 0:15 0:9 TimeLimit
+            sacct     TIMEOUT 0:0 => TIMEOUT 0:15 (sacct-as-scontrol)
+            batch     CANCELLED 0:15
+            step0     CANCELLED 0:9
+        """,
+        options="--time={limit}",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-limit-later",
+        "… before that of its step",
+        "trap '' TERM\nsrun --time=4 sleep 300; echo srun=$?\nexit 0",
+        """
+            scontrol  TIMEOUT 0:0 0:15 TimeLimit
+            sacct     TIMEOUT 0:0
+            batch     COMPLETED 0:0
+            step0     CANCELLED 0:15
+            said      srun=143
+        """,
+        options="--time={limit}",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-limit-trapped",
+        "A step's own limit; it traps TERM and exits 3",
+        "srun --time={limit} bash -c 'trap \"exit 3\" TERM; sleep 300 & wait'; echo srun=$?\nexit 0",
+        """
+            scontrol  COMPLETED 0:0 3:0 None
+            sacct     COMPLETED 0:0
+            batch     COMPLETED 0:0
+            step0     TIMEOUT 3:0
+            said      srun=3
+        """,
+        options="--time=5",
+        is_slow=True,
+    ),
+    script(
+        "limits/step-limit-ignored",
+        "… it ignores TERM: KILL after KillWait",
+        "srun --time={limit} bash -c 'trap \"\" TERM; while :; do sleep 1; done'; echo srun=$?\nexit 0",
+        """
+            scontrol  COMPLETED 0:0 0:9 None
+            sacct     COMPLETED 0:0
+            batch     COMPLETED 0:0
+            step0     TIMEOUT 0:9
+            said      srun=137
+        """,
+        options="--time=5",
+        is_slow=True,
+    ),
 )
