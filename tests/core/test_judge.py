@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aver.core import reasons
 from aver.core.evidence import (
     Accepted,
     Act,
@@ -16,6 +17,8 @@ from aver.core.evidence import (
     DeadlinePassed,
     Evidence,
     LaunchFailure,
+    LimitMoved,
+    LimitPassed,
     MachineRestarted,
     Refused,
     Rules,
@@ -36,6 +39,7 @@ ACCEPTED = Accepted(300.0, "alice")
 CLEAN = WitnessRecord("k", 2, ExitStatus(), 100.0, 41.0)
 WARN = Act(ActKind.WARN, 1.0, 15)
 TIME = Act(ActKind.TIME, 2.0, 15)
+JOB_TIME = Act(ActKind.JOB_TIME, 2.0, 15)
 CANCEL = Act(ActKind.CANCEL, 2.0, 15)
 MEMORY = Act(ActKind.MEMORY, 2.0, 9)
 SIGNAL = Act(ActKind.SIGNAL, 2.0, 10)
@@ -191,6 +195,8 @@ def test_details() -> None:
     """Requested signals, signals to the witness, kills elsewhere and left-overs explain, and decide nothing."""
     assert "SIGUSR1 was sent by request 2.0 s after" in verdict_on(ended(0, 10, SIGNAL)).detail
     assert "sent" not in verdict_on(ended(0, 11, SIGNAL)).detail
+    often = Act(ActKind.SIGNAL, 1.0, 12, times=70, last_s=9.0)
+    assert "SIGUSR2 was sent by request 70 times, last 9.0 s" in verdict_on(ended(0, 12, SIGNAL, often)).detail
     assert "its witness was sent SIGTERM" in verdict_on(replace(ended(0, 15), got=(15,))).detail
     killed = verdict_on(replace(ended(0, 9), host_oom_kills=1))
     assert "a hint, not a cause" in killed.detail
@@ -344,3 +350,29 @@ def test_without_a_record_success_is_only_a_persons_word(evidence: list[Evidence
     verdict = judge(evidence, PLAIN)
     if verdict is not None and verdict.state is State.COMPLETED:
         assert (verdict.source, verdict.verified) == ("person", False)
+
+
+@pytest.mark.parametrize("exit_status", [(0, 0), (3, 0), (0, 15), (0, 9)])
+def test_a_task_that_its_jobs_limit_ended_was_cancelled_by_it(exit_status: tuple[int, int]) -> None:
+    """However it then ended; a limit of its own, or a cancellation that was first, counts before it."""
+    verdict = verdict_on(ended(*exit_status, JOB_TIME, CANCEL))
+    assert (verdict.state, verdict.reason, verdict.exit) == (
+        State.CANCELLED,
+        reasons.TIME_LIMIT,
+        ExitStatus(*exit_status),
+    )
+    assert verdict.detail == "its job's time limit passed"
+    assert verdict_on(ended(*exit_status, TIME, JOB_TIME)).state is State.TIMEOUT
+    assert verdict_on(ended(*exit_status, CANCEL, JOB_TIME)).reason == reasons.NONE
+
+
+def test_a_limit_that_had_passed_at_the_end_is_timeout() -> None:
+    """Signal 0: the witness came too late to act on it. The job was over its limit all the same."""
+    verdict = verdict_on(ended(0, 0, replace(TIME, signal=0)))
+    assert (verdict.state, verdict.reason) == (State.TIMEOUT, reasons.TIME_LIMIT)
+
+
+def test_what_a_witness_says_of_the_limit_is_no_end() -> None:
+    """A limit that moved or passed: the record of the end is still to come."""
+    assert judge([START, LimitMoved(5.0), LimitPassed(2.0)], PLAIN) is None
+    assert verdict_on(START, LimitPassed(2.0), CLEAN).state is State.COMPLETED

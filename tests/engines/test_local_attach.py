@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aver.core.model import Request
-from aver.engines.api import NotListed, Order, Rejected, Seen, Totals
+from aver.engines.api import NotListed, Order, Rejected, Seen, Submitted, Totals
 from aver.engines.local import engine as local
 from aver.engines.local.slot import Slot
 
@@ -42,7 +42,7 @@ def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
         ]
     )
     (tmp_path / "1.log").write_bytes(journal)
-    hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "journal": len(journal)}
+    hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "due": None, "journal": len(journal)}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "1.sock"))
         listener.listen()
@@ -91,7 +91,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
         was_read.wait(20)
         begin = _line({"ev": "begin", "key": "two", "at": 2.0, "boot": "b" * padding})
         journal.write_bytes(begin)
-        hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "journal": len(begin)}
+        hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "due": None, "journal": len(begin)}
         connection.sendall(_line(hello))
         connection.recv(1)
 
@@ -107,3 +107,34 @@ def test_witness_that_cut_its_journal_while_we_attached(
         engine.close()
         listener.close()
         thread.join(20)
+
+
+@pytest.mark.parametrize(("says", "reply"), [({"due": None}, Submitted), ({}, Rejected)])
+def test_an_idle_witness_of_an_earlier_version_gets_no_order(
+    tmp_path: Path, says: dict[str, object], reply: type[object]
+) -> None:
+    """It would refuse fields that it does not know; as its connection ends, it leaves."""
+    (tmp_path / "1.log").write_bytes(b"")
+    hung_up = threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.sock"))
+        listener.listen()
+
+        def witness() -> None:
+            connection, _ = listener.accept()
+            connection.sendall(_line({"ev": "hello", "witness": 9, "key": None, "pid": None, "start": None, **says,
+                                      "journal": 0}))  # fmt: skip
+            while connection.recv(4096):
+                pass
+            hung_up.set()
+
+        thread = threading.Thread(target=witness, daemon=True)
+        thread.start()
+        engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+        try:
+            engine.attach()
+            assert isinstance(engine.submit([ORDER])[0], reply)
+            assert reply is Submitted or hung_up.wait(20)
+        finally:
+            engine.close()
+            thread.join(20)

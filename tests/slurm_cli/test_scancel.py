@@ -132,3 +132,15 @@ def test_a_step_of_a_job_that_never_was(slurm: Slurm) -> None:
     line = "scancel: error: Kill job error on job step id 99999999.0: Invalid job id specified\n"
     assert (said.err, said.status) == (line, 1)
     assert slurm("scancel", "-Q", "99999999.0").err == ""
+
+
+def test_a_cancel_after_many_signals_is_a_cancel(slurm: Slurm) -> None:
+    """A job that is asked for its progress again and again is CANCELLED all the same, also if it then exits 0."""
+    script = "trap 'exit 0' TERM; trap : USR1; echo ready; while :; do sleep 0.02; done"
+    job = slurm.submit("-o", "out", "--wrap", script)
+    slurm.until_file("out", "ready")
+    for _ in range(70):
+        assert slurm("scancel", "-b", "-s", "USR1", str(job)).status == 0
+    slurm("scancel", str(job))
+    row = slurm.until_settled(job)
+    assert (row.state, str(row.exit)) == (State.CANCELLED, "0:0")

@@ -141,6 +141,8 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
     driver.emit(asked)
     driver.after_commit += [(asked, Control(key, word)) for key in driver.running_keys(attempt)]
     attempt.state = State.RUNNING if resume else State.SUSPENDED
+    if resume:
+        driver.steps.resume(attempt, now)
     said = f"{word} by {by}"
     driver.emit(Observed(now, run.number, job, attempt.attempt, "person", said, attempt.state, reasons.NONE))
     return "resumed" if resume else "suspended"

@@ -37,6 +37,8 @@ from aver.core.events import (
 from aver.core.evidence import (
     CancelledBefore,
     DeadlinePassed,
+    LimitMoved,
+    LimitPassed,
     MachineRestarted,
     Refused,
     Verdict,
@@ -251,8 +253,12 @@ class Driver:
         if attempt.engine != LOCAL:
             self.clustering.heard(run, attempt, one, now)
             return True
+        if isinstance(one.evidence, (LimitMoved, LimitPassed)):
+            self._limited(attempt, one.evidence, now)
+            return True
         attempt.evidence.append(one.evidence)
         if isinstance(one.evidence, WitnessStart):
+            self._limited(attempt, LimitMoved(one.evidence.due_s), now)
             self._started(run, attempt, one, now)
             return True
         verdict = judge(attempt.evidence, run.rules(attempt.index))
@@ -274,6 +280,14 @@ class Driver:
         evidence = MachineRestarted(now, attempt.key.rpartition(".")[2], self.identity.boot[:8], was_seen)
         said = f"boot {evidence.boot_then} then, {evidence.boot_now} now"
         self.heard(Heard(attempt.key, "machine", said, evidence), now)
+
+    def _limited(self, attempt: LiveAttempt, said: LimitMoved | LimitPassed, now: float) -> None:
+        """Its witness owns the time limit; its steps go by what that says."""
+        if isinstance(said, LimitMoved):
+            self.steps.move_limit(attempt, said.due_s)
+        else:
+            attempt.is_over_time = True
+            self.steps.end_begun(attempt, now)
 
     def _started(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
         assert isinstance(one.evidence, WitnessStart)

@@ -80,6 +80,7 @@ class Ending:
         self._driver.emit(
             Observed(now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE)
         )
+        attempt.is_over_time = attempt.is_over_time or verdict.state is State.TIMEOUT
         steps = self._driver.steps
         steps.end_all(attempt, now)
         if not steps.is_busy(attempt.key):

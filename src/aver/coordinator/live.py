@@ -34,6 +34,8 @@ class LiveAttempt:
     wants_start: bool = False  # it has room and waits only for that
     is_dispatched: bool = False
     is_suspended: bool = False
+    due_s: float | None = None  # by the monotonic clock: when its limit passes, as its witness says
+    is_over_time: bool = False  # its witness is ending it because of its limit
     cancel_asked: bool = False
     engine: str = "local"
     goes_on_from: str = ""  # the attempt before it, of which the cluster made it by itself
@@ -171,6 +173,10 @@ class LiveRun:
 
     def request(self, index: int) -> Request:
         return self.requests.get(index) or self.spec(index).request
+
+    def kill_wait_s(self, index: int, default_s: float) -> float:
+        own_s = self.spec(index).kill_wait_s
+        return default_s if own_s is None else own_s
 
     def engine(self, index: int) -> str:
         return self.spec(index).engine or self.submission.engine

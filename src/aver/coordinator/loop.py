@@ -157,6 +157,7 @@ class Loop:
                 case "step":
                     reply = self._stepping.begin(peer, request, now)
                 case "signal_step":
+                    self._hear(now)  # srun may pass on what a witness has sent it: what that was for comes first
                     reply = self._stepping.signal(request, now)
                 case "stop":
                     self.stop()
@@ -219,6 +220,21 @@ class Loop:
 
     def _turn_driver(self) -> None:
         now = time.time()
+        self._hear(now)
+        self._driver.tick(now)
+        self._end_orphans(now)
+        self._driver.starting.schedule(now)
+        self._act(now)
+        if self._reasons_due is not None and time.monotonic() >= self._reasons_due:
+            self._reasons_due = None
+            self._driver.refresh_reasons(now)
+        if self._tidy_due is not None and time.monotonic() >= self._tidy_due:
+            again = self._engine.tidy()
+            self._tidy_due = None if again is None else time.monotonic() + again
+        self._begin_commit()
+
+    def _hear(self, now: float) -> None:
+        """Take what the engines have heard."""
         heard, self._unjudged = [*self._unjudged, *self._engines.heard()], []
         stale = []
         for one in heard:
@@ -232,20 +248,8 @@ class Loop:
             self._engines.settle(stale)
         if heard:
             reached("heard")
-        self._driver.tick(now)
-        self._end_orphans(now)
-        self._driver.starting.schedule(now)
-        self._act(now)
-        if heard:
             self._reasons_due = time.monotonic() + QUIET_S
             self._tidy_due = self._tidy_due or time.monotonic() + 1.0
-        if self._reasons_due is not None and time.monotonic() >= self._reasons_due:
-            self._reasons_due = None
-            self._driver.refresh_reasons(now)
-        if self._tidy_due is not None and time.monotonic() >= self._tidy_due:
-            again = self._engine.tidy()
-            self._tidy_due = None if again is None else time.monotonic() + again
-        self._begin_commit()
 
     def _is_late(self, one: Heard, now: float) -> bool:
         """Whether it is of an attempt that is over and still open to evidence."""
@@ -294,8 +298,9 @@ class Loop:
     def _start_tasks(self, now: float) -> None:
         steps = self._driver.steps
         starts, steps.starts = steps.starts, []
+        runs, host, monotonic_s = self._driver.runs, self._driver.identity.host, time.monotonic()
         orders = [
-            task_order(self._driver.runs[step.attempt.run], step, task, self._driver.identity.host, self._kill_wait_s)
+            task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, monotonic_s)
             for step, task in starts
         ]
         for (_, task), reply in zip(starts, self._engine.submit(orders), strict=True):

@@ -63,7 +63,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         append=files.append,
         own_parts=0 if spec.has_streams else files.own_parts,
         warning=_warning(spec, spec.step_warning if in_allocation else None),
-        kill_wait_s=spec.kill_wait_s if spec.kill_wait_s is not None else kill_wait_s,
+        kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=attempt.streams,
         name=name,
         group=_group(run, attempt) if on_cluster else "",
@@ -139,8 +139,13 @@ def _warning(spec: JobSpec, of_step: WarningSignal | None = None) -> WarningSign
     return warning
 
 
-def task_order(run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float) -> Order:
-    """Everything that the witness needs to start one task of a step."""
+def task_order(
+    run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float, monotonic_s: float
+) -> Order:
+    """Everything that the witness needs to start one task of a step.
+
+    A limit of its own is the step's; its job's is its script's witness's, and this one is told when it passes.
+    """
     spec = step.spec
     attempt = step.attempt
     origin = run.submission.origin
@@ -167,18 +172,22 @@ def task_order(run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wai
         stdout=place(spec.stdout),
         stderr=place(spec.stderr if spec.stderr is not None else spec.stdout),
         append=spec.append,
-        warning=_task_warning(run, step),
-        kill_wait_s=kill_wait_s,
+        warning=_task_warning(run, step, monotonic_s),
+        kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=step.streams,
+        job_due_s=attempt.due_s,
     )
 
 
-def _task_warning(run: LiveRun, step: LiveStep) -> WarningSignal | None:
-    """The step's own, or its job's that is for steps, if that is still to come."""
+def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSignal | None:
+    """The step's own; or its job's that is for steps, if that is still to come and the step has no earlier limit."""
     of_job = run.spec(step.attempt.index).warning
     if step.spec.warning is not None or of_job is None or of_job.scope is not Scope.STEPS:
         return step.spec.warning
-    if not step.is_limited_by_job or step.time_s is None or step.time_s <= of_job.lead_s:
+    due_s, own_s = step.attempt.due_s, step.spec.time_s
+    if due_s is None or due_s - monotonic_s <= of_job.lead_s:
+        return None
+    if own_s is not None and own_s <= due_s - monotonic_s:
         return None
     return WarningSignal(of_job.signal, of_job.lead_s, Scope.ALL)
 

@@ -60,7 +60,7 @@ class Stepping:
             "step": step.number,
             "waiting": self.driver.steps.is_waiting(step),
             "node": self.driver.identity.host,
-            "kill_wait_s": self.kill_wait_s,
+            "kill_wait_s": self.driver.runs[step.attempt.run].kill_wait_s(step.attempt.index, self.kill_wait_s),
             "tasks": _ended_tasks(step),
         }
 

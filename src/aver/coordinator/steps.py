@@ -17,6 +17,8 @@ from aver.core.events import Event, PersonAsked, StepEnded, StepStarted, TaskEnd
 from aver.core.evidence import (
     CancelledBefore,
     Evidence,
+    LimitMoved,
+    LimitPassed,
     Rules,
     Verdict,
     WitnessRecord,
@@ -70,8 +72,6 @@ class LiveStep:
     streams: tuple[int, ...] = ()
     is_durable: bool = False
     cpus: int = 0  # what it takes of the job's
-    time_s: int | None = None  # its own limit, or what is left of the job's when it begins
-    is_limited_by_job: bool = False
     state: State | None = None  # once it has ended
     srun_code: int | None = None
     is_open: bool = False  # on a cluster: there may be more tasks than those that were heard of
@@ -87,7 +87,7 @@ class LiveStep:
 
     def request(self) -> Request:
         mem_bytes = self.spec.mem_bytes if self.spec.mem_bytes is not None else self.attempt.request.mem_bytes
-        return Request(self.spec.cpus_per_task, 0, mem_bytes, self.time_s)
+        return Request(self.spec.cpus_per_task, 0, mem_bytes, self.spec.time_s)
 
 
 class Steps:
@@ -114,7 +114,7 @@ class Steps:
                 self._dispatch(known, now)
             return known
         attempt = self._driver.attempts.get(key)
-        if attempt is None or not attempt.is_dispatched or attempt.parked is not None:
+        if attempt is None or not attempt.is_dispatched or attempt.parked is not None or attempt.is_over_time:
             raise UsageError("Unable to create step: the job is not running")
         allowed = self._driver.allowed_cpus(attempt)
         wanted = spec.tasks * spec.cpus_per_task
@@ -139,6 +139,8 @@ class Steps:
         waiting = self._waiting.get(key)
         while waiting:
             step = waiting[0]
+            if step.attempt.is_over_time:
+                return
             used = sum(other.cpus for other in self._of.get(key, {}).values())
             if step.cpus and used + step.cpus > self._driver.allowed_cpus(step.attempt):
                 return
@@ -187,22 +189,23 @@ class Steps:
 
     def _dispatch(self, step: LiveStep, now: float) -> None:
         needs_streams = step.spec.stdout is None or step.spec.stdin is None
-        if not step.is_durable or (needs_streams and not step.streams):
+        if not step.is_durable or (needs_streams and not step.streams) or step.attempt.is_suspended:
             return
-        step.time_s, step.is_limited_by_job = self._limit(step, now)
         for task in step.tasks:
             if not task.is_dispatched and task.verdict is None:
                 task.is_dispatched = True
                 self.starts.append((step, task))
 
-    def _limit(self, step: LiveStep, now: float) -> tuple[int | None, bool]:
-        job_limit = step.attempt.request.time_s
-        if job_limit is None or step.attempt.started_at is None:
-            return step.spec.time_s, False
-        left = max(1, int(job_limit - (now - step.attempt.started_at)))
-        if step.spec.time_s is not None and step.spec.time_s <= left:
-            return step.spec.time_s, False
-        return left, True
+    def resume(self, attempt: LiveAttempt, now: float) -> None:
+        """The job goes on: so do steps that were asked for meanwhile."""
+        for step in list(self.live_of(attempt.key)):
+            self._dispatch(step, now)
+
+    def move_limit(self, attempt: LiveAttempt, due_s: float | None) -> None:
+        """The job's limit passes then: the tasks' witnesses go by it, should nobody be here to end them."""
+        attempt.due_s = due_s
+        controls = [Control(key, "job_limit", due_s=due_s) for key in self.running_keys(attempt.key)]
+        self._driver.out.controls += controls
 
     # ---- ending -------------------------------------------------------------------------------
 
@@ -213,7 +216,7 @@ class Steps:
             return False
         step, task = found
         task.evidence.append(one.evidence)
-        if task.verdict is not None or isinstance(one.evidence, WitnessStart):
+        if task.verdict is not None or isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed)):
             return True
         verdict = judge(task.evidence, Rules())
         if verdict is not None:
@@ -222,11 +225,6 @@ class Steps:
 
     def end_task(self, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float) -> None:
         record = one.evidence if isinstance(one.evidence, WitnessRecord) else None
-        if verdict.state is State.TIMEOUT and step.is_limited_by_job:
-            verdict = Verdict(
-                State.CANCELLED, verdict.exit, reasons.TIME_LIMIT, verdict.verified, verdict.source, verdict.warnings,
-                "its job's time limit passed",
-            )  # fmt: skip
         if task.is_ended and verdict.state is State.FAILED:
             verdict = replace(verdict, state=State.CANCELLED, reason=reasons.NONE)
         more = detail_of(verdict.state, record) if record is not None else ""
@@ -304,8 +302,13 @@ class Steps:
         """The script has ended, or its job is cancelled: so are its steps."""
         for step in self._waiting.pop(attempt.key, ()):
             self._by_token.pop(step.token, None)  # never begun: its srun is of a job that is over
+        self.end_begun(attempt, now)
+
+    def end_begun(self, attempt: LiveAttempt, now: float) -> None:
+        """End the steps that have begun; those that wait never begin in a job that is over its time limit."""
+        by = "its job's time limit" if attempt.is_over_time else "the end of its job"
         for step in list(self._of.get(attempt.key, {}).values()):
-            self.cancel(step, "the end of its job", now)
+            self.cancel(step, by, now)
 
     def cancel(self, step: LiveStep, by: str, now: float) -> None:
         """End the step's tasks. Those that were never handed over never run."""
@@ -313,7 +316,8 @@ class Steps:
             if task.verdict is not None:
                 continue
             if task.is_dispatched:
-                self._driver.out.controls.append(Control(task.key, "cancel"))
+                verb = "time_out" if step.attempt.is_over_time else "cancel"
+                self._driver.out.controls.append(Control(task.key, verb))
             else:
                 said = f"cancelled by {by} before it began"
                 self.heard(Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)

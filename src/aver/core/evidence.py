@@ -17,7 +17,8 @@ class ActKind(StrEnum):
     """What a witness did to its job, in the order in which it did it."""
 
     WARN = "warn"
-    TIME = "time"
+    TIME = "time"  # with signal 0: its limit had passed when its witness saw it end
+    JOB_TIME = "jobtime"  # of a task: its job's limit passed
     CANCEL = "cancel"
     MEMORY = "memory"
     SIGNAL = "signal"
@@ -29,6 +30,8 @@ class Act:
     kind: ActKind
     at_s: float  # seconds after the start
     signal: int = 0
+    times: int = 1  # so often the same signal was sent by request
+    last_s: float | None = None  # the last of several
 
 
 class MemoryWatch(StrEnum):
@@ -56,6 +59,21 @@ class WitnessStart:
     witness_pid: int
     at: float
     watch: MemoryWatch = MemoryWatch.NONE
+    due_s: float | None = None  # by the monotonic clock: when its time limit passes
+
+
+@dataclass(frozen=True, slots=True)
+class LimitMoved:
+    """The time limit passes at another time than its witness said before."""
+
+    due_s: float | None  # by the monotonic clock; None: there is none, or it stands still
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPassed:
+    """Its witness is ending it because of its time limit: the steps of the job are ended too."""
+
+    at_s: float  # seconds after the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +259,8 @@ class Accepted:
 
 Evidence = (
     WitnessStart
+    | LimitMoved
+    | LimitPassed
     | WitnessRecord
     | WitnessVanished
     | MachineRestarted

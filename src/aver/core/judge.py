@@ -28,6 +28,8 @@ from aver.core.evidence import (
     HeldBack,
     LaunchFailure,
     LeftQueue,
+    LimitMoved,
+    LimitPassed,
     MachineRestarted,
     NeverSeen,
     NobodySaid,
@@ -81,6 +83,8 @@ def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 never_ran = never_ran or said
             case Accepted():
                 accepted = said
+            case LimitMoved() | LimitPassed():
+                pass  # no end: the record has the act
             case (
                 Taken()
                 | HeldBack()
@@ -126,11 +130,12 @@ def judge_record(record: WitnessRecord, rules: Rules) -> Verdict:
         if not (rules.oom_warns and exit_status.is_success):
             return _witnessed(State.OUT_OF_MEMORY, exit_status, reasons.OUT_OF_MEMORY, record)
         warnings = (_memory_warning(record),)
-    ended = _first(record, ActKind.TIME, ActKind.CANCEL)
+    ended = _first(record, ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL)
     if ended is not None and ended.kind is ActKind.TIME:
         return _witnessed(State.TIMEOUT, exit_status, reasons.TIME_LIMIT, record, warnings)
     if ended is not None:
-        return _witnessed(State.CANCELLED, exit_status, reasons.NONE, record, warnings)
+        reason = reasons.TIME_LIMIT if ended.kind is ActKind.JOB_TIME else reasons.NONE
+        return _witnessed(State.CANCELLED, exit_status, reason, record, warnings)
     if exit_status.signal:
         return _witnessed(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), record)
     if record.warned is not None and exit_status.code in rules.checkpoint_codes:
@@ -162,11 +167,9 @@ def _witnessed(
 
 def _detail(state: State, record: WitnessRecord) -> str:
     """Facts that explain and do not decide."""
-    facts = []
+    facts = ["its job's time limit passed"] if _first(record, ActKind.JOB_TIME) else []
     if state is State.FAILED and record.exit is not None and record.exit.signal:
-        sent = _first(record, ActKind.SIGNAL)
-        if sent is not None and sent.signal == record.exit.signal:
-            facts.append(f"{signal_name(sent.signal)} was sent by request {sent.at_s:.1f} s after its start")
+        facts += [_sent(act) for act in record.acts if (act.kind, act.signal) == (ActKind.SIGNAL, record.exit.signal)]
         if record.exit.signal in record.got:
             facts.append(f"its witness was sent {signal_name(record.exit.signal)} and passed it on")
         if record.exit.signal == 9 and record.host_oom_kills:
@@ -175,6 +178,12 @@ def _detail(state: State, record: WitnessRecord) -> str:
         noun = "process" if record.left_over == 1 else "processes"
         facts.append(f"it left {record.left_over} {noun} behind, ended by its witness")
     return "; ".join(facts)
+
+
+def _sent(act: Act) -> str:
+    if act.last_s is None:
+        return f"{signal_name(act.signal)} was sent by request {act.at_s:.1f} s after its start"
+    return f"{signal_name(act.signal)} was sent by request {act.times} times, last {act.last_s:.1f} s after its start"
 
 
 def _memory_warning(record: WitnessRecord) -> str:

@@ -248,7 +248,7 @@ def _is_decided(record: WitnessRecord, alone: Verdict, word: str) -> bool:
     """Whether the witness itself ended it, or saw the kernel kill it: then it knows the cause. Memory comes first."""
     if alone.state is State.OUT_OF_MEMORY or record.launch is not None:
         return True
-    ended = any(act.kind in (ActKind.TIME, ActKind.CANCEL) for act in record.acts)
+    ended = any(act.kind in (ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL) for act in record.acts)
     return ended and word != "OUT_OF_MEMORY"
 
 

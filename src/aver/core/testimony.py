@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from typing import NoReturn
 from zlib import crc32
 
-from aver.core.evidence import Act, ActKind, LaunchFailure, MemoryWatch, WitnessRecord, WitnessStart
+from aver.core.evidence import Act, ActKind, LaunchFailure, LimitPassed, MemoryWatch, WitnessRecord, WitnessStart
 from aver.core.exit import ExitStatus
 from aver.core.signals import HIGHEST
 
 LONGEST_LINE_BYTES = 1 << 20
-MOST_ACTS = 64
-MOST_GOT = 32
+MOST_ACTS = 128
+MOST_GOT = 128
 
 _HEADER_BYTES = 18
 _HEX = frozenset(b"0123456789abcdef")
@@ -89,7 +89,17 @@ def parse_start(said: Mapping[str, object]) -> WitnessStart:
         witness_pid=_count(said, "witness", 1, _LARGEST_PID),
         at=_seconds(said, "at"),
         watch=_watch(said),
+        due_s=parse_due(said),
     )
+
+
+def parse_due(said: Mapping[str, object]) -> float | None:
+    """When the time limit passes, by the monotonic clock; None where it is not said."""
+    return None if said.get("due") is None else _seconds(said, "due")
+
+
+def parse_passed(said: Mapping[str, object]) -> LimitPassed:
+    return LimitPassed(_seconds(said, "at"))
 
 
 def parse_record(said: Mapping[str, object]) -> WitnessRecord:
@@ -181,7 +191,10 @@ def _act(value: object) -> Act:
     kind = _ACTS.get(word) if type(word) is str else None
     if kind is None:
         raise ValueError(f"a witness's act is none of {', '.join(_ACTS)}")
-    return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST))
+    if "times" not in value:
+        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST))
+    times, last_s = _count(value, "times", 2, _LARGEST), _seconds(value, "last")
+    return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), times, last_s)
 
 
 def _got(said: Mapping[str, object]) -> tuple[int, ...]:

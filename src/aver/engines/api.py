@@ -53,6 +53,7 @@ class Order:
     warning: WarningSignal | None
     kill_wait_s: float
     streams: tuple[int, ...] = ()  # for stdin, stdout, stderr where no file is named; the engine closes none
+    job_due_s: float | None = None  # of a task: when its job's limit passes, by the monotonic clock
     name: str = ""  # the job's, for people
     group: str = ""  # orders with the same one are alike in all that a scheduler sees, and may be handed over together
     script: ScriptText | None = None  # then `args` name a file on this machine, and an engine elsewhere takes this
@@ -164,10 +165,11 @@ class Control:
     """Something to do to a running attempt."""
 
     key: str
-    verb: str  # cancel, signal, suspend, resume, limit
+    verb: str  # cancel, signal, suspend, resume, limit; of a task: time_out, job_limit
     signal: int = 0  # of a cancel: 9 is KILL at once, 0 TERM first
     scope: Scope | None = None  # None: every process
     time_s: int | None = field(default=None)
+    due_s: float | None = None  # of a job_limit: when the job's passes
 
 
 class Engine(Protocol):

@@ -226,13 +226,19 @@ def _act(act: Act) -> str:
         case ActKind.WARN:
             return f"{sent} as the warning before the time limit"
         case ActKind.TIME:
-            return f"{sent} to all its processes: the time limit passed"
+            to = " to all its processes" if act.signal else ", it had ended"
+            return f"{sent}{to}: the time limit passed"
+        case ActKind.JOB_TIME:
+            return f"{sent} to all its processes: the job's time limit passed"
         case ActKind.CANCEL:
             return f"{sent} to all its processes: it was cancelled"
         case ActKind.MEMORY:
             return f"{sent} to all its processes: the memory limit was passed"
         case ActKind.SIGNAL:
-            return f"{sent} as asked"
+            often = (
+                "" if act.last_s is None else f", {act.times} times in {render.duration_words(act.last_s - act.at_s)}"
+            )
+            return f"{sent} as asked{often}"
         case ActKind.KILL:
             return f"{sent} to all its processes: the kill wait passed"
         case _:

@@ -30,12 +30,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENER = 3, JOURNAL = 4, KEY_MAX = 128, ACTS = 64, GOTS = 32, LIMITS = 32, PATH_KEPT = 4096 };
-enum { FRAME_MAX = 8 << 20, LINE_SIZE = 32768, LINE_HEAD = 18, SIZE_DIGITS = 20 };
+enum { LISTENER = 3, JOURNAL = 4, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, PATH_KEPT = 4096 };
+enum { FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20 };
 #define MS 1000LL
 #define SECOND 1000000LL
 #define NEVER INT64_MAX
 #define TIME_MAX (NEVER / MS / 4) /* milliseconds; any sum of two such times fits */
+#define GRACE (2 * SECOND)        /* a task ends itself so long after its job's limit, if nobody else does */
 
 typedef long long usec; /* CLOCK_MONOTONIC, microseconds */
 typedef long long bytes;
@@ -55,10 +56,11 @@ static struct {
     pid_t pid;
     int raw, left, tries, acts, gots, got[GOTS], warn_signal;
     char warn_scope;
-    struct act { const char *what; usec at; int sig; } act[ACTS];
+    struct act { const char *what; usec at, last; int sig, times; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
     usec limit, warn_lead, kill_wait;       /* limit: -1 is none */
+    usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
     bytes maxrss, mem_limit, peak, last, oom, oom_base, hostoom;
@@ -139,6 +141,8 @@ static bool parse(const char *text, long long most, long long unit, long long *t
     *to = n * unit;
     return true;
 }
+
+static double seconds(usec t) { return (double)t / 1e6; }
 
 /* ---- lines ---- */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
@@ -223,12 +227,34 @@ static void complain(const char *text) {
     tell();
 }
 
+static usec limit_at(usec since_start) { /* when it passes, as things stand; NEVER: there is none, or it stands still */
+    if (job.phase != RUN || job.ending || job.stopped_at || since_start < 0) return NEVER;
+    return since_start + job.suspended;
+}
+
+static usec own_limit_at(void) { return limit_at(job.limit < 0 ? -1 : job.start + job.limit); }
+
+static void say_due(void) {
+    const usec at = own_limit_at();
+    if (at < NEVER) say(",\"due\":%.6f", seconds(at));
+    else say(",\"due\":null");
+}
+
+static void tell_due(void) {
+    open_line("due");
+    say(",\"key\":\"%s\"", job.key);
+    say_due();
+    close_line();
+    tell();
+}
+
 static void say_hello(void) {
     served = true;
     open_line("hello");
     say(",\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
+    say_due();
     say(",\"journal\":%lld", journal_size < 0 ? 0LL : (long long)journal_size);
     close_line();
     tell();
@@ -238,8 +264,6 @@ static const char *how_memory_is_watched(void) {
     if (job.cgroup_version) return job.cgroup_version == 1 ? "cgroup1" : "cgroup2";
     return job.mem_limit ? "sampled" : "none";
 }
-
-static double seconds(usec t) { return (double)t / 1e6; }
 
 static const char *step_tasks; /* task: how many its step has, as Slurm says */
 
@@ -255,9 +279,11 @@ static void make_record(bool for_journal) {
     say(",\"mem\":\"%s\"", how_memory_is_watched());
     say_number("limit", job.mem_limit, job.mem_limit);
     say(",\"oom\":%lld,\"hostoom\":%lld,\"acts\":[", job.oom, job.hostoom);
-    for (int i = 0; i < job.acts; i++)
-        say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d}", i ? "," : "", job.act[i].what, seconds(job.act[i].at),
-            job.act[i].sig);
+    for (struct act *a = job.act; a < job.act + job.acts; a++) {
+        say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > job.act ? "," : "", a->what, seconds(a->at), a->sig);
+        if (a->times > 1) say(",\"times\":%d,\"last\":%.6f", a->times, seconds(a->last));
+        say("}");
+    }
     say("],\"got\":[");
     for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", job.got[i]);
     say("],\"left\":%d", job.left);
@@ -423,8 +449,19 @@ static void signal_job(int sig, char scope) { /* a: all; p: the program, see the
     }
 }
 
-static void note(const char *what, int sig) {
-    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, now() - job.start, sig};
+static void note_at(usec at, const char *what, int sig) {
+    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1};
+}
+
+static void note(const char *what, int sig) { /* what decides is there once or twice, so there is always room for it */
+    note_at(now() - job.start, what, sig);
+}
+
+static void note_signal(int sig) { /* one act for each signal: who repeats one is counted */
+    struct act *a = job.act, *end = job.act + job.acts;
+    while (a < end && (strcmp(a->what, "signal") || a->sig != sig)) a++;
+    if (a == end) note("signal", sig);
+    else if (a->times < INT32_MAX) a->times++, a->last = now() - job.start;
 }
 
 static void resume(void) {
@@ -432,9 +469,18 @@ static void resume(void) {
     job.stopped_at = 0;
 }
 
-static void end_job(const char *why) { /* time or cancel: TERM, then KILL after the kill wait */
+static void tell_limit(void) { /* before anything follows from it: who hears of that has heard of this */
+    open_line("limit");
+    say(",\"key\":\"%s\",\"at\":%.6f", job.key, seconds(now() - job.start));
+    close_line();
+    keep();
+    tell();
+}
+
+static void end_job(const char *why) { /* time, jobtime or cancel: TERM, then KILL after the kill wait */
     if (job.ending) return;
     note(why, SIGTERM);
+    if (!strcmp(why, "time")) tell_limit();
     job.ending = true;
     job.kill_at = now() + job.kill_wait;
     signal_job(SIGTERM, 'a');
@@ -740,6 +786,7 @@ static void start_job(void) {
     open_line("start");
     say(",\"key\":\"%s\",\"pid\":%d,\"witness\":%d,\"at\":%.6f", job.key, job.pid, getpid(), job.wall);
     say(",\"mem\":\"%s\"", how_memory_is_watched());
+    say_due();
     close_line();
     keep(); /* who finds us dead sees whose processes to end; without room it does without */
     tell();
@@ -775,6 +822,11 @@ static void save(void) { /* into the journal, then to the coordinator; without r
     if (kept || conn >= 0) job.phase = IDLE;
 }
 
+static void note_passed_limit(void) { /* it ended after its limit, and before we came to act on that */
+    if (!job.ending && job.limit >= 0 && job.end - job.start - job.suspended >= job.limit)
+        note_at(job.end - job.start, "time", 0);
+}
+
 static void reap(void) {
     struct rusage use;
     int raw;
@@ -791,6 +843,7 @@ static void reap(void) {
             job.raw = raw;
             job.end = now();
             resume();
+            note_passed_limit();
             sweep();
         } else if (job.phase == SWEEP && WIFSIGNALED(raw) && WTERMSIG(raw) == SIGKILL) job.left++;
     }
@@ -810,12 +863,13 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
         else save();
         return true;
     }
-    usec limit_at = job.limit < 0 || job.ending || job.stopped_at ? NEVER : job.start + job.suspended + job.limit;
-    if (job.warn_signal && !job.warned && limit_at < NEVER && due(limit_at - job.warn_lead)) {
+    const usec own = own_limit_at(), jobs = limit_at(job.job_limit), first = own < jobs ? own : jobs;
+    if (job.warn_signal && !job.warned && first < NEVER && due(first - job.warn_lead)) {
         job.warned = true;
         note("warn", job.warn_signal);
         signal_job(job.warn_signal, job.warn_scope);
-    } else if (due(limit_at)) end_job("time");
+    } else if (due(own)) end_job("time");
+    else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
     else if (job.ending && due(job.kill_at)) kill_job("kill");
     else if (!job.killed && due(job.sample_at)) sample();
     else return false;
@@ -827,7 +881,7 @@ static void clear_order(void) {
     memset(&job, 0, sizeof job);
     memset(&order, 0, sizeof order);
     job.cgroup = job.procs = order.umask = -1;
-    job.limit = -1;
+    job.limit = job.job_limit = -1;
     job.kill_wait = 30 * SECOND;
 }
 
@@ -868,6 +922,7 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'l': return set_limit(v);
     case 'w': return set_warning(v);
     case 't': return parse(v, TIME_MAX, MS, &job.limit);
+    case 'D': return parse(v, TIME_MAX, MS, &job.job_limit);
     case 'K': return parse(v, TIME_MAX, MS, &job.kill_wait);
     case 'm': return parse(v, INT64_MAX, 1, &job.mem_limit);
     case 'a':
@@ -925,28 +980,34 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         if (!strchr(tags, *p)) return "unknown field";
         value[(unsigned char)*p] = p + 1;
     }
-    const char *sig = value['s'], *scope = value['c'], *limit = value['t'];
+    const char *sig = value['s'], *scope = value['c'], *limit = value['t'], *jobs = value['D'];
     if (!value['k'] || job.phase == IDLE || strcmp(value['k'], job.key)) return "this key does not run here";
     if (job.phase != RUN) return "the job has ended";
     if (verb == 'S') {
         if (!sig || !parse(sig, 64, 1, &n) || !n) return "bad signal or scope";
         if (strlen(scope) != 1 || !strchr("apb", *scope)) return "bad signal or scope";
-        note("signal", (int)n);
+        note_signal((int)n);
         signal_job((int)n, *scope);
+    } else if (verb == 'T' && jobs) {
+        if (limit || (*jobs && !parse(jobs, TIME_MAX, MS, &n))) return "bad time limit";
+        job.job_limit = !*jobs ? -1 : n > job.suspended ? n - job.suspended : 0;
     } else if (verb == 'T') {
         if (!limit || (*limit && !parse(limit, TIME_MAX, MS, &job.limit))) return "bad time limit";
         if (!*limit) job.limit = -1;
+        tell_due();
     } else if (verb == 'C') {
         if (sig && strcmp(sig, "9")) return "a cancel is TERM first, or KILL at once";
         if (sig) kill_job("cancel");
-        else end_job("cancel");
+        else end_job(jobs ? "jobtime" : "cancel");
     } else if (verb == 'P' && !job.stopped_at && !job.ending) {
         job.stopped_at = now();
+        tell_due();
         signal_job(SIGSTOP, 'a');
         signal_job(SIGSTOP, 'a'); /* stopped parents fork no more: this gets the rest */
     } else if (verb == 'U' && job.stopped_at) {
         signal_job(SIGCONT, 'a');
         resume();
+        tell_due();
     }
     return NULL;
 }
@@ -957,7 +1018,7 @@ static bool has_hung_up(void) { /* who gave an order and is gone may have given 
 }
 
 static void take_frame(char *p, size_t n) { /* p[n] is 0 */
-    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ks", ['P'] = "k", ['U'] = "k", ['T'] = "kt"};
+    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ksD", ['P'] = "k", ['U'] = "k", ['T'] = "ktD"};
     const char *wrong = NULL;
     char verb = *p, *end = p + n;
     bool whole = n >= 2 && !end[-1] && !p[1];
@@ -1030,6 +1091,12 @@ static void set_up(void) {
     began = now();
 }
 
+static void note_got(int sig) { /* the first ones as they came; after them each signal that is new */
+    int known = 0;
+    while (known < job.gots && (job.gots < GOTS - SIGNALS || job.got[known] != sig)) known++;
+    if (known == job.gots && job.gots < GOTS) job.got[job.gots++] = sig;
+}
+
 static void take_signals(void) {
     struct signalfd_siginfo info[16];
     ssize_t n = read(signals, info, sizeof info);
@@ -1037,7 +1104,7 @@ static void take_signals(void) {
         int sig = (int)info[i].ssi_signo;
         if (job.phase == IDLE && (sig == SIGTERM || sig == SIGINT)) exit(0);
         if (job.phase == IDLE || sig == SIGCHLD) continue;
-        if (job.gots < GOTS) job.got[job.gots++] = sig;
+        note_got(sig);
         bool of_terminal = info[i].ssi_code == SI_KERNEL; /* the whole group got it */
         if (job.phase == RUN && !of_terminal && !came_to_all(sig)) kill(job.pid, sig);
     }

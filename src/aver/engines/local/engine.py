@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from aver.core.evidence import Refused, WitnessStart, WitnessVanished
-from aver.core.testimony import parse_record, parse_start
+from aver.core.evidence import LimitMoved, Refused, WitnessStart, WitnessVanished
+from aver.core.testimony import parse_due, parse_passed, parse_record, parse_start
 from aver.engines.api import (
     Control,
     Heard,
@@ -189,6 +189,7 @@ class LocalEngine:
             elif event == "hello":
                 slot.witness_pid = words["witness"]
                 slot.has_said_hello = True
+                slot.is_of_earlier_version = "due" not in words
                 if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
                     slot.cut_off |= slot.ended
                     slot.ended.clear()
@@ -199,7 +200,8 @@ class LocalEngine:
                 if slot.key is None:
                     self._rest(slot)
                 elif words["key"] == slot.key:
-                    start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"])
+                    due_s = parse_due(words)
+                    start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
                     self._heard.append(Heard(slot.key, WITNESS, text, start))
             elif event == "begin" and words["key"] not in slot.cut_off:
                 slot.key = words["key"]
@@ -207,6 +209,10 @@ class LocalEngine:
                 self._by_key[slot.key] = slot
                 if slot in self._idle:
                     self._idle.remove(slot)
+            elif event == "due" and words["key"] == slot.key:
+                self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(parse_due(words))))
+            elif event == "limit" and words["key"] == slot.key:
+                self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
             elif event == "error" and words["text"] in REFUSALS:
                 self._take_refusal(slot, words["text"])
         except (ValueError, KeyError, TypeError):
@@ -243,7 +249,10 @@ class LocalEngine:
         self._rest(slot)
 
     def _rest(self, slot: Slot) -> None:
-        if slot not in self._idle:
+        if slot.is_of_earlier_version:  # it does not know all that an order may say: it leaves
+            self._forget(slot)
+            self._bury(slot, was_connected=True)
+        elif slot not in self._idle:
             slot.idle_since = time.monotonic()
             self._idle.append(slot)
 

@@ -5,6 +5,7 @@ Pure encoding: nothing is sent here.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 
@@ -15,7 +16,9 @@ from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
 
 FRAME_LIMIT_BYTES = 8 << 20
 _SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
-_VERBS = {"cancel": "C", "signal": "S", "suspend": "P", "resume": "U", "limit": "T"}
+_VERBS = {
+    "cancel": "C", "time_out": "C", "signal": "S", "suspend": "P", "resume": "U", "limit": "T", "job_limit": "T",
+}  # fmt: skip
 
 
 def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> bytes:
@@ -39,9 +42,11 @@ def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> b
     request = order.request
     if request.time_s is not None:
         fields.append(f"t{request.time_s * 1000}")
-        if order.warning is not None and order.warning.scope is not Scope.STEPS:
-            warning = order.warning
-            fields.append(f"w{warning.signal} {warning.lead_s * 1000} {_SCOPES[warning.scope]}")
+    if order.job_due_s is not None:
+        fields.append(f"D{_milliseconds(order.job_due_s)}")
+    warning = order.warning
+    if warning is not None and warning.scope is not Scope.STEPS:  # without a limit the witness never gives it
+        fields.append(f"w{warning.signal} {warning.lead_s * 1000} {_SCOPES[warning.scope]}")
     if request.mem_bytes is not None:
         fields.append(f"m{request.mem_bytes}")
         if cgroup is not None:
@@ -59,7 +64,16 @@ def control_frame(control: Control) -> bytes:
         fields.append(f"s{control.signal}")
     elif control.verb == "limit":
         fields.append("t" if control.time_s is None else f"t{control.time_s * 1000}")
+    elif control.verb == "job_limit":
+        fields.append("D" if control.due_s is None else f"D{_milliseconds(control.due_s)}")
+    elif control.verb == "time_out":
+        fields.append("D")
     return _frame(fields)
+
+
+def _milliseconds(due_s: float) -> int:
+    """Rounded up: never before it is due."""
+    return math.ceil(due_s * 1000)
 
 
 def _frame(fields: list[str]) -> bytes:

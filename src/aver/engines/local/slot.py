@@ -40,6 +40,7 @@ class Slot:
         self.order: Order | None = None  # the order of that key, if it was ours
         self.has_begun = False  # its beginning is in the journal, or its start was said
         self.has_said_hello = False
+        self.is_of_earlier_version = False  # as its hello shows
         self.ended: set[str] = set()  # keys whose end is in the journal and was heard
         self.cut_off: set[str] = set()  # the same, in the part that the witness was told to cut off
         self.job_pid: int | None = None

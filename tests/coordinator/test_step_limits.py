@@ -1,0 +1,156 @@
+"""A job's time limit and its steps, in the driver: its script's witness owns the limit, the steps follow it."""
+
+from __future__ import annotations
+
+import pytest
+
+from aver.coordinator import asking
+from aver.coordinator.driver import Driver, Identity
+from aver.coordinator.ordering import task_order
+from aver.coordinator.steps import LiveStep, LiveTask
+from aver.core.events import Event, Observed
+from aver.core.evidence import Act, ActKind, Evidence, LimitMoved, LimitPassed, WitnessRecord, WitnessStart
+from aver.core.exit import ExitStatus
+from aver.core.model import (
+    Argv,
+    FlowSpec,
+    JobSpec,
+    Origin,
+    Request,
+    Scope,
+    StepSpec,
+    Submission,
+    WarningSignal,
+)
+from aver.core.pack import Room
+from aver.core.states import State
+from aver.engines.api import Control, Heard, Order
+from aver.engines.local.orders import control_frame, run_frame
+from aver.errors import UsageError
+
+DUE_S = 5060.0
+MONOTONIC_S = 5010.0  # 50 s are left
+
+
+class Job:
+    """A running job of two CPUs with a limit of a minute, its store and its engine."""
+
+    def __init__(self, **fields: object) -> None:
+        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1)
+        self.now = 1000.0
+        self.stored: list[Event] = []
+        spec = JobSpec("a", Argv(("true",)), request=Request(cpus=2, time_s=60), **fields)  # type: ignore[arg-type]
+        origin = Origin("tester", 1, "here", "/", 0o22)
+        self.run = self.driver.submit(Submission(FlowSpec("flow", (spec,), is_single=True), origin), self.now)
+        self.commit()
+        self.key = self.driver.by_job[1].key
+        self.hear(WitnessStart(self.key, 5, 4, self.now, due_s=DUE_S))
+
+    def commit(self) -> None:
+        self.driver.starting.schedule(self.now)
+        events, self.driver.out.events = self.driver.out.events, []
+        self.stored += events
+        self.driver.committed(events, self.now)
+
+    def hear(self, evidence: Evidence, key: str = "") -> None:
+        self.driver.heard(Heard(key or self.key, "witness", "said", evidence), self.now)
+
+    def begin(self, token: str = "t", **fields: object) -> None:
+        spec = StepSpec("step", ("true",), "/", tasks=2, **fields)  # type: ignore[arg-type]
+        self.driver.steps.begin(self.key, token, spec, (0, 1, 2), self.now)
+        self.commit()
+
+    def starts(self) -> list[tuple[LiveStep, LiveTask]]:
+        starts, self.driver.steps.starts = self.driver.steps.starts, []
+        return starts
+
+    def orders(self) -> list[Order]:
+        return [task_order(self.run, step, task, "here", 30.0, MONOTONIC_S) for step, task in self.starts()]
+
+    def controls(self) -> list[tuple[str, str]]:
+        """Task and verb."""
+        controls, self.driver.out.controls = self.driver.out.controls, []
+        return [(control.key.removeprefix(self.key).lstrip("."), control.verb) for control in controls]
+
+
+def test_a_task_has_its_steps_own_limit_alone() -> None:
+    """The job's is told to its witness as what it is: when it passes, by the monotonic clock."""
+    job = Job()
+    job.begin()
+    order = job.orders()[0]
+    assert (order.request.time_s, order.job_due_s) == (None, DUE_S)
+    assert b"\0D5060000\0" in run_frame(order, None, 0)
+    job.begin("own", time_s=7, is_overlapping=True)
+    order = job.orders()[0]
+    assert (order.request.time_s, order.job_due_s) == (7, DUE_S)
+
+
+@pytest.mark.parametrize(
+    ("lead_s", "own_s", "is_warned"), [(30, None, True), (50, None, False), (30, 20, False), (30, 55, True)]
+)
+def test_a_jobs_warning_for_its_steps(lead_s: int, own_s: int | None, is_warned: bool) -> None:
+    """A step that begins with 50 s left is warned if that is still to come, and if no limit of its own is first."""
+    job = Job(warning=WarningSignal(10, lead_s, Scope.STEPS))
+    job.begin(time_s=own_s)
+    assert (job.orders()[0].warning is not None) is is_warned
+
+
+def test_the_kill_wait_of_a_job_is_its_steps() -> None:
+    """It is not that of the settings, where the job has its own."""
+    job = Job(kill_wait_s=3.0)
+    job.begin()
+    assert job.orders()[0].kill_wait_s == 3.0
+
+
+def test_steps_are_ended_when_the_jobs_limit_passes() -> None:
+    """Those that run; after that none begins, and one that is not handed over never runs."""
+    job = Job()
+    job.begin()
+    assert len(job.starts()) == 2
+    job.driver.steps.begin(job.key, "waits", StepSpec("step", ("true",), "/"), (0, 1, 2), job.now)
+    job.hear(LimitPassed(60.0))
+    assert job.controls() == [("s0.t0", "time_out"), ("s0.t1", "time_out")]
+    with pytest.raises(UsageError, match="the job is not running"):
+        job.begin("late")
+    for task in (0, 1):
+        job.hear(WitnessRecord("k", 5, ExitStatus(0, 15), job.now, 1.0), f"{job.key}.s0.t{task}")
+    job.commit()
+    assert job.starts() == []
+
+
+def test_the_script_ends_at_its_limit_and_says_nothing_before() -> None:
+    """Its witness came too late to act: the record says that the limit had passed, and the steps are ended for that."""
+    job = Job()
+    job.begin()
+    job.starts()
+    job.hear(WitnessRecord(job.key, 5, ExitStatus(), job.now, 61.0, acts=(Act(ActKind.TIME, 61.0, 0),)))
+    assert job.controls() == [("s0.t0", "time_out"), ("s0.t1", "time_out")]
+    for task in (0, 1):
+        job.hear(WitnessRecord("k", 5, ExitStatus(0, 15), job.now, 1.0), f"{job.key}.s0.t{task}")
+    job.commit()
+    assert [event.state for event in job.stored if isinstance(event, Observed)][-1] is State.TIMEOUT
+
+
+def test_a_limit_that_moves_is_told_to_running_tasks() -> None:
+    """Also when its witness says it again to a coordinator that has come back."""
+    job = Job()
+    job.begin()
+    job.starts()
+    job.hear(LimitMoved(6000.0))
+    assert job.controls() == [("s0.t0", "job_limit"), ("s0.t1", "job_limit")]
+    assert control_frame(Control("k", "job_limit", due_s=6000.0001)).endswith(b"D6000001\0")
+    assert control_frame(Control("k", "job_limit")).endswith(b"\0D\0")
+    job.hear(WitnessStart(job.key, 5, 4, job.now, due_s=7000.0))
+    assert job.controls() == [("s0.t0", "job_limit"), ("s0.t1", "job_limit")]
+    job.begin("next", is_overlapping=True)
+    assert job.orders()[0].job_due_s == 7000.0
+
+
+def test_a_step_of_a_suspended_job_begins_when_that_goes_on() -> None:
+    """Its tasks would run while the job's clock stands still."""
+    job = Job()
+    asking.suspend(job.driver, job.run, 0, "tester", job.now, resume=False)
+    job.begin()
+    assert job.starts() == []
+    asking.suspend(job.driver, job.run, 0, "tester", job.now, resume=True)
+    assert len(job.starts()) == 2

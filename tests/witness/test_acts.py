@@ -1,0 +1,91 @@
+"""What the witness notes of what it did: nothing that decides is dropped, and what repeats is counted."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from witness_driver import Slot, acts, sh, until
+
+from aver.core.testimony import parse_record
+
+TERM, KILL, USR1, USR2 = signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1, signal.SIGUSR2
+MANY = 100  # more than a record has room for, one by one
+
+
+def start_busy(slot: Slot, key: str, out: Path, *fields: str) -> None:
+    """A job that answers USR1 and USR2, and ends with 0 on TERM."""
+    script = "trap : USR1 USR2; trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    slot.start(key, f"o{out}", *fields, *sh(script))
+    until(lambda: out.exists() and out.read_text().startswith("ready"))
+
+
+def send_many(slot: Slot, key: str, number: int, times: int = MANY) -> None:
+    for _ in range(times):
+        slot.send("S", f"k{key}", f"s{number}", "cb")
+
+
+def test_a_cancel_after_many_signals_is_noted(slot: Slot, tmp_path: Path) -> None:
+    """However many signals a job was sent by request, its cancellation is in its record."""
+    start_busy(slot, "busy", tmp_path / "out")
+    send_many(slot, "busy", USR1)
+    slot.send("C", "kbusy")
+    end = slot.expect("end")
+    assert (end["raw"], acts(end)) == (0, [("signal", USR1), ("cancel", TERM)])
+
+
+def test_warning_limit_and_kill_after_many_signals_are_noted(slot: Slot, tmp_path: Path) -> None:
+    """So are the warning, the time limit and the kill at the end of the kill wait."""
+    script = "trap : USR1 USR2; trap '' TERM; echo ready; while :; do sleep 0.05; done"
+    out = tmp_path / "out"
+    slot.start("busy", f"o{out}", "t600000", f"w{USR2} 1 b", "K100", *sh(script))
+    until(lambda: out.exists() and out.read_text().startswith("ready"))
+    send_many(slot, "busy", USR1)
+    slot.send("T", "kbusy", "t2")
+    end = slot.expect("end")
+    assert acts(end) == [("signal", USR1), ("warn", USR2), ("time", TERM), ("kill", KILL)]
+
+
+def test_a_kill_for_memory_after_many_signals_is_noted(slot: Slot, tmp_path: Path) -> None:
+    """So is the witness's own kill for memory."""
+    script = (
+        "trap : USR1; echo ready; until [ -e go ]; do sleep 0.05; done; x=$(head -c 60000000 /dev/zero | tr '\\0' x)"
+    )
+    out = tmp_path / "out"
+    slot.start(
+        "busy", f"o{out}", f"d{tmp_path}", f"m{30 << 20}", f"EPATH={os.environ['PATH']}", *sh(script + "; sleep 60")
+    )
+    until(lambda: out.exists() and out.read_text().startswith("ready"))
+    send_many(slot, "busy", USR1)
+    (tmp_path / "go").touch()
+    assert acts(slot.expect("end"))[-1] == ("memory", KILL)
+
+
+def test_repeated_signals_are_counted(slot: Slot, tmp_path: Path) -> None:
+    """Each signal has one act, at the time of the first one, with how many there were and when the last one was."""
+    start_busy(slot, "busy", tmp_path / "out")
+    slot.send("S", "kbusy", f"s{USR2}", "cb")
+    send_many(slot, "busy", USR1)
+    slot.send("C", "kbusy")
+    end = slot.expect("end")
+    once, often, _ = end["acts"]
+    assert "times" not in once
+    assert often["times"] == MANY
+    assert often["at"] < often["last"] <= end["elapsed"]
+    act = parse_record(end).acts[1]
+    assert (act.times, act.last_s) == (MANY, often["last"])
+
+
+def test_a_new_signal_to_the_witness_is_noted_after_many(slot: Slot, tmp_path: Path) -> None:
+    """`got` always has each signal that was sent to the witness itself, also the first TERM after many others."""
+    start_busy(slot, "got", tmp_path / "out")
+    for _ in range(MANY):
+        os.kill(slot.process.pid, USR1)
+        os.kill(slot.process.pid, USR2)
+        slot.send("X")
+        slot.expect("error")  # it has read its signals by then
+    os.kill(slot.process.pid, TERM)
+    end = slot.expect("end")
+    assert set(end["got"]) == {USR1, USR2, TERM}
+    assert TERM in parse_record(end).got
