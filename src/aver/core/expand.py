@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import compress
 from math import prod
 from typing import overload
 
@@ -34,10 +35,16 @@ class Member:
         return "[" + ",".join([f"{name}={value}" for name, value in self.values]) + "]" if self.values else ""
 
 
-class Members(Sequence[Member]):
-    """The members of one matrix. Raises ValueError for zipped axes of different lengths."""
+MOST_COMPARED = 10_000_000  # how often a rule may be compared with a member of a zip, in one matrix
 
-    __slots__ = ("_added", "_axes", "_base", "_extending", "_kept", "_zip")
+
+class Members(Sequence[Member]):
+    """The members of one matrix.
+
+    Raises ValueError for zipped axes of different lengths, and for rules that are too much work to apply.
+    """
+
+    __slots__ = ("_added", "_axes", "_base", "_compared", "_extending", "_kept", "_places", "_zip")
 
     def __init__(self, matrix: Matrix) -> None:
         self._axes = matrix.axes
@@ -47,26 +54,85 @@ class Members(Sequence[Member]):
             raise ValueError("the axes of a zip have different lengths")
         self._base = 0 if not lengths else lengths[0] if matrix.zip else prod(lengths)
         self._kept: array[int] | None = None
-        self._extending: tuple[Values, ...] = ()
+        self._extending: _Extensions | None = None
         self._added: tuple[Values, ...] = ()
+        self._places: dict[str, dict[str, list[int]]] = {}  # by axis and value, while rules are applied
+        self._compared = 0
+        kept: bytes | None = None
         if matrix.exclude:
-            excluded = [frozenset(entry) for entry in matrix.exclude]
-            self._kept = array(
-                "q", (at for at in range(self._base) if not any(one.issubset(self._values(at)) for one in excluded))
-            )
+            excluded = self._union(matrix.exclude)
+            kept = excluded.translate(_INVERTED)
+            self._kept = array("q", compress(range(self._base), kept))
         if matrix.include:
-            self._sort_includes(matrix)
+            self._sort_includes(matrix, kept)
+        self._places.clear()
 
-    def _sort_includes(self, matrix: Matrix) -> None:
+    @property
+    def comparisons_per_member(self) -> int:
+        """How many lookups it takes to work out the values of one member."""
+        return 0 if self._extending is None else len(self._extending.tables)
+
+    def _sort_includes(self, matrix: Matrix, kept: bytes | None) -> None:
         axes = {name for name, _ in self._axes}
         extending: list[Values] = []
         added: list[Values] = []
+        mask = None if kept is None else int.from_bytes(kept, "little")
+        fitting: dict[Values, bool] = {}
         for entry in matrix.include:
-            wanted = frozenset((name, value) for name, value in entry if name in axes)
-            indexes = range(self._base) if self._kept is None else self._kept
-            fits = any(wanted.issubset(self._values(at)) for at in indexes)
-            (extending if fits else added).append(entry)
-        self._extending, self._added = tuple(extending), tuple(added)
+            wanted = tuple((name, value) for name, value in entry if name in axes)
+            if wanted not in fitting:
+                found = self._fitting(wanted)
+                fitting[wanted] = any(found) if mask is None else bool(int.from_bytes(found, "little") & mask)
+            (extending if fitting[wanted] else added).append(entry)
+        self._extending, self._added = _Extensions(axes, extending) if extending else None, tuple(added)
+
+    def _union(self, rules: Sequence[Values]) -> bytes:
+        """A byte for each member of the product or zip: 1 where one of the rules fits it."""
+        found = 0
+        for rule in dict.fromkeys(rules):
+            found |= int.from_bytes(self._fitting(rule), "little")
+        return found.to_bytes(self._base, "little")
+
+    def _fitting(self, rule: Values) -> bytes:
+        """A byte for each member of the product or zip: 1 where the rule fits it."""
+        wanted = dict(rule)
+        axes = {name for name, _ in self._axes}
+        if not self._base or len(wanted) < len(set(rule)) or not axes.issuperset(wanted):
+            return bytes(self._base)  # two values for one name, or a name that no member has
+        return self._fitting_zip(wanted) if self._zip else self._fitting_product(wanted)
+
+    def _fitting_product(self, wanted: Mapping[str, str]) -> bytes:
+        pattern = b"\1"
+        for name, values in reversed(self._axes):
+            if name not in wanted:
+                pattern *= len(values)
+                continue
+            row, width = bytearray(len(values) * len(pattern)), len(pattern)
+            for place in self._places_of(name).get(wanted[name], ()):
+                row[place * width : (place + 1) * width] = pattern
+            pattern = bytes(row)
+        return pattern
+
+    def _fitting_zip(self, wanted: Mapping[str, str]) -> bytes:
+        if not wanted:
+            return b"\1" * self._base
+        found = bytearray(self._base)
+        values = dict(self._axes)
+        candidates = min((self._places_of(name).get(value, []) for name, value in wanted.items()), key=len)
+        self._compared += len(candidates)
+        if self._compared > MOST_COMPARED:
+            raise ValueError("its rules would have to be compared with too many members")
+        for at in candidates:
+            found[at] = all(values[name][at] == value for name, value in wanted.items())
+        return bytes(found)
+
+    def _places_of(self, axis: str) -> dict[str, list[int]]:
+        known = self._places.get(axis)
+        if known is None:
+            known = self._places[axis] = {}
+            for at, value in enumerate(dict(self._axes)[axis]):
+                known.setdefault(value, []).append(at)
+        return known
 
     def _values(self, at: int) -> Values:
         """The values of the product or zip alone."""
@@ -97,20 +163,37 @@ class Members(Sequence[Member]):
         if index >= first_added:
             return Member(self._added[index - first_added])
         values = self._values(index if self._kept is None else self._kept[index])
-        return Member(self._extend(values) if self._extending else values)
-
-    def _extend(self, values: Values) -> Values:
-        base = dict(values)
-        result = dict(base)
-        for entry in self._extending:
-            if all(base.get(name, value) == value for name, value in entry):
-                result.update(entry)
-        return tuple(result.items())
+        return Member(values if self._extending is None else self._extending.extend(values))
 
     def __iter__(self) -> Iterator[Member]:
         return (self[at] for at in range(len(self)))
 
 
+class _Extensions:
+    """The entries of `include` that add to members, found by the values that they ask for."""
+
+    __slots__ = ("tables",)
+
+    def __init__(self, axes: Set[str], entries: Sequence[Values]) -> None:
+        self.tables: dict[tuple[str, ...], dict[tuple[str, ...], list[tuple[int, Values]]]] = {}
+        for order, entry in enumerate(entries):
+            wanted = {name: value for name, value in entry if name in axes}
+            names = tuple(sorted(wanted))
+            table = self.tables.setdefault(names, {})
+            table.setdefault(tuple(wanted[name] for name in names), []).append((order, entry))
+
+    def extend(self, values: Values) -> Values:
+        """The member's values and those that the entries add, the last of them first to be believed."""
+        base = dict(values)
+        found: list[tuple[int, Values]] = []
+        for names, table in self.tables.items():
+            found += table.get(tuple([base[name] for name in names]), ())
+        for _, entry in sorted(found):
+            base.update(entry)
+        return tuple(base.items())
+
+
+_INVERTED = bytes([1, *bytes(255)])
 _ONE: Sequence[Member] = (Member(),)
 
 

@@ -18,6 +18,7 @@ from aver.spec.draft import Draft
 from aver.spec.graph import check_graph
 from aver.spec.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
+from aver.spec.matrix import Allowance
 from aver.spec.mistakes import Mistakes, printable, shown
 from aver.spec.notify import read_notify
 from aver.spec.values import Reader, kind
@@ -72,7 +73,7 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str) -> FlowSp
     if "jobs" not in parts:
         mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
-    jobs = read_jobs(parts["jobs"], defaults, (), mistakes, now)
+    jobs = read_jobs(parts["jobs"], defaults, (), Allowance(), mistakes, now)
     return FlowSpec(
         printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify, sync=sync or (),
         sync_exclude=exclude or (),
@@ -106,9 +107,12 @@ def _read_flow_defaults(parts: dict[str, Entry], reader: Reader) -> Draft:
 
 
 def read_jobs(
-    entry: Entry, defaults: Draft, known: Sequence[JobSpec], mistakes: Mistakes, now: float
+    entry: Entry, defaults: Draft, known: Sequence[JobSpec], allowance: Allowance, mistakes: Mistakes, now: float
 ) -> tuple[JobSpec, ...]:
-    """The jobs of a map, or of a list whose items have a `name`. `known` as in `check_graph`."""
+    """The jobs of a map, or of a list whose items have a `name`. `known` as in `check_graph`.
+
+    Reading ends where the file has more jobs than it is allowed.
+    """
     memory = NeedsMemory()
     taken = {spec.name: 0 for spec in known}
     read: list[ReadJob] = []
@@ -123,7 +127,10 @@ def read_jobs(
             mistakes.add(name, f"duplicate job name {shown(name.text)}", hint)
         else:
             taken[name.text] = name.line
-        job = read_job(job_entry, defaults, memory, Reader(mistakes, f"job {shown(name.text)}", now))
+        job = read_job(job_entry, defaults, memory, allowance, Reader(mistakes, f"job {shown(name.text)}", now))
+        if allowance.is_used_up:
+            mistakes.add(name, allowance.sentence, "let a job generate further jobs")
+            return ()
         if job is not None:
             read.append(job)
     if len(read) == len(entries):  # else a need of a job that could not be read would be called unknown

@@ -2,7 +2,8 @@
 
 The batch is the map or list of jobs itself, or a map with `jobs` (and `defaults`). All or
 nothing: a batch with any mistake is refused with all of them. Its jobs may need any job of
-the run and must not take a name that the run has.
+the run and must not take a name that the run has. A batch is smaller than a flow may be, since
+the coordinator adds it in one go.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from aver.spec.document import Entry, Mapping, Scalar, read_document
 from aver.spec.draft import Draft
 from aver.spec.flow import collector_paused, read_jobs
 from aver.spec.job import read_defaults
+from aver.spec.matrix import Allowance
 from aver.spec.mistakes import Mistakes
 from aver.spec.values import Reader
 
 _WRAPPER = {"jobs", "defaults"}
+MOST_JOBS = 100_000  # of one batch, members counted
 
 
 def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], now: float) -> FlowSpec:
@@ -38,6 +41,6 @@ def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], n
                     reader = Reader(mistakes, "defaults", now)
                     mapping = reader.mapping(root.entries["defaults"])
                     defaults = read_defaults(mapping, reader) if mapping else defaults
-            jobs = read_jobs(entry, defaults, known, mistakes, now)
+            jobs = read_jobs(entry, defaults, known, Allowance(MOST_JOBS), mistakes, now)
     mistakes.refuse_if_any()
     return FlowSpec(mistakes.file, jobs)

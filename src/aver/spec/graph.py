@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aver.core.address import Address, NameIndex, glob_pattern, is_glob
-from aver.core.expand import members
+from aver.core.address import NameIndex, glob_pattern, is_glob
+from aver.core.expand import Member, members
 from aver.core.model import JobSpec
 from aver.core.template import names_in
 from aver.spec.job import ReadJob
@@ -18,6 +18,7 @@ from aver.spec.mistakes import Mistakes, did_you_mean, shown
 from aver.spec.needs import NeedAt, ReadNeeds
 
 MAX_CYCLES = 20
+MOST_COMPARED = 10_000_000  # how often a pattern may be compared with a name, in one flow
 
 
 def check_graph(jobs: Sequence[ReadJob], known: Sequence[JobSpec], mistakes: Mistakes) -> None:
@@ -57,11 +58,18 @@ class _Graph:
         self.edges: list[list[int]] = [[] for _ in jobs]
         self.groups: dict[int, _Group] = {}
         self.globs: dict[str, _Glob] = {}
+        self.values: dict[str, dict[str, set[str]]] = {}  # by job: the values of each name of its matrix
+        self.members: dict[str, tuple[Sequence[Member], frozenset[str]]] = {}  # by job: its members, and their labels
+        self.compared = 0
 
     def check(self) -> None:
         for number, job in enumerate(self.jobs):
             if job.read_needs.written:
                 self._connect(number, job)
+            if self.compared > MOST_COMPARED:
+                text = "the patterns in needs would have to be compared with too many names of jobs and members"
+                self.mistakes.add(job.name, text, "need whole jobs, or single members by their full names")
+                return
         self._find_cycles()
 
     def _connect(self, number: int, job: ReadJob) -> None:
@@ -103,6 +111,7 @@ class _Graph:
     def _glob(self, glob: str, written: NeedAt, job: ReadJob) -> bool:
         known = self.globs.get(glob)
         if known is None:
+            self.compared += len(self.specs)
             known = _Glob(self._new_node(), self.names.matching(glob))
             self.globs[glob] = known
             self.edges[known.node] += [self.index[name] for name in known.matches if name in self.index]
@@ -116,7 +125,7 @@ class _Graph:
     def _check_glob_members(self, written: NeedAt, glob: _Glob, job: ReadJob) -> None:
         if not written.address.values:
             return
-        if not any(_has_members(self.specs[name], written.address) for name in glob.matches):
+        if not any(self._has_members(self.specs[name], written) for name in glob.matches):
             text = f"job {shown(job.spec.name)} needs {shown(written.need.job)}, which matches no member"
             self.mistakes.add(written.place, text, "look at the matrices of the jobs")
 
@@ -131,19 +140,59 @@ class _Graph:
         if target.matrix is None:
             self.mistakes.add(written.place, f"{said}, but {shown(target.name)} has no matrix", f"write {target.name}")
             return
-        values = _values_of(target)
+        values = self._values_of(target)
         fits = True
         for axis, value in written.address.values:
             if axis not in values:
                 fits = False
                 hint = did_you_mean(axis, values)
                 self.mistakes.add(written.place, f"{said}, but its matrix has no {shown(axis)}", hint)
-            elif not _is_value(value, values[axis]):
+            elif not self._is_value(value, values[axis]):
                 fits = False
                 hint = did_you_mean(value, values[axis])
                 self.mistakes.add(written.place, f"{said}, but {shown(value)} is no value of {axis}", hint)
-        if fits and not _has_members(target, written.address):
+        if fits and not self._has_members(target, written):
             self.mistakes.add(written.place, f"{said}, but there is no such member", "look at its matrix")
+
+    def _values_of(self, spec: JobSpec) -> dict[str, set[str]]:
+        known = self.values.get(spec.name)
+        if known is None:
+            known = self.values[spec.name] = _values_of(spec)
+        return known
+
+    def _is_value(self, value: str, known: set[str]) -> bool:
+        if value in known:
+            return True
+        if not is_glob(value):
+            return False
+        self.compared += len(known)
+        return self.compared <= MOST_COMPARED and any(map(glob_pattern(value).fullmatch, known))
+
+    def _has_members(self, spec: JobSpec, written: NeedAt) -> bool:
+        """Whether a member fits; a plain product has every combination, so only the values are looked at."""
+        address = written.address
+        values = self._values_of(spec)
+        if not all(axis in values and self._is_value(value, values[axis]) for axis, value in address.values):
+            return False
+        assert spec.matrix is not None
+        if not (spec.matrix.zip or spec.matrix.include or spec.matrix.exclude):
+            return True
+        known = self.members.get(spec.name)
+        if known is None:
+            found = members(spec)
+            known = self.members[spec.name] = (found, frozenset(member.label for member in found))
+        its_members, labels = known
+        if written.need.job.removeprefix(spec.name) in labels:
+            return True
+        self.compared += len(its_members)
+        if self.compared > MOST_COMPARED:
+            return True
+        wanted = [(axis, glob_pattern(value)) for axis, value in address.values]
+        for member in its_members:
+            its = dict(member.values)
+            if all(axis in its and pattern.fullmatch(its[axis]) for axis, pattern in wanted):
+                return True
+        return False
 
     def _new_node(self) -> int:
         self.edges.append([])
@@ -190,26 +239,6 @@ def _values_of(spec: JobSpec) -> dict[str, set[str]]:
         for axis, value in row:
             values.setdefault(axis, set()).add(value)
     return values
-
-
-def _is_value(value: str, known: set[str]) -> bool:
-    return value in known or (is_glob(value) and any(map(glob_pattern(value).fullmatch, known)))
-
-
-def _has_members(spec: JobSpec, address: Address) -> bool:
-    """Whether a member fits; a plain product has every combination, so only the values are looked at."""
-    values = _values_of(spec)
-    if not all(axis in values and _is_value(value, values[axis]) for axis, value in address.values):
-        return False
-    assert spec.matrix is not None
-    if not (spec.matrix.zip or spec.matrix.include or spec.matrix.exclude):
-        return True
-    wanted = [(axis, glob_pattern(value)) for axis, value in address.values]
-    for member in members(spec):
-        its = dict(member.values)
-        if all(axis in its and pattern.fullmatch(its[axis]) for axis, pattern in wanted):
-            return True
-    return False
 
 
 def _declared(spec: JobSpec) -> set[str]:

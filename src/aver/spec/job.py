@@ -25,7 +25,7 @@ from aver.spec.cluster_keys import CLUSTER_READERS
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
 from aver.spec.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
 from aver.spec.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
-from aver.spec.matrix import read_matrix
+from aver.spec.matrix import Allowance
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.moments import parse_kill_wait, parse_moment, parse_warning
 from aver.spec.needs import GROUPS, ReadNeeds, read_needs
@@ -77,8 +77,11 @@ class NeedsMemory:
         return known
 
 
-def read_job(entry: Entry, defaults: Draft, memory: NeedsMemory, reader: Reader) -> ReadJob | None:
+def read_job(
+    entry: Entry, defaults: Draft, memory: NeedsMemory, allowance: Allowance, reader: Reader
+) -> ReadJob | None:
     """The job, or None if nothing of it could be read. `entry.key` is its name."""
+    allowance.count_job()
     name = entry.key
     check_name(name, reader)
     mapping = entry.value
@@ -96,6 +99,8 @@ def read_job(entry: Entry, defaults: Draft, memory: NeedsMemory, reader: Reader)
             read(draft, part, reader)
         elif key == "needs":
             draft.read_needs = memory.read(part, reader)
+        elif key == "matrix":
+            draft.matrix = allowance.matrix(part, reader)
         else:
             reader.unknown_key(part.key, JOB_KEYS, FOREIGN_JOB_KEYS)
     if "run" not in mapping.entries:
@@ -246,7 +251,6 @@ def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
 _READERS: dict[str, Put] = {
     "run": _run,
     "if": _if,
-    "matrix": simple("matrix", lambda reader, entry: read_matrix(entry, reader)),
     "cpus": simple("cpus", lambda reader, entry: reader.integer(entry, 1)),
     "gpus": simple("gpus", lambda reader, entry: reader.integer(entry, 0)),
     "mem": simple("mem", Reader.size),

@@ -2,13 +2,16 @@
 
 Values are kept as the text that was written. A range is `1..100`, `0..100..10` (step) or
 `{from: 0, to: 100, step: 10}`, both ends included; leading zeros give the width, as in bash.
-Members are not made here, only counted and checked; `core.expand` makes them.
+Members are not made here, only counted and checked; `core.expand` makes them. What the matrices of one file ask for is
+summed while it is read (`Allowance`), before any of it is made.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from math import prod
+from typing import TypeVar
 
 from aver.core.expand import Members
 from aver.core.model import Matrix
@@ -18,16 +21,56 @@ from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.values import Reader
 
 MAX_MEMBERS = 1_000_000
+MOST_COMPARED = 10_000_000
 MAX_RULES = 1_000
+MOST_HINTS = 1_000  # values of an axis among which the nearest is looked for
 OPTIONS = ("zip", "include", "exclude", "max_parallel")
 _RANGE = re.compile(r"([-+]?[0-9]{1,12})\.\.([-+]?[0-9]{1,12})(?:\.\.([-+]?[0-9]{1,12}))?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 Row = tuple[tuple[str, str], ...]
+T = TypeVar("T")
 
 
-def read_matrix(entry: Entry, reader: Reader) -> Matrix | None:
-    """The matrix, or None after noting its mistakes."""
+class Allowance:
+    """How many jobs and how many values of matrices a file may still have: one limit for each, over the whole file."""
+
+    def __init__(self, most: int = MAX_MEMBERS) -> None:
+        self.most = most
+        self._jobs_left = most
+        self._values_left = most
+        self._matrices: dict[int, tuple[Matrix | None, int]] = {}  # by the node that it was read from
+
+    def matrix(self, entry: Entry, reader: Reader) -> Matrix | None:
+        """Read a matrix, one that several jobs share once; None after noting its mistakes."""
+        known = self._matrices.get(id(entry.value))
+        if known is None:
+            matrix = read_matrix(entry, reader, self)
+            known = self._matrices[id(entry.value)] = (matrix, 0 if matrix is None else len(Members(matrix)))
+        matrix, count = known
+        if matrix is not None:
+            self._jobs_left -= count - 1  # the job itself is counted too
+        return matrix
+
+    def count_job(self) -> None:
+        self._jobs_left -= 1
+
+    @property
+    def is_used_up(self) -> bool:
+        return self._jobs_left < 0 or self._values_left < 0
+
+    def take_values(self, count: int) -> bool:
+        """Whether so many values may be made; noted as used up if not."""
+        self._values_left -= count
+        return self._values_left >= 0
+
+    @property
+    def sentence(self) -> str:
+        return f"the matrices of this file have more than {self.most} members or values together"
+
+
+def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | None:
+    """The matrix, or None after noting its mistakes, or with more than the file is allowed."""
     mapping = reader.mapping(entry)
     if mapping is None:
         return None
@@ -35,7 +78,9 @@ def read_matrix(entry: Entry, reader: Reader) -> Matrix | None:
     axes: dict[str, tuple[str, ...]] = {}
     for name, axis in mapping.entries.items():
         if name not in OPTIONS:
-            values = _axis(axis, reader)
+            values = _axis(axis, reader, allowance)
+            if allowance.is_used_up:
+                return None
             if values:
                 axes[name] = values
     is_zip = bool(reader.boolean(mapping.entries["zip"])) if "zip" in mapping.entries else False
@@ -52,11 +97,11 @@ def read_matrix(entry: Entry, reader: Reader) -> Matrix | None:
         reader.wrong(entry, "has no axis", "write it as matrix: {seed: [1, 2, 3]}")
         return None
     matrix = Matrix(tuple(axes.items()), is_zip, include, exclude, limit)
-    _check(entry, mapping, matrix, reader)
+    _check(entry, mapping, matrix, reader, allowance.most)
     return matrix if len(reader.mistakes) == before else None
 
 
-def _axis(axis: Entry, reader: Reader) -> tuple[str, ...] | None:
+def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
     name = axis.key.text
     if not AXIS_NAME.fullmatch(name):
         hint = did_you_mean(name, OPTIONS) or "use letters, digits and _, and begin with a letter"
@@ -64,37 +109,34 @@ def _axis(axis: Entry, reader: Reader) -> tuple[str, ...] | None:
         return None
     value = axis.value
     if isinstance(value, Mapping):
-        return _range_map(axis, value, reader)
+        return _range_map(axis, value, reader, allowance)
     texts: list[str] = []
     for item in value.items if isinstance(value, Sequence) else (value,):
-        found = _texts(axis, item, reader)
+        found = _texts(axis, item, reader, allowance)
         if found is None:
             return None
         texts += found
-        if len(texts) > MAX_MEMBERS:
-            reader.wrong(axis, f"has more than {MAX_MEMBERS} values")
-            return None
     if not texts:
         reader.wrong(axis, "has no values")
         return None
     return tuple(texts)
 
 
-def _texts(axis: Entry, item: Value, reader: Reader) -> tuple[str, ...] | None:
+def _texts(axis: Entry, item: Value, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
     text = reader.text_of(axis, item)
     if text is None:
         return None
     at = Entry(axis.key, item)
     match = _RANGE.fullmatch(text)
     if match:
-        return _range(at, match[1], match[2], match[3] or "", reader)
+        return _range(at, match[1], match[2], match[3] or "", reader, allowance)
     if _CONTROL.search(text):
         reader.wrong(at, "has a control character in a value")
         return None
-    return (text,)
+    return (text,) if allowance.take_values(1) else None
 
 
-def _range_map(axis: Entry, value: Mapping, reader: Reader) -> tuple[str, ...] | None:
+def _range_map(axis: Entry, value: Mapping, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
     parts = {"from": "", "to": "", "step": ""}
     for key, part in value.entries.items():
         if key not in parts:
@@ -107,10 +149,12 @@ def _range_map(axis: Entry, value: Mapping, reader: Reader) -> tuple[str, ...] |
     if not (parts["from"] and parts["to"]):
         reader.wrong(axis, 'is a range without "from" or "to"', "write it as {from: 1, to: 100, step: 1}")
         return None
-    return _range(axis, parts["from"], parts["to"], parts["step"], reader)
+    return _range(axis, parts["from"], parts["to"], parts["step"], reader, allowance)
 
 
-def _range(at: Entry, first: str, last: str, step_text: str, reader: Reader) -> tuple[str, ...] | None:
+def _range(
+    at: Entry, first: str, last: str, step_text: str, reader: Reader, allowance: Allowance
+) -> tuple[str, ...] | None:
     start, end = int(first), int(last)
     step = int(step_text) if step_text else 1
     if step <= 0:
@@ -119,8 +163,11 @@ def _range(at: Entry, first: str, last: str, step_text: str, reader: Reader) -> 
     if end < start:
         reader.wrong(at, f"is a range from {start} down to {end}", f"write it as {end}..{start}")
         return None
-    if (end - start) // step >= MAX_MEMBERS:
-        reader.wrong(at, f"has more than {MAX_MEMBERS} values")
+    count = (end - start) // step + 1
+    if count > allowance.most:
+        reader.wrong(at, f"has more than {allowance.most} values")
+        return None
+    if not allowance.take_values(count):
         return None
     digits = [text.lstrip("+-") for text in (first, last)]
     padded = any(text[0] == "0" and len(text) > 1 for text in digits)
@@ -166,7 +213,7 @@ def _columns(entry: Entry, rows: tuple[Row, ...], reader: Reader) -> dict[str, t
     return {name: tuple([table[name] for table in tables]) for name in names}
 
 
-def _check(entry: Entry, mapping: Mapping, matrix: Matrix, reader: Reader) -> None:
+def _check(entry: Entry, mapping: Mapping, matrix: Matrix, reader: Reader, most: int) -> None:
     axes = dict(matrix.axes)
     lengths = {name: len(values) for name, values in matrix.axes}
     if matrix.zip:
@@ -176,44 +223,63 @@ def _check(entry: Entry, mapping: Mapping, matrix: Matrix, reader: Reader) -> No
             return
         rows = list(zip(*axes.values(), strict=True))
         if len(set(rows)) < len(rows):
-            twice = next(row for position, row in enumerate(rows) if row in rows[:position])
-            reader.wrong(entry, f"has the member {shown(','.join(twice))} twice")
+            reader.wrong(entry, f"has the member {shown(','.join(_first_twice(rows)))} twice")
             return
     else:
         for name, values in matrix.axes:
             if len(set(values)) < len(values):
-                twice_value = next(value for value in values if values.count(value) > 1)
-                reader.wrong(mapping.entries[name], f"has the value {shown(twice_value)} twice")
+                reader.wrong(mapping.entries[name], f"has the value {shown(_first_twice(values))} twice")
                 return
-        if prod(lengths.values()) > MAX_MEMBERS:
-            reader.wrong(entry, f"has {prod(lengths.values())} members; the most is {MAX_MEMBERS}")
+        if prod(lengths.values()) > most:
+            reader.wrong(entry, f"has {prod(lengths.values())} members; the most is {most}")
             return
     _check_exclude(mapping, axes, matrix, reader)
     if (matrix.include or matrix.exclude) and not _is_expandable(entry, mapping, axes, matrix, reader):
         return
 
 
+def _first_twice(ones: Iterable[T]) -> T:
+    """The first that was there before."""
+    seen: set[T] = set()
+    for one in ones:
+        if one in seen:
+            return one
+        seen.add(one)
+    raise ValueError("none is there twice")
+
+
 def _check_exclude(mapping: Mapping, axes: dict[str, tuple[str, ...]], matrix: Matrix, reader: Reader) -> None:
+    known = {
+        name: frozenset(axes[name]) for name in {name for row in matrix.exclude for name, _ in row} if name in axes
+    }
     for row in matrix.exclude:
         for name, value in row:
             entry = mapping.entries["exclude"]
             if name not in axes:
                 reader.wrong(entry, f"names {shown(name)}, which is no axis", did_you_mean(name, axes))
-            elif value not in axes[name]:
-                hint = did_you_mean(value, axes[name])
+            elif value not in known[name]:
+                hint = did_you_mean(value, axes[name]) if len(axes[name]) <= MOST_HINTS else ""
                 reader.wrong(entry, f"names {shown(f'{name}={value}')}, which is no value of that axis", hint)
 
 
 def _is_expandable(
     entry: Entry, mapping: Mapping, axes: dict[str, tuple[str, ...]], matrix: Matrix, reader: Reader
 ) -> bool:
-    members = Members(matrix)
+    try:
+        members = Members(matrix)
+    except ValueError as error:
+        reader.wrong(entry, str(error), "leave such members out of the axes")
+        return False
     if not len(members):
         reader.wrong(entry, "has no member left", 'look at "exclude"')
         return False
     names = set(axes).union(name for row in matrix.include for name, _ in row)
     extra = names - set(axes)
     look_at = members if extra else members[-len(matrix.include) :] if matrix.include else ()
+    if len(look_at) * members.comparisons_per_member > MOST_COMPARED:
+        hint = "let its entries name the same axes"
+        reader.wrong(entry, "has entries of include that would have to be compared with too many members", hint)
+        return False
     seen: set[str] = set()
     for member in look_at:
         missing = names - {name for name, _ in member.values}
