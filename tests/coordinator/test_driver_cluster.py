@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,11 +16,11 @@ from aver.coordinator.clusters import Clusters
 from aver.coordinator.committer import Committer
 from aver.coordinator.driver import Driver, Identity
 from aver.coordinator.engines import Engines
-from aver.coordinator.generated import beside
+from aver.coordinator.generated_reader import Question, beside
 from aver.coordinator.live import LiveRun
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.core.events import Event, JobsGenerated, Observed, StepEnded, Usage
+from aver.core.events import Event, Observed, StepEnded, Usage
 from aver.core.evidence import (
     AccountingSaid,
     Evidence,
@@ -29,7 +30,6 @@ from aver.core.evidence import (
     NobodySaid,
     QueueSaid,
     Taken,
-    Verdict,
     WitnessRecord,
 )
 from aver.core.exit import ExitStatus
@@ -102,9 +102,22 @@ class Desk:
             self.loop._commits._last_at = 0.0
             self.turn()
 
-    def start(self) -> str:
+    def finish_background(self) -> None:
+        """Wait for what is done aside, and take it."""
+        while self.loop._background.is_busy:
+            select.select([self.loop._background], [], [], 60)
+            self.loop._background.take()
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[Reader]:
+        reader = Reader.open(self.home.database)
+        assert reader is not None
+        with reader:
+            yield reader
+
+    def start(self, **fields: object) -> str:
         """A job of a cluster that was handed over; its key."""
-        flow = FlowSpec("flow", (job("a", engine="slurm"),), is_single=True)
+        flow = FlowSpec("flow", (job("a", engine="slurm", **fields),), is_single=True)
         self.driver.submit(Submission(flow, ORIGIN), 1000.0)
         (self.home.path / "env").mkdir(exist_ok=True)
         self.home.env(1).write_bytes(b"")
@@ -264,32 +277,40 @@ def test_late_evidence_settles_what_was_only_counted_as_completed(desk: Desk, co
     assert desk.cluster.forgotten == [key]
 
 
+@pytest.mark.parametrize("text", ['{"c": {"run": "true"}}', "{"], ids=["good", "bad"])
 @pytest.mark.parametrize("who", ["late", "person"])
-def test_a_completion_that_is_known_late_brings_its_jobs(who: str) -> None:
-    """Also when a late record or a person says that it completed, the jobs that it generated come to be."""
-    turn = Turn()
-    run = turn.submit(job("a", engine="slurm", generates="more.yaml"), job("b", "a"))
-    turn.driver.following.read_generated = lambda run, index: FlowSpec("more", (job("c"),))
-    turn.commit()
-    key = turn.key(2)
-    for evidence in (Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent")):
-        turn.driver.heard(Heard(key, "test", "", evidence), turn.now)
-    turn.commit()
-    assert (turn.state(2), turn.state(3), run.state) == (State.UNVERIFIED, State.SKIPPED, State.UNVERIFIED)
-    verdict = Verdict(State.COMPLETED, ExitStatus(), "None", True, "witness")
+def test_a_completion_that_is_known_late_brings_its_jobs(desk: Desk, tmp_path: Path, who: str, text: str) -> None:
+    """Also when a late record or a person says that it completed, the jobs that it generated come to be, or fail it."""
+    (tmp_path / "more.json").write_text(text)
+    key = desk.start(generates=str(tmp_path / "more.json"))
+    desk.cluster.say(key, Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent"))
+    desk.turn()
+    desk.commit()
+    with desk.reader() as reader:
+        assert [job.state for job in reader.jobs(run=1)] == [State.UNVERIFIED]
     if who == "late":
-        asking.correct_late(turn.driver, run, 0, 1, verdict, None, Heard(key, "test", "", record(key)), turn.now)
+        desk.cluster.say(key, record(key), LeftQueue(5.0))
+        desk.turn()
     else:
-        asking.correct(turn.driver, run, 0, verdict, "accepted", "me", turn.now)
-    events = turn.commit()
-    assert [event.flow.jobs[0].name for event in events if isinstance(event, JobsGenerated)] == ["c"]
-    assert run.job_count == 3
+        later = desk.loop._requests.accept({"ids": [1], "by": "me"}, 1000.0)
+        later.then(later.call(), 1000.0)
+    desk.finish_background()
+    desk.commit()
+    with desk.reader() as reader:
+        jobs = {job.name: job for job in reader.jobs(run=1)}
+        assert reader.attempts(1)[-1].state is jobs["a"].state
+    if text == "{":
+        assert (list(jobs), jobs["a"].state, jobs["a"].reason) == (["a"], State.FAILED, "GeneratedJobs")
+    else:
+        assert (list(jobs), jobs["a"].state) == (["a", "c"], State.COMPLETED)
+    assert replay(desk.home.database) == []
 
 
 def test_generated_jobs_run_where_their_maker_ran() -> None:
     """A flow that is for a cluster does not start jobs on the machine of its submitter, unless they say so."""
     maker = job("a", engine="slurm", host="me@login", generates="more.yaml")
-    found = beside(maker, FlowSpec("more", (job("b"), job("c", engine="local"), job("d", host="other"))))
+    asked = Question("more.yaml", "", 1, 2, maker.engine, maker.host, Room(2, 0, 1 << 40))
+    found = beside(asked, FlowSpec("more", (job("b"), job("c", engine="local"), job("d", host="other"))))
     assert [(one.engine, one.host) for one in found.jobs] == [
         ("slurm", "me@login"), ("local", "me@login"), ("slurm", "other"),
     ]  # fmt: skip

@@ -16,6 +16,7 @@ from aver.core.evidence import (
     CancelledBefore,
     DeadlinePassed,
     Evidence,
+    GeneratedRead,
     LaunchFailure,
     LimitMoved,
     LimitPassed,
@@ -376,3 +377,25 @@ def test_what_a_witness_says_of_the_limit_is_no_end() -> None:
     """A limit that moved or passed: the record of the end is still to come."""
     assert judge([START, LimitMoved(5.0), LimitPassed(2.0)], PLAIN) is None
     assert verdict_on(START, LimitPassed(2.0), CLEAN).state is State.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (GeneratedRead(150.0), (State.COMPLETED, "None", "witness", "")),
+        (GeneratedRead(150.0, "no jobs"), (State.FAILED, "GeneratedJobs", "coordinator", "no jobs")),
+        (GeneratedRead(150.0, "by alice", True), (State.CANCELLED, "None", "coordinator", "by alice")),
+    ],
+)
+def test_jobs_that_could_not_be_added_make_a_completion_none(
+    read: GeneratedRead, expected: tuple[State, str, str, str]
+) -> None:
+    """The exit is what it was; an end that was no completion stays what it was."""
+    verdict = judge([START, CLEAN, read], PLAIN)
+    assert verdict is not None
+    assert (verdict.state, verdict.reason, verdict.source, verdict.detail) == expected
+    assert (verdict.exit, verdict.verified) == (ExitStatus(), True)
+    failed = judge([START, replace(CLEAN, exit=ExitStatus(3)), read], PLAIN)
+    assert failed is not None
+    assert (failed.state, failed.reason) == (State.FAILED, "NonZeroExitCode")
+    assert judge([START, read], PLAIN) is None

@@ -15,6 +15,7 @@ from aver.core.evidence import (
     ActKind,
     CancelledBefore,
     Evidence,
+    GeneratedRead,
     HeldBack,
     LaunchFailure,
     LeftQueue,
@@ -469,3 +470,10 @@ def test_no_verdict_while_the_queue_has_it(seen: list[str], record: WitnessRecor
 def test_cause_of_the_scheduler_is_never_success(record: WitnessRecord, word: str) -> None:
     """A trapped end is no success: with the scheduler's cause, exit 0 is not COMPLETED."""
     assert verdict_on(record, queue(word, "0:0")).state is not State.COMPLETED
+
+
+def test_jobs_that_could_not_be_added_make_a_completion_none() -> None:
+    """As on one machine."""
+    verdict = verdict_on(ended(), GONE, GeneratedRead(9.0, "no jobs"))
+    assert short(verdict) == ("FAILED", "0:0", "GeneratedJobs")
+    assert verdict.detail == "no jobs"

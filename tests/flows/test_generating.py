@@ -64,6 +64,10 @@ def test_a_batch_with_a_mistake_fails_its_job(lab: Lab, batch: object, said: str
     assert said in verdict.detail
     assert str(verdict.exit) == "0:0"
     assert run.state == "FAILED"
+    shown = lab("show", str(run["gen"].number), "--json").document
+    assert [attempt["state"] for attempt in shown["attempts"]] == ["FAILED"]
+    results = lab("results", str(run.number), "--json").document
+    assert [row["state"] for row in results["results"] if row["name"] == "gen"] == ["FAILED"]
     why = lab("why", str(run["gen"].number)).out
     assert why.startswith("Failed, though it exited with code 0")
     assert said in why
@@ -83,9 +87,10 @@ def test_a_job_that_failed_generates_nothing(lab: Lab) -> None:
     assert run["gen"].reason == "NonZeroExitCode"
 
 
-def test_killed_between_the_completion_and_the_adding(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SIGKILL after the batch is read and before it is durable: the next coordinator adds it, once."""
-    monkeypatch.setenv("AVER_CRASH_AT", "generated-read")
+@pytest.mark.parametrize("point", ["generated-asked", "generated-read", "generated-added"])
+def test_killed_between_the_completion_and_the_adding(lab: Lab, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """SIGKILL between the maker's end and the moment in which its jobs are durable: they are added, once."""
+    monkeypatch.setenv("AVER_CRASH_AT", point)
     run = lab.submit(generating({"late": {"run": "echo late >> order", "needs": "gen"}}))
     lab.until(lambda: _crashed(lab), "the coordinator did not crash")
     assert "late" not in states(run)

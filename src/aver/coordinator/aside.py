@@ -1,24 +1,22 @@
-"""What the coordinator does aside, in threads of its own: it tells users of verdicts, and it cuts old logs.
+"""What the coordinator does aside: it tells users of verdicts, in a thread of its own, and cuts old logs.
 
 It also finds the settled runs whose environments are to be removed; the loop removes them, which alone knows for sure
 that nobody runs them again at this moment.
 
-The loop hands over what is durable and what was asked for, and takes back events and replies when `fileno` is readable.
+The loop hands over what is durable and what was asked for, and gets events and replies back through `deliver`.
 Neither can hold the loop up; while there is something to do the coordinator does not leave.
 """
 
 from __future__ import annotations
 
-import os
-import queue
-import threading
 import time
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aver.config import Retention, load_config
+from aver.coordinator.background import Background, Failed
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import private_files, remove_private_files, remove_stray_copies, runs_with_files
 from aver.coordinator.log import log
@@ -62,21 +60,18 @@ class Outcome:
 
 
 class Aside:
-    def __init__(self, home: Home, driver: Driver) -> None:
+    """`deliver` is called in the loop's thread."""
+
+    def __init__(self, home: Home, driver: Driver, background: Background, deliver: Callable[[Outcome], None]) -> None:
         config = load_config()
         self._home = home
         self._driver = driver
+        self._background = background
+        self._deliver = deliver
         self._retention = config.retention
         self._keep_environments_s = config.keep_environments_s
-        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._notifier = Notifier(home, config.notify, self._wake)
-        self._wanted: queue.SimpleQueue[Prune] = queue.SimpleQueue()
-        self._outcomes: deque[Outcome] = deque()
+        self._notifier = Notifier(home, config.notify, lambda: background.hand_over(lambda: None))
         self._prunes = 0
-        self._thread: threading.Thread | None = None
-
-    def fileno(self) -> int:
-        return self._wake_fd
 
     @property
     def is_busy(self) -> bool:
@@ -95,7 +90,7 @@ class Aside:
             self._prune_if_due()
 
     def prune(self, peer: Peer, request: dict[str, Any]) -> None:
-        """Take the request; its reply comes with `take`. Raise UsageError for one that can't be read."""
+        """Take the request; its reply is delivered. Raise UsageError for one that can't be read."""
         by = request.get("by")
         self._ask(Prune(self._rules(request), by if isinstance(by, str) and by else "somebody",
                         request.get("dry_run") is True, peer))  # fmt: skip
@@ -110,24 +105,8 @@ class Aside:
         except (AverError, OSError) as error:
             log(f"run {number}: its environment can't be removed: {error}")
 
-    def take(self) -> list[Outcome]:
-        """What is done since the last time."""
-        try:
-            os.eventfd_read(self._wake_fd)
-        except BlockingIOError:
-            return []
-        found = []
-        while self._outcomes:
-            outcome = self._outcomes.popleft()
-            self._prunes -= outcome.is_last
-            found.append(outcome)
-        return found
-
     def close(self) -> None:
         self._notifier.close(self._last_seq())
-
-    def _wake(self) -> None:
-        os.eventfd_write(self._wake_fd, 1)
 
     def _rules_of(self, number: int) -> tuple[NotifyRule, ...]:
         run = self._driver.runs.get(number)
@@ -177,27 +156,27 @@ class Aside:
 
     def _ask(self, wanted: Prune) -> None:
         self._prunes += 1
-        self._wanted.put(wanted)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="pruner", daemon=True)
-            self._thread.start()
+        self._background.run("prune", partial(self._work, wanted), partial(self._finish, wanted))
 
-    def _work(self) -> None:
-        while True:
-            wanted = self._wanted.get()
-            try:
-                self._prune(wanted)
-            except AverError as error:
-                log(f"can't cut old logs: {error}")
-                message = {"ok": False, "error": str(error), "status": error.exit_status}
-                self._give(Outcome(None, wanted.peer, message, is_last=True))
+    def _finish(self, wanted: Prune, reply: dict[str, Any] | Failed) -> None:
+        self._prunes -= 1
+        if isinstance(reply, Failed):
+            reply = {"ok": False, "error": f"can't cut old logs: {reply.text}", "status": AverError.exit_status}
+        self._deliver(Outcome(None, wanted.peer, reply, is_last=True))
 
-    def _prune(self, wanted: Prune) -> None:
+    def _work(self, wanted: Prune) -> dict[str, Any]:
+        """In a thread: the reply."""
+        try:
+            return self._prune(wanted)
+        except AverError as error:
+            log(f"can't cut old logs: {error}")
+            return {"ok": False, "error": str(error), "status": error.exit_status}
+
+    def _prune(self, wanted: Prune) -> dict[str, Any]:
         now = time.time()
         reader = Reader.open(self._home.database)
         if reader is None:
-            self._give(Outcome(None, wanted.peer, {"ok": True, "runs": [], "left_bytes": 0}, is_last=True))
-            return
+            return {"ok": True, "runs": [], "left_bytes": 0}
         cuts = []
         with reader:
             chosen, total = ([], 0) if wanted.rules is None else choose(reader, wanted.rules, now, self._is_live)
@@ -222,8 +201,7 @@ class Aside:
             expired = None if wanted.is_dry_run else (cut.run, secrets[cut.run])
             self._give(Outcome(event, wanted.peer, {"pruned": cut.run}, expired=expired))
         left = total - sum(cut.size_bytes for cut in cuts)
-        reply = {"ok": True, "runs": [cut.document() for cut in cuts], "left_bytes": left}
-        self._give(Outcome(None, wanted.peer, reply, is_last=True))
+        return {"ok": True, "runs": [cut.document() for cut in cuts], "left_bytes": left}
 
     def _expire_old_runs(self, reader: Reader, now: float) -> None:
         before = now - self._keep_environments_s
@@ -246,5 +224,4 @@ class Aside:
         return number in self._driver.runs
 
     def _give(self, outcome: Outcome) -> None:
-        self._outcomes.append(outcome)
-        self._wake()
+        self._background.hand_over(lambda: self._deliver(outcome))

@@ -30,6 +30,9 @@ def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str
     asked = PersonAsked(now, run.number, job, by, "cancel")
     driver.emit(asked)
     attempt = driver.by_job.get(job)
+    if attempt is not None and driver.ending.is_reading(attempt):
+        driver.ending.stop_reading(attempt, by, now)
+        return "cancelled"
     if attempt is not None and attempt.is_dispatched:
         attempt.cancel_asked = True
         driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
@@ -51,7 +54,9 @@ def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool)
         if not run.plan.is_started(index) or (run.plan.is_finisher(index) and not at_once):
             continue
         attempt = driver.by_job.get(run.job_number(index))
-        if attempt is not None and attempt.is_dispatched:
+        if attempt is not None and driver.ending.is_reading(attempt):
+            driver.ending.stop_reading(attempt, by, now)
+        elif attempt is not None and attempt.is_dispatched:
             attempt.cancel_asked = True
             driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
         else:
@@ -149,7 +154,10 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
 
 
 def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
-    """A person's evidence changed a settled job's verdict; its skipped dependents come back."""
+    """A person's evidence changed a settled job's verdict; its skipped dependents come back.
+
+    What a completion generated was added before: it is part of the verdict.
+    """
     job = run.job_number(index)
     driver.emit(PersonAsked(now, run.number, job, by, "accept", said))
     driver.emit(
@@ -165,7 +173,7 @@ def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: st
             verdict,
         )
     )
-    _reopen_run(driver, run, now)
+    reopen_run(driver, run, now)
     driver.end(run, index, verdict, now)
 
 
@@ -180,7 +188,7 @@ def correct_late(
             now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict, usage,
         )
     )  # fmt: skip
-    _reopen_run(driver, run, now)
+    reopen_run(driver, run, now)
     driver.end(run, index, verdict, now)
 
 
@@ -223,7 +231,8 @@ def _run_again(driver: Driver, run: LiveRun, indices: Sequence[int], now: float)
     driver.check_run(run, now)
 
 
-def _reopen_run(driver: Driver, run: LiveRun, now: float) -> None:
+def reopen_run(driver: Driver, run: LiveRun, now: float) -> None:
+    """The run goes on, if it was settled."""
     if run.state.is_settled:
         run.state = State.PENDING
         driver.emit(RunMoved(now, run.number, State.PENDING, run.round))

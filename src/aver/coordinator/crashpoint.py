@@ -15,7 +15,9 @@ POINTS = (
     "committed",  # durable, nothing of it is acted on or shown
     "acted",  # orders and signals are given, nobody was told
     "told",
-    "generated-read",  # a generating job has completed, its jobs are read and not yet added
+    "generated-asked",  # a generating job has completed, its jobs are about to be read
+    "generated-read",  # they are read and not yet added
+    "generated-added",  # they are added, and nothing of that is durable
     "notifying",  # a verdict is durable, its command is about to be called
     "attached",  # after a restart: witnesses are found, runs are not
     "recovered",

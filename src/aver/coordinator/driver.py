@@ -45,8 +45,9 @@ from aver.core.evidence import (
     WitnessStart,
     WitnessVanished,
 )
+from aver.core.expand import FlowIndex
 from aver.core.judge import COORDINATOR, judge
-from aver.core.model import Submission
+from aver.core.model import FlowSpec, Submission
 from aver.core.pack import Packer, Room
 from aver.core.plan import Cancel, Instruction, Skip, Start, Unskip
 from aver.core.states import State
@@ -106,12 +107,23 @@ class Driver:
 
     # ---- runs -------------------------------------------------------------------------------
 
-    def submit(self, submission: Submission, now: float) -> LiveRun:
-        """Take a run; its numbers are final when its RunSubmitted is durable."""
+    def reserve(self, flow: FlowSpec) -> int:
+        """The number of a run of this flow; its jobs have the numbers after it."""
         number = self.next_id
-        first_job = number if submission.flow.is_single else number + 1
+        self.next_id = _end_of(number, flow)
+        return number
+
+    def give_back(self, number: int, flow: FlowSpec) -> None:
+        """The run with this number never came to be; numbers that others have since are not moved."""
+        if self.next_id == _end_of(number, flow):
+            self.next_id = number
+
+    def submit(self, submission: Submission, now: float, number: int | None = None) -> LiveRun:
+        """Take a run under the number that was reserved for it; it is final when its RunSubmitted is durable."""
+        if number is None:
+            number = self.reserve(submission.flow)
+        first_job = _first_job(number, submission.flow)
         run = LiveRun(number, first_job, submission)
-        self.next_id = first_job + run.job_count
         self.adopt(run)
         self.emit(RunSubmitted(now, number, first_job, submission))
         run.held = {index for index in range(run.job_count) if run.spec(index).hold} if run.has_holds else set()
@@ -318,8 +330,8 @@ class Driver:
         self.depending.changed(run, now)
 
     def end(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> None:
-        """The job has this verdict: the jobs that it generated come to be, and what follows from it follows."""
-        self.obey(run, run.plan.settle(index, self.following.add_generated(run, index, verdict, now)), now)
+        """The job has this verdict, and what follows from it follows."""
+        self.obey(run, run.plan.settle(index, verdict.state), now)
         self.check_run(run, now)
 
     def check_run(self, run: LiveRun, now: float) -> None:
@@ -424,3 +436,13 @@ class Driver:
         if self._shown_reasons.get(job) != reason:
             self._shown_reasons[job] = reason
             self.emit(JobMoved(now, run.number, job, State.PENDING, reason))
+
+
+def _first_job(number: int, flow: FlowSpec) -> int:
+    """A single job has its run's number."""
+    return number if flow.is_single else number + 1
+
+
+def _end_of(number: int, flow: FlowSpec) -> int:
+    """The first number after those of a run's jobs."""
+    return _first_job(number, flow) + FlowIndex(flow).count

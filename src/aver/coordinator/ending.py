@@ -7,6 +7,7 @@ given its verdict too, and never begins.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aver.coordinator.clustering import usage_of
@@ -14,10 +15,11 @@ from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.core import reasons
 from aver.core.events import Observed
-from aver.core.evidence import CancelledBefore, DeadlinePassed, Evidence, Verdict
+from aver.core.evidence import CancelledBefore, DeadlinePassed, Evidence, GeneratedRead, Verdict
 from aver.core.judge import COORDINATOR, judge
-from aver.core.judge_cluster import is_open
-from aver.core.states import State
+from aver.core.judge_cluster import is_open, judge_cluster
+from aver.core.model import FlowSpec
+from aver.core.states import State, attempt_may_move
 from aver.engines.api import Heard
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ KEPT_REASONS = (  # by Slurm, when it cancels
 class Ending:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
+        self._reading: set[str] = set()  # keys of attempts whose generated jobs are being read
         self._ending: set[str] = set()  # keys of attempts whose verdict is not durable yet
         self._open: set[tuple[int, int]] = set()  # on a cluster, and nobody said how: late evidence is waited for
         self._earlier_keys: dict[tuple[int, int], str] = {}  # of attempts of an earlier boot that have ended
@@ -44,13 +47,22 @@ class Ending:
         self, run: LiveRun, attempt: LiveAttempt, source: str, said: str, evidence: Evidence, verdict: Verdict,
         now: float,
     ) -> None:  # fmt: skip
-        """The attempt has its verdict; the job has it too, unless another attempt is due."""
+        """The attempt has its verdict; the job has it too, unless another attempt is due.
+
+        Of a completion that brings jobs these are read first: they are part of how it ended.
+        """
+        if self._brings_jobs(run, attempt, verdict):
+            self._read_generated(run, attempt, Heard(attempt.key, source, said, evidence), verdict, now)
+        else:
+            self._settle(run, attempt, Heard(attempt.key, source, said, evidence), verdict, now)
+
+    def _settle(self, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
         driver = self._driver
         self.let_go(attempt)
         self._ending.add(attempt.key)
         if attempt.engine != LOCAL and is_open(verdict.state, verdict.exit, verdict.verified):
             self._open.add((attempt.job, attempt.attempt))
-        usage = usage_of(attempt, evidence, driver.identity.host)
+        usage = usage_of(attempt, one.evidence, driver.identity.host)
         job_state, job_reason = verdict.state, verdict.reason
         goes_on = driver.clustering.goes_on(attempt)
         again = reasons.REQUEUE if goes_on else driver.following.again(run, attempt, verdict, now)
@@ -58,7 +70,7 @@ class Ending:
             job_state, job_reason = State.PENDING, again
         driver.emit(
             Observed(
-                now, run.number, attempt.job, attempt.attempt, source, said,
+                now, run.number, attempt.job, attempt.attempt, one.source, one.said,
                 verdict.state, verdict.reason, verdict, usage,
                 None if job_state is verdict.state else job_state,
                 None if job_reason == verdict.reason else job_reason,
@@ -88,15 +100,73 @@ class Ending:
 
     def unpark(self, attempt: LiveAttempt, now: float) -> None:
         """The last step has ended: what waited for it goes on."""
-        if attempt.parked is None or attempt.key not in self._driver.attempts:
+        if attempt.parked is None or attempt.key not in self._driver.attempts or self.is_reading(attempt):
             return
         one, verdict = attempt.parked
         attempt.parked = None
         self.settle(self._driver.runs[attempt.run], attempt, one.source, one.said, one.evidence, verdict, now)
 
+    # ---- jobs that it generated -------------------------------------------------------------------
+
+    def _brings_jobs(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict) -> bool:
+        """One that is to begin again brings none: its next attempt does."""
+        is_over = not attempt.requeue and not self._driver.clustering.goes_on(attempt)
+        return verdict.state is State.COMPLETED and run.spec(attempt.index).generates is not None and is_over
+
+    def _read_generated(self, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
+        """The attempt is COMPLETING while its file is read; after a crash its end is heard again, and so on."""
+        attempt.parked = (one, verdict)
+        self._reading.add(attempt.key)
+        if attempt_may_move(attempt.state, State.COMPLETING):
+            attempt.state = State.COMPLETING
+            said = "it has completed; the jobs that it generated are being read"
+            self._driver.emit(
+                Observed(
+                    now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE
+                )
+            )
+
+        self._driver.following.read_generated(run, attempt.index, partial(self._end_reading, attempt))
+
+    def _end_reading(self, attempt: LiveAttempt, found: FlowSpec | str, now: float) -> None:
+        if not self.is_reading(attempt):
+            return  # it was cancelled meanwhile
+        run = self._driver.runs[attempt.run]
+        if attempt.requeue:
+            self._judge_again(run, attempt, None, now)
+        else:
+            read = self._driver.following.add_generated(run, attempt.index, found, now)
+            self._judge_again(run, attempt, read, now)
+
+    def is_reading(self, attempt: LiveAttempt) -> bool:
+        """Whether the attempt has completed, and only the jobs that it generated are not known yet."""
+        return attempt.key in self._reading
+
+    def stop_reading(self, attempt: LiveAttempt, by: str, now: float) -> None:
+        """A person cancels it: nobody waits for its file any longer, and nothing of it is added."""
+        problem = f"cancelled by {by} before the jobs that it generated were read"
+        attempt.cancel_asked = True
+        self._judge_again(self._driver.runs[attempt.run], attempt, GeneratedRead(now, problem, True), now)
+
+    def _judge_again(self, run: LiveRun, attempt: LiveAttempt, read: GeneratedRead | None, now: float) -> None:
+        assert attempt.parked is not None
+        one, verdict = attempt.parked
+        attempt.parked = None
+        self._reading.discard(attempt.key)
+        if read is not None:
+            attempt.evidence.append(read)
+            decide = judge if attempt.engine == LOCAL else judge_cluster
+            judged = decide(attempt.evidence, run.rules(attempt.index))
+            assert judged is not None
+            verdict = judged
+        self._settle(run, attempt, one, verdict, now)
+
+    # ---- without a verdict of its own -------------------------------------------------------------
+
     def let_go(self, attempt: LiveAttempt) -> None:
         """It is live no more."""
         driver = self._driver
+        self._reading.discard(attempt.key)
         driver.steps.forget(attempt.key)
         driver.attempts.pop(attempt.key, None)
         driver.by_job.pop(attempt.job, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +26,15 @@ NO_FILE = "/dev/null"
 STDIN_COPY = "stdin-"  # how the name of a copy begins that no run has yet
 
 
+def needs_outputs(specs: Sequence[JobSpec]) -> bool:
+    """Whether a job's output has no name of the user's, so that Aver's own place is to be prepared."""
+    return any(spec.streams.stdout is None for spec in specs)
+
+
 def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) -> None:
     """Make sure that default outputs can be written, or raise CantWriteError while the submitter still listens."""
     folder = submission.origin.folder
-    if all(spec.streams.stdout is not None for spec in specs):
+    if not needs_outputs(specs):
         return
     try:
         if submission.flow.is_single:
@@ -170,12 +175,12 @@ def remove_run_files(home: Home, run: int) -> None:
         home.scripts(run).rmdir()
 
 
-def remove_files_from(home: Home, first: int) -> None:
-    """Remove what submissions left that never became durable: numbers from `first` on are nobody's yet."""
+def remove_unknown_files(home: Home, known: Collection[int]) -> None:
+    """Remove what submissions left that never became durable; `known` are the numbers of runs."""
     for folder in (home.path / "env", home.path / "scripts", home.stdin):
         for path in folder.iterdir():
             number = path.name.partition(".")[0]
-            if number.isdigit() and int(number) >= first:
+            if number.isdigit() and int(number) not in known:
                 remove_run_files(home, int(number))
 
 

@@ -1,8 +1,8 @@
 """What the inputs of a job were when it completed: size, time of change and SHA-256 of each file.
 
-Hashing happens in a thread of its own, after the completion is durable, so that a large input holds
-nobody up. A file that changed after the job began is left out: nobody knows what the job read of it, and
-`aver reinit` then goes by its time. The same file is hashed once while it stays as it is.
+Hashing happens in the background, after the completion is durable, so that a large input holds nobody up. A file
+that changed after the job began is left out: nobody knows what the job read of it, and `aver reinit` then goes by its
+time. The same file is hashed once while it stays as it is.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import queue
 import stat
-import threading
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from aver.coordinator.background import Background, Failed
 from aver.coordinator.files import Which, job_files
 from aver.coordinator.live import LiveRun
 from aver.core.events import Event, FileMark, Fingerprinted, Observed
@@ -40,21 +39,12 @@ class Due:
 
 
 class Fingerprinter:
-    """Takes completions, gives Fingerprinted events; readable (`fileno`) when there are some."""
+    """Takes completions; `emit` gets a Fingerprinted event for each, later and in the loop's thread."""
 
-    def __init__(self) -> None:
-        self._due: queue.SimpleQueue[Due] = queue.SimpleQueue()
-        self._done: deque[Fingerprinted] = deque()
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread: threading.Thread | None = None
-        self._waiting = 0
-
-    def fileno(self) -> int:
-        return self._wake
-
-    @property
-    def is_busy(self) -> bool:
-        return self._waiting > 0
+    def __init__(self, background: Background, emit: Callable[[Event], None]) -> None:
+        self._background = background
+        self._emit = emit
+        self._known: dict[tuple[str, int, int], str] = {}
 
     def note(self, events: Iterable[Event], runs: dict[int, LiveRun]) -> None:
         """These are durable: look at the inputs of the jobs that completed."""
@@ -68,34 +58,16 @@ class Fingerprinter:
             patterns, folder = input_patterns(run, index)
             if patterns:
                 started_at = event.usage.started_at
-                self._put(Due(event.at, event.run, event.job, event.attempt, started_at, folder, patterns))
+                due = Due(event.at, event.run, event.job, event.attempt, started_at, folder, patterns)
+                self._background.run(f"inputs {folder}", partial(self._look, due), self._take)
 
-    def _put(self, due: Due) -> None:
-        self._waiting += 1
-        self._due.put(due)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="fingerprints", daemon=True)
-            self._thread.start()
+    def _look(self, due: Due) -> Fingerprinted:
+        marks = mark_files(find_files(due.folder, due.patterns), due.started_at, self._known)
+        return Fingerprinted(due.at, due.run, due.job, due.attempt, tuple(marks))
 
-    def take(self) -> list[Fingerprinted]:
-        """What is done since the last time."""
-        try:
-            os.eventfd_read(self._wake)
-        except BlockingIOError:
-            return []
-        found = []
-        while self._done:
-            found.append(self._done.popleft())
-        self._waiting -= len(found)
-        return found
-
-    def _work(self) -> None:
-        known: dict[tuple[str, int, int], str] = {}
-        while True:
-            due = self._due.get()
-            marks = mark_files(find_files(due.folder, due.patterns), due.started_at, known)
-            self._done.append(Fingerprinted(due.at, due.run, due.job, due.attempt, tuple(marks)))
-            os.eventfd_write(self._wake, 1)
+    def _take(self, found: Fingerprinted | Failed) -> None:
+        if isinstance(found, Fingerprinted):
+            self._emit(found)
 
 
 def input_patterns(run: LiveRun, index: int) -> tuple[tuple[str, ...], str]:

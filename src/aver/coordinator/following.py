@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.core import reasons
-from aver.core.events import JobMoved, JobsGenerated
-from aver.core.evidence import Verdict
+from aver.core.events import JobsGenerated
+from aver.core.evidence import GeneratedRead, Verdict
 from aver.core.expand import FlowIndex
-from aver.core.judge import COORDINATOR
 from aver.core.model import FlowSpec
 from aver.core.retry import AttemptSummary, Why, decide
 from aver.core.states import State
@@ -20,16 +19,15 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
 
 REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
-
-
-class GeneratedBatch(Exception):
-    """What a job generated can't be used; the text says why."""
+LARGEST_RUN = 2_000_000
+TakeGenerated = Callable[[FlowSpec | str, float], None]  # the batch or what is wrong with it, and the time
+ReadGenerated = Callable[[LiveRun, int, TakeGenerated], None]
 
 
 class Following:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self.read_generated: Callable[[LiveRun, int], FlowSpec] = _no_generated  # set by the loop: a job's batch
+        self.read_generated: ReadGenerated = _no_generated  # set by the loop, which reads aside
 
     def again(self, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, now: float) -> str | None:
         """Put the job down for another attempt if a person or its flow says so; return the pending reason."""
@@ -66,41 +64,34 @@ class Following:
         self._driver.at(now + again.delay_s, "again", attempt.job)
         return str(again.why)
 
-    def add_generated(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> State:
-        """Add the jobs that a completion brought; the state that the job has then."""
-        if verdict.state is not State.COMPLETED or run.spec(index).generates is None:
-            return verdict.state
-        job = run.job_number(index)
-        try:
-            trouble = self._generate(run, job, self.read_generated(run, index), now)
-        except GeneratedBatch as error:
-            trouble = str(error)
-        if trouble is None:
-            return verdict.state
-        failed = Verdict(State.FAILED, verdict.exit, reasons.GENERATED_JOBS, True, COORDINATOR, (), trouble)
-        self._driver.emit(JobMoved(now, run.number, job, State.FAILED, failed.reason, failed))
-        return State.FAILED
+    def add_generated(self, run: LiveRun, index: int, found: FlowSpec | str, now: float) -> GeneratedRead:
+        """Add the jobs that a completion brought, all or none; what there is to say of them to the judge."""
+        problem = found if isinstance(found, str) else self._add(run, run.job_number(index), found, now)
+        return GeneratedRead(now, problem)
 
-    def _generate(self, run: LiveRun, job: int, flow: FlowSpec, now: float) -> str | None:
-        """Add the jobs that a verified completion brought, all or none; return what is wrong with them."""
+    def _add(self, run: LiveRun, job: int, flow: FlowSpec, now: float) -> str:
+        """Return what is wrong with them; empty: they are there."""
         before = [segment for segment in run.segments if segment.made_by == job]
         if before:
             if any(segment.flow.jobs == flow.jobs for segment in before):
-                return None  # the same jobs as when it ran before: they are there
+                return ""  # the same jobs as when it ran before
             return "it generated other jobs when it ran before; submit the flow as a new run"
         driver = self._driver
         first_job = driver.next_id
+        count = FlowIndex(flow).count
+        if run.job_count + count > LARGEST_RUN:
+            return f"its run would have {run.job_count + count} jobs; {LARGEST_RUN} are possible"
         try:
             instructions = run.plan.add(flow)
         except ValueError as error:
             return f"the jobs that it generated can't be added: {error}"
         run.add_segment(first_job, flow, job)
         driver.roster.note_numbers(first_job, run.number)
-        driver.next_id = first_job + FlowIndex(flow).count
+        driver.next_id = first_job + count
         driver.emit(JobsGenerated(now, run.number, job, first_job, flow))
         driver.obey(run, instructions, now)
-        return None
+        return ""
 
 
-def _no_generated(run: LiveRun, index: int) -> FlowSpec:
-    raise GeneratedBatch("generated jobs can't be read here")
+def _no_generated(run: LiveRun, index: int, then: TakeGenerated) -> None:
+    then("generated jobs can't be read here", 0.0)

@@ -15,6 +15,8 @@ from aver.coordinator.live import LiveRun
 from aver.coordinator.packers import LOCAL
 from aver.core.evidence import Evidence, LeftQueue, NobodySaid, Taken
 from aver.core.judge_cluster import is_open, judge_cluster
+from aver.core.model import FlowSpec
+from aver.core.states import State
 from aver.engines.api import Heard
 from aver.store.reader import Reader
 
@@ -43,12 +45,28 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     if run is None or index is None:
         return False
     # that is what is known of it
-    before: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent")]
-    verdict = judge_cluster([*before, one.evidence], run.rules(index))
-    if verdict is not None and not is_open(verdict.state, verdict.exit, verdict.verified):
+    known: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent"), one.evidence]
+    verdict = judge_cluster(known, run.rules(index))
+    if verdict is None or is_open(verdict.state, verdict.exit, verdict.verified):
+        return True
+    usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
+
+    def settle(found: FlowSpec | str | None, now: float) -> None:
+        again = revive(job, now)
+        if again is None or again.plan.state(index) is not row.state or one.key in driver.attempts:
+            return  # a person was quicker
+        if found is not None:
+            asking.reopen_run(driver, again, now)
+            known.append(driver.following.add_generated(again, index, found, now))
+        judged = judge_cluster(known, again.rules(index))
+        assert judged is not None
         driver.ending.note_key(job, attempt, one.key)
-        usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
-        asking.correct_late(driver, run, index, attempt, verdict, usage, one, now)
+        asking.correct_late(driver, again, index, attempt, judged, usage, one, now)
+
+    if verdict.state is State.COMPLETED and run.spec(index).generates is not None:
+        driver.following.read_generated(run, index, settle)
+    else:
+        settle(None, now)
     return True
 
 

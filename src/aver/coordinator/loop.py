@@ -10,28 +10,32 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from aver import __version__
 from aver.coordinator import asking
 from aver.coordinator.allocations import asks_of
-from aver.coordinator.aside import Aside
+from aver.coordinator.aside import Aside, Outcome
+from aver.coordinator.background import Background, Failed, Later
 from aver.coordinator.commits import Commits
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
 from aver.coordinator.driver import Driver
 from aver.coordinator.engines import Engines
-from aver.coordinator.files import remove_files_from
+from aver.coordinator.files import remove_unknown_files
 from aver.coordinator.fingerprints import Fingerprinter
-from aver.coordinator.generated import read_generated
+from aver.coordinator.generated import Generated
 from aver.coordinator.late import take_late
+from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.log import log
-from aver.coordinator.ordering import lacks_output_folder, order_of, task_order
+from aver.coordinator.ordering import are_folders, awaited_folders, order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
 from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.stepping import Stepping
+from aver.coordinator.submissions import Submissions
 from aver.coordinator.watchers import Watchers
 from aver.core.evidence import Refused
 from aver.engines.api import Heard, Order, Rejected
@@ -59,11 +63,14 @@ class Loop:
         self._driver = driver
         self._kill_wait_s = kill_wait_s
         self._idle_exit_s = idle_exit_s
-        self._requests = Requests(home, driver, self._open_reader)
+        self._background = Background()
+        self._generated = Generated(home, self._background, driver.packer.total)
+        self._submissions = Submissions(home, driver, self._open_reader, self._background)
+        self._requests = Requests(home, driver, self._open_reader, self._generated, self._submissions)
         self._stepping = Stepping(home, driver, self._open_reader, kill_wait_s)
         self._watchers = Watchers(server, driver, self._open_reader)
-        self._fingerprints = Fingerprinter()
-        self._aside = Aside(home, driver)
+        self._fingerprints = Fingerprinter(self._background, driver.emit)
+        self._aside = Aside(home, driver, self._background, self._deliver)
         self._commits = Commits(committer, driver, server.send, self._give_back)
         self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
         self._finished: list[int] = []
@@ -71,8 +78,8 @@ class Loop:
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
-        driver.following.read_generated = partial(read_generated, home, self._requests)
-        driver.starting.lacks_folder = lacks_output_folder
+        driver.following.read_generated = self._generated.read
+        driver.starting.look = self._look_for_folders
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
@@ -83,12 +90,14 @@ class Loop:
         now = time.time()
         self._engines.attach()
         reached("attached")
+        known: set[int] = set()
         reader = self._open_reader()
         if reader is not None:
             with reader:
+                known = reader.run_numbers()
                 for number in reader.unsettled_runs():
                     load_run(self._driver, reader, number, now)
-        remove_files_from(self._home, self._driver.next_id)
+        remove_unknown_files(self._home, known)
         ask_engine(self._driver, self._engines, now)
         ask_engine_of_tasks(self._driver, self._engine, now)
         self._engines.keep_only(self._driver.runs)
@@ -102,8 +111,7 @@ class Loop:
         signal.signal(signal.SIGTERM, self.stop)
         self._poller.register(self._engine, select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
-        self._poller.register(self._fingerprints, select.EPOLLIN)
-        self._poller.register(self._aside, select.EPOLLIN)
+        self._poller.register(self._background, select.EPOLLIN)
         self._turn_driver()
         while not self._is_stopping:
             try:
@@ -125,11 +133,8 @@ class Loop:
             return  # heard in every turn
         if fd == self._committer.fileno():
             self._finish_commit()
-        elif fd == self._fingerprints.fileno():
-            for event in self._fingerprints.take():
-                self._driver.emit(event)
-        elif fd == self._aside.fileno():
-            self._take_aside()
+        elif fd == self._background.fileno():
+            self._background.take()
         elif fd == self._server.listener.fileno():
             self._server.accept()
         else:
@@ -166,10 +171,14 @@ class Loop:
                     reply = self._own(peer, request)
                 case str(op) if op in OPS:
                     self._commits.check_writable()
-                    reply = getattr(self._requests, op)(request, now)
-                    if op == "submit" and peer.descriptors:
-                        self._driver.runs[reply["run"]].streams = peer.take_descriptors()
-                        peer.owns = reply["run"]
+                    answer = getattr(self._requests, op)(request, now)
+                    streams = peer.take_descriptors() if op == "submit" else ()
+                    if isinstance(answer, Later):
+                        then = partial(self._reply_later, peer, answer, streams)
+                        self._background.run(answer.lane, answer.call, then)
+                        return
+                    reply = answer
+                    self._own_streams(peer, reply, streams)
                 case other:
                     raise UsageError(f"the coordinator does not know the request {other!r}")
         except AverError as error:
@@ -179,18 +188,48 @@ class Loop:
             return
         self._commits.reply(peer, {"ok": True, **reply})
 
-    def _take_aside(self) -> None:
-        """Events of what was done aside become durable; replies come after them."""
-        for outcome in self._aside.take():
-            if outcome.event is not None:
-                self._driver.emit(outcome.event)
-            if outcome.expired is not None:
-                self._aside.remove_expired(outcome.expired)
-            if outcome.peer is not None and outcome.message is not None:
-                if outcome.is_last:
-                    self._commits.reply(outcome.peer, outcome.message)
-                else:
-                    self._server.send(outcome.peer, outcome.message)
+    def _reply_later(self, peer: Peer, later: Later, streams: tuple[int, ...], found: object) -> None:
+        """What a request needed of a user's folder is known; one whose client has left meanwhile is dropped."""
+        try:
+            if not peer.is_open:
+                later.give_up()
+                raise UsageError("nobody waits for the reply")
+            reply = later.then(found, time.time())
+        except AverError as error:
+            for descriptor in streams:
+                os.close(descriptor)
+            self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
+            return
+        self._own_streams(peer, reply, streams)
+        self._commits.reply(peer, {"ok": True, **reply})
+
+    def _own_streams(self, peer: Peer, reply: dict[str, Any], streams: tuple[int, ...]) -> None:
+        """A run whose standard streams are its submitter's ends with its submitter."""
+        if streams:
+            self._driver.runs[reply["run"]].streams = streams
+            peer.owns = reply["run"]
+
+    def _look_for_folders(self, run: LiveRun, attempt: LiveAttempt, then: Callable[[bool, float], None]) -> bool:
+        folders = awaited_folders(run, attempt)
+
+        def take(found: bool | Failed) -> None:
+            then(found is True, time.time())
+
+        if folders:
+            self._background.run(f"outputs {folders[0]}", partial(are_folders, folders), take)
+        return bool(folders)
+
+    def _deliver(self, outcome: Outcome) -> None:
+        """An event of what was done aside becomes durable; a reply comes after it."""
+        if outcome.event is not None:
+            self._driver.emit(outcome.event)
+        if outcome.expired is not None:
+            self._aside.remove_expired(outcome.expired)
+        if outcome.peer is not None and outcome.message is not None:
+            if outcome.is_last:
+                self._commits.reply(outcome.peer, outcome.message)
+            else:
+                self._server.send(outcome.peer, outcome.message)
 
     def _own(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         """Its owner is back, after we were away."""
@@ -351,7 +390,7 @@ class Loop:
     def _give_back(self, number: int) -> None:
         submission = self._driver.runs[number].submission
         self._driver.withdraw(number)
-        self._requests.take_back(number, submission)
+        self._submissions.take_back(number, submission)
 
     def _forget_finished(self) -> None:
         """Let go of settled runs of which everything is durable."""
@@ -386,7 +425,7 @@ class Loop:
             self._driver.runs
             or self._server.peers
             or not self._commits.is_idle
-            or self._fingerprints.is_busy
+            or self._background.is_busy
             or self._aside.is_busy
         )
         if not is_idle:

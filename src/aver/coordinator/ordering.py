@@ -23,16 +23,25 @@ MIB = 1 << 20
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
 
-def lacks_output_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
-    """Whether a folder that sbatch's --output or --error names is not there."""
+def awaited_folders(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    """Folders that sbatch's --output or --error names and that need not be there yet; names alone.
+
+    The folder that the job was submitted from was there.
+    """
     spec = run.spec(attempt.index)
     if spec.has_streams or not any(name == "command" for name, _ in spec.facts):
-        return False
+        return ()
     if attempt.engine == SLURM and run.host(attempt.index):
-        return False  # its folders are the host's
+        return ()  # its folders are the host's
     which = Which(run.number, attempt.job, run.name(attempt.index), attempt.attempt, run.values(attempt.index))
     files = job_files(run.submission, spec, which, run.is_single)
-    return not all(os.path.isdir(os.path.dirname(name)) for name in (files.stdout, files.stderr) if name is not None)
+    named = {os.path.dirname(name) for name in (files.stdout, files.stderr) if name not in (None, "/dev/null")}
+    return tuple(sorted(named - {os.path.normpath(run.submission.origin.folder)}))
+
+
+def are_folders(names: tuple[str, ...]) -> bool:
+    """Blocks where a disk hangs: for a thread of the background."""
+    return all(os.path.isdir(name) for name in names)
 
 
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:

@@ -6,49 +6,41 @@ is given to the loop, which sends it when the request's events are durable.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aver.coordinator import altering, asking, batching, vault
-from aver.coordinator.allocations import check_allocation, want_more
+from aver.coordinator import altering, asking, vault
+from aver.coordinator.allocations import want_more
 from aver.coordinator.altered import CPUS, DEPENDENCY, MEMORY, PRIORITY, is_readable
-from aver.coordinator.crashpoint import reached
+from aver.coordinator.background import Failed, Later
 from aver.coordinator.depending import PROBLEM
 from aver.coordinator.driver import Driver
 from aver.coordinator.files import (
-    adopt_stdin,
     change_env,
     check_env,
     has_env,
-    prepare_outputs,
     read_env,
-    remove_outputs,
-    remove_run_files,
-    write_env,
     write_scripts,
 )
+from aver.coordinator.generated import Generated, Sealed
 from aver.coordinator.live import LiveRun
-from aver.coordinator.packers import LOCAL
 from aver.coordinator.recovery import load_run
-from aver.core.codec import decode, encode
-from aver.core.evidence import Accepted, Rules, Verdict, WitnessVanished
+from aver.coordinator.submissions import Submissions
+from aver.core.codec import decode
+from aver.core.evidence import Accepted, Evidence, Rules, WitnessVanished
 from aver.core.expand import FlowIndex
 from aver.core.judge import judge
-from aver.core.model import Argv, FlowSpec, JobSpec, Scope, Submission
-from aver.core.pack import room_of
+from aver.core.model import Argv, FlowSpec, JobSpec, Scope
 from aver.core.states import State
-from aver.core.units import MIB, size_text
-from aver.errors import AverError, UsageError
+from aver.errors import UsageError
 from aver.home import Home
 from aver.spec.afters import parse_dependency
 from aver.store.reader import Reader
 from aver.store.secrets import keep_values
 
 RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
-LARGEST_RUN = 2_000_000
 
 
 @dataclass(slots=True)
@@ -58,126 +50,14 @@ class Requests:
     home: Home
     driver: Driver
     open_reader: Callable[[], Reader | None]
+    generated: Generated
+    submissions: Submissions
 
-    def submit(self, request: dict[str, Any], now: float) -> dict[str, Any]:
-        try:
-            submission = decode(Submission, request.get("submission"))
-        except ValueError as error:
-            raise UsageError(f"the submission can't be read: {error}") from None
-        env = request.get("env", [])
-        if not isinstance(env, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in env):
-            raise UsageError("the submission's environment can't be read")
-        return self._submit(submission, env, now)
+    def submit(self, request: dict[str, Any], now: float) -> dict[str, Any] | Later:
+        return self.submissions.submit(request, now)
 
     def sbatch(self, request: dict[str, Any], now: float) -> dict[str, Any]:
-        try:
-            call = batching.read_call(request, now)
-            if request.get("script") is None:
-                return {}  # only its options were to be checked
-            submission = batching.submission_of(call, request, now)
-            reply = self._submit(submission, batching.environment(call, request), now, tests=call.has("test-only"))
-        except UsageError as error:
-            raise batching.refused(error) from None
-        return batching.answer(call, submission, reply)
-
-    def _submit(self, submission: Submission, env: list[str], now: float, tests: bool = False) -> dict[str, Any]:
-        submission = self._share_cpus(submission)
-        _check_text(submission.origin)
-        self._check(submission)
-        self._check_afters(submission.flow)
-        number = self.driver.next_id
-        if tests:
-            return {"run": number, "first_job": number, "jobs": FlowIndex(submission.flow).count}
-        clustered = [spec for spec in submission.flow.jobs if (spec.engine or submission.engine) != LOCAL]
-        if any(not (submission.host if spec.host is None else spec.host) for spec in clustered):
-            from aver.coordinator.cluster import check_shared_folder  # most homes never need it
-
-            check_shared_folder(self.home)
-        secrets = vault.secret_values(submission.flow, submission.origin.secrets)
-        sealed, values = vault.seal(self.home, submission.flow)
-        submission = replace(submission, flow=adopt_stdin(self.home, number, sealed))
-        try:
-            prepare_outputs(submission, number, submission.flow.jobs)
-            write_env(self.home, number, env)
-            vault.store(self.home, number, values)
-            keep_values(os.fspath(self.home.path), number, secrets)
-            write_scripts(self.home, number, submission.flow)
-            if clustered:
-                from aver.coordinator.cluster import note_site
-
-                note_site(self.home, env)
-            reached("submit-files-written")
-            run = self.driver.submit(submission, now)
-        except ValueError as error:
-            self.take_back(number, submission)
-            raise UsageError(f"the flow {submission.flow.name!r} is wrong: {error}") from None
-        except AverError:
-            self.take_back(number, submission)
-            raise
-        return {"run": run.number, "first_job": run.job_number(0), "jobs": run.job_count}
-
-    def take_back(self, number: int, submission: Submission) -> None:
-        """Remove all that a submission wrote that is not accepted."""
-        remove_run_files(self.home, number)
-        remove_outputs(submission, number)
-
-    def _share_cpus(self, submission: Submission) -> Submission:
-        """Many tasks may share the machine's cpus; one task can't have more than there are."""
-        total = self.driver.packer.total.cpus
-        jobs = tuple(
-            replace(spec, request=replace(spec.request, cpus=total))
-            if (spec.engine or submission.engine) == LOCAL
-            and spec.request.cpus > total
-            and int(dict(spec.facts).get("ntasks", "1")) > 1
-            else spec
-            for spec in submission.flow.jobs
-        )
-        return replace(submission, flow=replace(submission.flow, jobs=jobs))
-
-    def _check(self, submission: Submission) -> None:
-        """Refuse flows that are no graph, and what could never start here."""
-        flow = submission.flow
-        if not flow.jobs:
-            raise UsageError(f"the flow {flow.name!r} has no jobs")
-        try:
-            count = FlowIndex(flow).count
-        except ValueError as error:
-            raise UsageError(f"the flow {flow.name!r} is wrong: {error}") from None
-        if not 0 < count <= LARGEST_RUN:
-            raise UsageError(f"the flow {flow.name!r} has {count} jobs; 1 to {LARGEST_RUN} are possible")
-        self.check_fits(flow, submission.engine)
-        check_allocation(submission)
-
-    def _check_afters(self, flow: FlowSpec) -> None:
-        """Refuse jobs that are to run after one that there never was."""
-        if all(spec.after is None for spec in flow.jobs):
-            return
-        reader = self.open_reader()
-        try:
-            if self.driver.depending.learn(flow.jobs, reader):
-                raise UsageError(PROBLEM)
-        finally:
-            if reader is not None:
-                reader.close()
-
-    def check_fits(self, flow: FlowSpec, engine: str = LOCAL) -> None:
-        """Refuse what this machine can never give, and texts that no file name or argument can hold."""
-        _check_text(flow)
-        total = self.driver.packer.total
-        for spec in flow.jobs:
-            if (spec.engine or engine) != LOCAL:
-                continue  # the cluster says itself what it does not have
-            room = room_of(spec.request)
-            if room.cpus < 1:
-                raise UsageError(f"job {spec.name!r} asks for {room.cpus} cpus; at least 1 is needed")
-            for word, asked, there in (("cpus", room.cpus, total.cpus), ("gpus", room.gpus, total.gpus)):
-                if asked > there:
-                    raise UsageError(f"job {spec.name!r} asks for {asked} {word}, and this machine has {there}")
-            if room.mem_bytes > total.mem_bytes:
-                raise UsageError(
-                    f"job {spec.name!r} asks for {size_text(room.mem_bytes)} of memory, "
-                    f"and this machine has {size_text(total.mem_bytes - total.mem_bytes % MIB)}"
-                )
+        return self.submissions.sbatch(request, now)
 
     def cancel(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         signal = request.get("signal")
@@ -272,7 +152,33 @@ class Requests:
         want_more(self.driver, found, request.get("allocation"), _by(request), now)
         return {"run": found.number}
 
-    def accept(self, request: dict[str, Any], now: float) -> dict[str, Any]:
+    def accept(self, request: dict[str, Any], now: float) -> dict[str, Any] | Later:
+        """What a job has generated is read first: whether it completed depends on that."""
+        questions = []
+        for number in _ids(request):
+            found = self.driver.find(number)
+            if found is None and self._settled_state(number) is State.UNVERIFIED:
+                self._revive(number, now)
+                found = self.driver.find(number)
+            run, index = found or (None, None)
+            if run is None or index is None or run.plan.state(index) is not State.UNVERIFIED:
+                continue
+            if run.spec(index).generates is not None:
+                questions.append((number, self.generated.question(run, index)))
+        if not questions:
+            return self._accept(request, {}, now)
+
+        def read() -> dict[int, Sealed | str]:
+            return {number: self.generated.ask(question) for number, question in questions}
+
+        def then(found: dict[int, Sealed | str] | Failed, then: float) -> dict[str, Any]:
+            return self._accept(request, found, then)
+
+        return Later(f"generated {questions[0][1].path}", read, then)
+
+    def _accept(
+        self, request: dict[str, Any], generated: dict[int, Sealed | str] | Failed, now: float
+    ) -> dict[str, Any]:
         by = _by(request)
 
         def act(run: LiveRun, index: int | None) -> str:
@@ -283,8 +189,15 @@ class Requests:
                 return "not settled yet"
             if state is not State.UNVERIFIED:
                 return f"already {state}: only an UNVERIFIED job can be accepted"
-            gone = WitnessVanished(now)  # that is what UNVERIFIED says
-            verdict: Verdict | None = judge([gone, Accepted(now, by)], Rules())
+            evidence: list[Evidence] = [WitnessVanished(now), Accepted(now, by)]  # the first is what UNVERIFIED says
+            if run.spec(index).generates is not None:
+                found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
+                if found is None:
+                    return "not accepted: it generates jobs, which were not read; ask again"
+                asking.reopen_run(self.driver, run, now)
+                batch = self.generated.keep(run.number, found)
+                evidence.append(self.driver.following.add_generated(run, index, batch, now))
+            verdict = judge(evidence, Rules())
             assert verdict is not None
             asking.correct(self.driver, run, index, verdict, f"accepted by {by}", by, now)
             return f"accepted as {verdict.state}"
@@ -340,7 +253,7 @@ class Requests:
             raise UsageError("the request's environment can't be read")
         check_env(self.home, run.number)
         if flow is not None:
-            self._check(replace(run.submission, flow=flow))
+            self.submissions.check(replace(run.submission, flow=flow))
             if list(FlowIndex(flow).names()) != list(run.segments[0].index.names()):
                 raise UsageError(f"the flow has other jobs now than run {run.number}; submit it as a new run")
             flow, _ = vault.seal(self.home, flow)
@@ -373,10 +286,7 @@ class Requests:
     def _each(
         self, request: dict[str, Any], now: float, act: Callable[[LiveRun, int | None], str], revive: bool
     ) -> dict[str, Any]:
-        ids = request.get("ids")
-        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
-            raise UsageError("the request names no jobs")
-        return {"results": [{"id": one, "did": self._one(one, now, act, revive)} for one in ids]}
+        return {"results": [{"id": one, "did": self._one(one, now, act, revive)} for one in _ids(request)]}
 
     def _one(self, number: int, now: float, act: Callable[[LiveRun, int | None], str], revive: bool) -> str:
         found = self.driver.find(number)
@@ -424,13 +334,11 @@ class Requests:
         return revived
 
 
-def _check_text(value: object) -> None:
-    """Bytes that are not UTF-8 are surrogates of their own, which can be turned back; others can't."""
-    try:
-        json.dumps(encode(value), ensure_ascii=False).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        wrong = ascii(error.object[error.start : error.end])
-        raise UsageError(f"the character {wrong} stands for no text and can't be used") from None
+def _ids(request: dict[str, Any]) -> list[int]:
+    ids = request.get("ids")
+    if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
+        raise UsageError("the request names no jobs")
+    return ids
 
 
 def _scope(request: dict[str, Any]) -> Scope | None:

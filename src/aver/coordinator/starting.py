@@ -7,6 +7,8 @@ and gives back once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aver.coordinator.live import LiveAttempt, LiveRun
@@ -22,6 +24,10 @@ FOLDER_WAIT_S = 3.0  # Slurm may take as long before it looks at a batch job (ba
 FOLDER_LOOK_S = 0.02
 
 
+# Look for the folders of an attempt's output, and say later whether they are there; False: there is none to look for.
+Look = Callable[[LiveRun, LiveAttempt, Callable[[bool, float], None]], bool]
+
+
 class Starting:
     """`gpus`: how many this machine has."""
 
@@ -31,7 +37,8 @@ class Starting:
         self._ahead = 0  # planned and without room
         self._free_gpus = list(range(gpus))
         self._folder_until: dict[int, float] = {}  # how long a job waits for the folder of its output
-        self.lacks_folder = _has_folder  # set by the loop: whether that folder is not there
+        self._looking: set[str] = set()  # keys of attempts whose folder is being looked for
+        self.look: Look = _looks_for_none  # set by the loop, which looks aside
 
     # ---- room ---------------------------------------------------------------------------------
 
@@ -140,7 +147,7 @@ class Starting:
     def start(self, attempt: LiveAttempt, now: float) -> None:
         """Hand it over, if nothing is missing; it is asked again when what is missing has come."""
         run = self._driver.runs[attempt.run]
-        if self._awaits_folder(run, attempt, now):
+        if not attempt.has_folder and not self._finds_folder(run, attempt):
             return
         if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
             self._give_gpus(attempt, now)
@@ -172,17 +179,30 @@ class Starting:
         self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self._driver.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
 
-    def _awaits_folder(self, run: LiveRun, attempt: LiveAttempt, now: float) -> bool:
-        """Whether a client of sbatch may still be making the folder of the job's output.
+    def _finds_folder(self, run: LiveRun, attempt: LiveAttempt) -> bool:
+        """Whether nothing is to be awaited; else it is looked for, and `folder_seen` goes on.
 
-        Its name may hold the job's number, which the client has only just got; a job of Slurm starts later than that.
+        A client of sbatch may still be making the folder of the job's output: its name may hold the job's number, which
+        the client has only just got; a job of Slurm starts later than that.
         """
-        lacks_it = attempt.attempt == 1 and self.lacks_folder(run, attempt)
-        if lacks_it and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
-            self._driver.at(now + FOLDER_LOOK_S, "folder", attempt.job)
+        if attempt.key not in self._looking and (
+            attempt.attempt > 1 or not self.look(run, attempt, partial(self._folder_seen, attempt))
+        ):
+            attempt.has_folder = True
             return True
-        self._folder_until.pop(attempt.job, None)
+        self._looking.add(attempt.key)
         return False
+
+    def _folder_seen(self, attempt: LiveAttempt, is_there: bool, now: float) -> None:
+        self._looking.discard(attempt.key)
+        if not self.waits_to_start(attempt.key):
+            return
+        if not is_there and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
+            self._driver.at(now + FOLDER_LOOK_S, "folder", attempt.job)
+            return
+        self._folder_until.pop(attempt.job, None)
+        attempt.has_folder = True
+        self.start(attempt, now)
 
 
 def _priority(run: LiveRun, index: int) -> int:
@@ -199,5 +219,5 @@ def _lane(run: LiveRun, index: int) -> LaneKey:
     return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
 
 
-def _has_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
+def _looks_for_none(run: LiveRun, attempt: LiveAttempt, then: Callable[[bool, float], None]) -> bool:
     return False

@@ -257,6 +257,15 @@ class Accepted:
     exit: ExitStatus = ExitStatus()
 
 
+@dataclass(frozen=True, slots=True)
+class GeneratedRead:
+    """The jobs that it generated were read and added, or what was in the way of that."""
+
+    at: float
+    problem: str = ""
+    is_cancelled: bool = False  # a person's cancellation was in the way
+
+
 Evidence = (
     WitnessStart
     | LimitMoved
@@ -278,6 +287,7 @@ Evidence = (
     | CancelledBefore
     | DeadlinePassed
     | Accepted
+    | GeneratedRead
 )
 
 

@@ -25,6 +25,7 @@ from aver.core.evidence import (
     CancelledBefore,
     DeadlinePassed,
     Evidence,
+    GeneratedRead,
     HeldBack,
     LaunchFailure,
     LeftQueue,
@@ -61,6 +62,25 @@ NeverRan = Refused | CancelledBefore | DeadlinePassed
 
 def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
     """Return the verdict on one attempt that the evidence supports, or None while it may still grow."""
+    return with_generated(_judge_end(evidence, rules), evidence)
+
+
+def with_generated(verdict: Verdict | None, evidence: Sequence[Evidence]) -> Verdict | None:
+    """The verdict on an attempt of which it may be known what became of the jobs that it generated.
+
+    A completion whose jobs could not be added is none: what needs it would run without them.
+    """
+    read = next((said for said in reversed(evidence) if isinstance(said, GeneratedRead)), None)
+    if verdict is None or verdict.state is not State.COMPLETED or read is None or not read.problem:
+        return verdict
+    state, reason = State.FAILED, reasons.GENERATED_JOBS
+    if read.is_cancelled:
+        state, reason = State.CANCELLED, reasons.NONE
+    return Verdict(state, verdict.exit, reason, verdict.verified, COORDINATOR, verdict.warnings, read.problem)
+
+
+def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
+    """How the attempt itself ended."""
     start: WitnessStart | None = None
     record: WitnessRecord | None = None
     vanished: WitnessVanished | None = None
@@ -98,6 +118,8 @@ def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 | NeverSeen()
             ):
                 pass  # of a scheduler: core.judge_cluster
+            case GeneratedRead():
+                pass  # of what it left, not of how it ended
             case _:
                 assert_never(said)
     if record is not None:

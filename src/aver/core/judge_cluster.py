@@ -31,7 +31,7 @@ from aver.core.evidence import (
     WitnessRecord,
 )
 from aver.core.exit import ExitStatus
-from aver.core.judge import cancelled_words, judge_record
+from aver.core.judge import cancelled_words, judge_record, with_generated
 from aver.core.states import State
 
 WITNESS = "witness"
@@ -170,6 +170,11 @@ def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None)
 
 def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     """The verdict that the evidence supports, or None while it may still grow."""
+    return with_generated(_judge_end(evidence, rules), evidence)
+
+
+def _judge_end(evidence: list[Evidence], rules: Rules) -> Verdict | None:
+    """How the attempt itself ended."""
     heard = sort_out(evidence)
     if isinstance(heard.refused, Refused) and not heard.was_seen:
         return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, "engine", (), heard.refused.text)

@@ -87,6 +87,9 @@ class Reader:
         text = f"SELECT {RUN} FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
         return self._all(self._rows.run, text, (*parameters, _limit(limit)))
 
+    def run_numbers(self) -> set[int]:
+        return {row[0] for row in self._fetch("SELECT id FROM runs")}
+
     def unsettled_runs(self) -> list[int]:
         return [row[0] for row in self._fetch(f"SELECT id FROM runs WHERE state IN ({_UNSETTLED_SQL}) ORDER BY id")]
 
