@@ -23,7 +23,9 @@ IO_AND_CLOCK = {
     "threading",
     "time",
 }
-EDGES = {"cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py"}
+EDGES = {
+    "cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py", "coordinator/background.py",
+}  # fmt: skip
 
 
 def name_of(path: Path) -> str:
