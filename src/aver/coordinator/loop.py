@@ -27,7 +27,7 @@ from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.generated import read_generated
 from aver.coordinator.late import take_late
 from aver.coordinator.log import log
-from aver.coordinator.ordering import lacks_output_folder, order_of, task_order
+from aver.coordinator.ordering import order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
 from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
@@ -72,7 +72,6 @@ class Loop:
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
         driver.following.read_generated = partial(read_generated, home, self._requests)
-        driver.starting.lacks_folder = lacks_output_folder
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
@@ -207,6 +206,10 @@ class Loop:
             run = self._driver.runs.get(number)
             if run is not None and not run.state.is_settled:
                 asking.cancel(self._driver, run, 0, "the end of its srun", now)
+        tokens, self._server.lost_steps = self._server.lost_steps, []
+        for token in tokens:
+            job, attempt, step = (int(word) for word in token.split("."))
+            self._driver.steps.abandon(self._driver.identity.key(job, attempt), step, now)
 
     def _ping(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import ALLOCATION, LOCAL, SLURM
 from aver.coordinator.places import array_index, synced_folders
 from aver.coordinator.slurm_env import slurm_pairs
-from aver.coordinator.steps import LiveStep, LiveTask
+from aver.coordinator.steps import LiveStep, LiveTask, is_shared
 from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.core.template import fill, fill_shell
 from aver.engines.api import Order, ScriptText, Sync
@@ -20,19 +20,8 @@ from aver.home import Home
 from aver.spec.patterns import Facts, expand_pattern
 
 MIB = 1 << 20
+RLIM_INFINITY = -1
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
-
-
-def lacks_output_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
-    """Whether a folder that sbatch's --output or --error names is not there."""
-    spec = run.spec(attempt.index)
-    if spec.has_streams or not any(name == "command" for name, _ in spec.facts):
-        return False
-    if attempt.engine == SLURM and run.host(attempt.index):
-        return False  # its folders are the host's
-    which = Which(run.number, attempt.job, run.name(attempt.index), attempt.attempt, run.values(attempt.index))
-    files = job_files(run.submission, spec, which, run.is_single)
-    return not all(os.path.isdir(os.path.dirname(name)) for name in (files.stdout, files.stderr) if name is not None)
 
 
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
@@ -148,16 +137,13 @@ def task_order(
     """
     spec = step.spec
     attempt = step.attempt
-    origin = run.submission.origin
-    job = run.spec(attempt.index)
-    member = array_index(job, run.values(attempt.index))
-    facts = Facts(
-        job=attempt.job, run=run.number, name=run.name(attempt.index) if member is None else job.name,
-        user=origin.user, node=host, member=member, step=step.number, task=task.number,
-    )  # fmt: skip
+    facts = _step_facts(run, step, host, task.number)
 
     def place(pattern: str | None) -> str | None:
         return None if pattern is None else os.path.join(spec.folder, expand_pattern(pattern, facts))
+
+    def place_output(pattern: str | None) -> str | None:
+        return None if is_shared(spec, pattern) else place(pattern)
 
     return Order(
         key=task.key,
@@ -166,17 +152,46 @@ def task_order(
         env_file=step.env_file,
         env=task_env(step.number, spec.tasks, task.number, host, spec.cpus_per_task),
         umask=spec.umask,
-        limits=origin.limits,
+        limits=_task_limits(run.submission.origin.limits, spec.limits),
         request=step.request(),
         stdin=place(spec.stdin),
-        stdout=place(spec.stdout),
-        stderr=place(spec.stderr if spec.stderr is not None else spec.stdout),
+        stdout=place_output(spec.stdout),
+        stderr=place_output(spec.stderr if spec.stderr is not None else spec.stdout),
         append=spec.append,
         warning=_task_warning(run, step, monotonic_s),
         kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=step.streams,
         job_due_s=attempt.due_s,
     )
+
+
+def shared_files(run: LiveRun, step: LiveStep, host: str) -> dict[str, str]:
+    """The files that srun is to open for all tasks of the step, by stream."""
+    spec = step.spec
+    facts = _step_facts(run, step, host, None)
+    return {
+        name: os.path.join(spec.folder, expand_pattern(pattern, facts))
+        for name, pattern in (("stdout", spec.stdout), ("stderr", spec.stderr))
+        if pattern is not None and is_shared(spec, pattern)
+    }
+
+
+def _step_facts(run: LiveRun, step: LiveStep, host: str, task: int | None) -> Facts:
+    index = step.attempt.index
+    job = run.spec(index)
+    member = array_index(job, run.values(index))
+    name = run.name(index) if member is None else job.name
+    user = run.submission.origin.user
+    return Facts(step.attempt.job, run.number, name, user, host, member, step.number, task)
+
+
+def _task_limits(
+    of_job: tuple[tuple[int, int, int], ...], of_step: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Soft limits are those of srun, hard ones those that the job began with."""
+    soft = dict(of_step)
+    kept = tuple((number, soft.pop(number, own), hard) for number, own, hard in of_job)
+    return (*kept, *((number, value, RLIM_INFINITY) for number, value in soft.items()))
 
 
 def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSignal | None:

@@ -81,7 +81,7 @@ class Requests:
         return batching.answer(call, submission, reply)
 
     def _submit(self, submission: Submission, env: list[str], now: float, tests: bool = False) -> dict[str, Any]:
-        submission = self._share_cpus(submission)
+        submission = self._fit_cpus(submission)
         _check_text(submission.origin)
         self._check(submission)
         self._check_afters(submission.flow)
@@ -121,14 +121,12 @@ class Requests:
         remove_run_files(self.home, number)
         remove_outputs(submission, number)
 
-    def _share_cpus(self, submission: Submission) -> Submission:
-        """Many tasks may share the machine's cpus; one task can't have more than there are."""
+    def _fit_cpus(self, submission: Submission) -> Submission:
+        """What jobs of Slurm's commands take of this machine."""
         total = self.driver.packer.total.cpus
         jobs = tuple(
-            replace(spec, request=replace(spec.request, cpus=total))
-            if (spec.engine or submission.engine) == LOCAL
-            and spec.request.cpus > total
-            and int(dict(spec.facts).get("ntasks", "1")) > 1
+            replace(spec, request=batching.taken(spec.request, dict(spec.facts), total))
+            if spec.facts and (spec.engine or submission.engine) == LOCAL
             else spec
             for spec in submission.flow.jobs
         )

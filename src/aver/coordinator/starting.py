@@ -1,4 +1,4 @@
-"""From a job that is ready to an attempt that its engine is given: room, the intent, gpus, the folder of its output.
+"""From a job that is ready to an attempt that its engine is given: room, the intent, gpus.
 
 As the driver: no sockets, no disk, no clock. An attempt is handed over only after its intent is durable, and after it
 is durable which gpus it has. What it takes (room, gpus, a place among the intents that were made ahead) it takes once
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
 
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
-FOLDER_WAIT_S = 3.0  # Slurm may take as long before it looks at a batch job (batch_sched_delay)
-FOLDER_LOOK_S = 0.02
 
 
 class Starting:
@@ -30,8 +28,6 @@ class Starting:
         self._packer = packer
         self._ahead = 0  # planned and without room
         self._free_gpus = list(range(gpus))
-        self._folder_until: dict[int, float] = {}  # how long a job waits for the folder of its output
-        self.lacks_folder = _has_folder  # set by the loop: whether that folder is not there
 
     # ---- room ---------------------------------------------------------------------------------
 
@@ -64,10 +60,6 @@ class Starting:
         if attempt.gpus:
             self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
             attempt.gpus = ()
-
-    def forget_folder(self, job: int) -> None:
-        """The job will never begin."""
-        self._folder_until.pop(job, None)
 
     # ---- intents --------------------------------------------------------------------------------
 
@@ -140,8 +132,6 @@ class Starting:
     def start(self, attempt: LiveAttempt, now: float) -> None:
         """Hand it over, if nothing is missing; it is asked again when what is missing has come."""
         run = self._driver.runs[attempt.run]
-        if self._awaits_folder(run, attempt, now):
-            return
         if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
             self._give_gpus(attempt, now)
             return  # until that is durable
@@ -160,29 +150,11 @@ class Starting:
         else:
             self.start(attempt, now)
 
-    def look_for_folder(self, job: int, now: float) -> None:
-        """It is time to look again whether the folder of its output is there."""
-        attempt = self._driver.by_job.get(job)
-        if attempt is not None and self.waits_to_start(attempt.key):
-            self.start(attempt, now)
-
     def _give_gpus(self, attempt: LiveAttempt, now: float) -> None:
         attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
         attempt.has_gpus = True
         self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self._driver.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
-
-    def _awaits_folder(self, run: LiveRun, attempt: LiveAttempt, now: float) -> bool:
-        """Whether a client of sbatch may still be making the folder of the job's output.
-
-        Its name may hold the job's number, which the client has only just got; a job of Slurm starts later than that.
-        """
-        lacks_it = attempt.attempt == 1 and self.lacks_folder(run, attempt)
-        if lacks_it and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
-            self._driver.at(now + FOLDER_LOOK_S, "folder", attempt.job)
-            return True
-        self._folder_until.pop(attempt.job, None)
-        return False
 
 
 def _priority(run: LiveRun, index: int) -> int:
@@ -197,7 +169,3 @@ def _lane(run: LiveRun, index: int) -> LaneKey:
     if spec.matrix is not None and spec.matrix.max_parallel is not None:
         caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
     return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
-
-
-def _has_folder(run: LiveRun, attempt: LiveAttempt) -> bool:
-    return False
