@@ -206,6 +206,16 @@ class Loop:
             run = self._driver.runs.get(number)
             if run is not None and not run.state.is_settled:
                 asking.cancel(self._driver, run, 0, "the end of its srun", now)
+
+    def _drop_lost_steps(self, now: float) -> None:
+        """Steps that wait for cpus never begin once their srun is gone.
+
+        Called before ends are judged, which may make room: a task that ended took the sruns inside it with it, and
+        these hung up before its witness said so.
+        """
+        if self._driver.steps.has_waiting:
+            for fd, events in self._poller.poll(0):
+                self._handle(fd, events)
         tokens, self._server.lost_steps = self._server.lost_steps, []
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
@@ -239,6 +249,7 @@ class Loop:
     def _hear(self, now: float) -> None:
         """Take what the engines have heard."""
         heard, self._unjudged = [*self._unjudged, *self._engines.heard()], []
+        self._drop_lost_steps(now)
         stale = []
         for one in heard:
             if self._driver.heard(one, now):

@@ -7,17 +7,20 @@ import os
 from pathlib import Path
 
 from aver.coordinator import vault
+from aver.coordinator.commands import folder_of
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import ALLOCATION, LOCAL, SLURM
 from aver.coordinator.places import array_index, synced_folders
 from aver.coordinator.slurm_env import slurm_pairs
+from aver.coordinator.startup_files import BASH_ENV
 from aver.coordinator.steps import LiveStep, LiveTask, is_shared
 from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.core.template import fill, fill_shell
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.spec.patterns import Facts, expand_pattern
+from aver.spec.prologue import interpreter, prologue
 
 MIB = 1 << 20
 RLIM_INFINITY = -1
@@ -230,18 +233,11 @@ def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
             path = os.fspath(script_path(home, run.number, run.spec_number(attempt.index)))
             return (*interpreter(text), path, *args)
         case Shell(text=text, shell=shell):
-            filled = fill_shell(text, values) if values else text
+            filled = prologue(shell, os.fspath(folder_of(home))) + (fill_shell(text, values) if values else text)
             if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
                 return (*shell, "-c", filled, run.name(attempt.index))
             path = os.fspath(_write_text(home, run, attempt, filled))
             return (*shell, path)
-
-
-def interpreter(text: str) -> tuple[str, ...]:
-    """The program of the `#!` line and its one argument, as the kernel splits them."""
-    first = text.split("\n", 1)[0]
-    words = first[2:].strip(" \t\r").split(None, 1) if first.startswith("#!") else []
-    return tuple(words) if words else ("/bin/sh",)
 
 
 def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Path:
@@ -277,6 +273,8 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
+    if attempt.engine == LOCAL:
+        pairs.append(f"BASH_ENV={folder_of(home) / BASH_ENV}")
     if attempt.request.gpus and attempt.engine == LOCAL:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]

@@ -138,6 +138,10 @@ class Steps:
         """Other steps of its job have the cpus."""
         return step in self._waiting.get(step.attempt.key, ())
 
+    @property
+    def has_waiting(self) -> bool:
+        return any(self._waiting.values())
+
     def abandon(self, key: str, number: int, now: float) -> None:
         """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
         waiting = self._waiting.get(key, deque())
