@@ -292,7 +292,7 @@ COMMANDS: dict[str, str] = {
         srun -n2 -N1 -W1 bash -c "[ $SLURM_PROCID = 0 ] && exit 0; sleep 60"
         srun /no/such/command
         srun /etc/passwd
-        srun -o /no/such/folder/out true
+        srun -o /proc/none/out true
         srun -i /no/such/file cat
         srun -D /no/such/folder pwd
         srun -t soon true

@@ -97,7 +97,7 @@ ROWS: dict[str, tuple[dict[str, object], tuple[str, str, str]]] = {
     "not-executable": (job(f"srun /etc/passwd || {SAID}"), ("COMPLETED", "0:0", "13:0")),
     "no-such-program": ({"run": ["/no/such/program", "x"]}, ("FAILED", "?", "0:0")),
     "no-such-folder": (job("exit 0", folder="/no/such/folder"), ("FAILED", "?", "0:0")),
-    "no-output": (job("exit 0", output="/no/such/folder/out"), ("FAILED", "?", "0:0")),
+    "no-output": (job("exit 0", output="/proc/none/out"), ("FAILED", "?", "0:0")),
     "left-step": (job("srun sleep 300 & sleep 2; exit 0"), ("COMPLETED", "0:0", "0:15")),
     "time": (job("sleep 60", time="1s"), ("TIMEOUT", "0:15", "0:0")),
     "time-trapped-0": (job(TRAP_0, time="1s"), ("TIMEOUT", "0:0", "0:0")),

@@ -38,8 +38,15 @@ class Slurm:
     home: Path
 
     def __call__(self, program: str, *args: str, stdin: str = "", env: Mapping[str, str] = {}) -> Said:
+        return self._run([os.fspath(self.home / "bin" / program), *args], stdin, env)
+
+    def shell(self, text: str, stdin: str = "", env: Mapping[str, str] = {}) -> Said:
+        """What a user types into a shell that does not have the commands on its PATH."""
+        return self._run(["/bin/bash", "-c", text], stdin, env)
+
+    def _run(self, words: list[str], stdin: str, env: Mapping[str, str]) -> Said:
         done = subprocess.run(
-            [self.home / "bin" / program, *args],
+            words,
             cwd=self.folder,
             env={**self.environment, **env},
             input=stdin.encode(),

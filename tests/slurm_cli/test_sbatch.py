@@ -162,7 +162,7 @@ def test_where_it_reads_writes_and_runs(slurm: Slurm) -> None:
     assert slurm.until_settled(job).state is State.COMPLETED
     assert slurm.read("sub/out") == "before\ninput\n"
     assert slurm.read("sub/err") == f"{slurm.folder / 'sub'}\n"
-    lost = slurm.submit("-o", "no/such/folder/out", "--wrap", "true")
+    lost = slurm.submit("-o", "/proc/none/out", "--wrap", "true")
     row = slurm.until_settled(lost)
     assert (row.state, row.reason) == (State.FAILED, "JobLaunchFailure")
 
@@ -252,21 +252,26 @@ def test_a_negative_time_is_no_limit(slurm: Slurm) -> None:
     assert "TimeLimit=UNLIMITED" in slurm("scontrol", "show", "job", str(job)).out
 
 
-def test_the_folder_of_the_output_may_come_after_sbatch(slurm: Slurm) -> None:
-    """A client makes `logs/7` when it knows the number; the job waits for it a moment, as Slurm's jobs do."""
-    (slurm.folder / "logs").mkdir()
-    job = slurm.submit("-o", "logs/%j/out", "--wrap", "echo said")
-    assert slurm.job(job).state is State.PENDING
-    (slurm.folder / "logs" / str(job)).mkdir()
-    assert slurm.until_settled(job).state is State.COMPLETED
-    assert slurm.read(f"logs/{job}/out") == "said\n"
+def test_exclusive_takes_the_whole_machine(slurm: Slurm) -> None:
+    """No other job runs beside it, it has all cpus, and memory that was asked for by cpu is of all of them."""
+    cpus = os.cpu_count() or 1
+    shows = "echo $SLURM_CPUS_ON_NODE $SLURM_TASKS_PER_NODE; srun sh -c 'echo task $SLURM_PROCID'"
+    alone = slurm.submit(
+        "--exclusive", "--mem-per-cpu=10M", "-o", "out", "--wrap", f"{shows}; until [ -e go ]; do sleep 0.05; done"
+    )
+    slurm.until_file("out", "task 0")
+    beside = slurm.submit("-o", "/dev/null", "--wrap", "true")
+    slurm.until(beside, lambda row: row.reason in ("Resources", "Priority"))
+    shown = slurm("scontrol", "show", "job", str(alone)).out
+    assert f"NumCPUs={cpus} NumTasks=1" in shown
+    assert "OverSubscribe=NO" in shown
+    assert f"TRES=cpu={cpus},mem={cpus * 10}M," in shown
+    (slurm.folder / "go").touch()
+    assert slurm.until_settled(beside).state is State.COMPLETED
+    assert slurm.read("out") == f"{cpus} {cpus}\ntask 0\n"
 
 
-def test_a_folder_that_never_comes_is_a_launch_failure(slurm: Slurm) -> None:
-    """The job does not wait for ever, and can be cancelled while it waits."""
-    job = slurm.submit("-o", "no/such/out", "--wrap", "echo said")
-    other = slurm.submit("-o", "no/such/out", "--wrap", "echo said")
-    assert slurm("scancel", str(other)).status == 0
-    assert slurm.until_settled(other).state is State.CANCELLED
-    settled = slurm.until_settled(job)
-    assert (settled.state, settled.reason) == (State.FAILED, "JobLaunchFailure")
+def test_exclusive_with_other_jobs_of_the_user_takes_what_it_asks_for(slurm: Slurm) -> None:
+    job = slurm.submit("--exclusive=user", "-o", "out", "--wrap", "echo $SLURM_CPUS_ON_NODE")
+    slurm.until_settled(job)
+    assert slurm.read("out") == "1\n"

@@ -144,3 +144,17 @@ def test_a_cancel_after_many_signals_is_a_cancel(slurm: Slurm) -> None:
     slurm("scancel", str(job))
     row = slurm.until_settled(job)
     assert (row.state, str(row.exit)) == (State.CANCELLED, "0:0")
+
+
+def test_interactive_asks_for_a_step_too(slurm: Slurm) -> None:
+    """As Slurm: a step is not ended unless the answer is yes."""
+    job = slurm.submit("-o", "out", "-J", "its", "--wrap", "srun sh -c 'echo ready; exec sleep 100'; echo status $?")
+    slurm.until_file("out", "ready")
+    question = f"Cancel step_id={job}.0 name=its partition=main [y/n]? "
+    for answer in ("n\n", ""):
+        said = slurm("scancel", "-i", f"{job}.0", stdin=answer)
+        assert (said.out, said.status) == (question, 0)
+    assert f"{job}.0\n" in slurm("squeue", "-s", "-h", "-o", "%i").out
+    assert slurm("scancel", f"{job}.0", stdin="y\n", env={"SCANCEL_INTERACTIVE": "1"}).out == question
+    assert slurm.until_settled(job).state is State.COMPLETED
+    assert "status 137\n" in slurm.read("out")

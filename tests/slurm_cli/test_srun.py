@@ -310,7 +310,7 @@ def test_a_file_that_cant_be_opened_makes_no_step(place: Place) -> None:
     """As Slurm's srun says it, with status 1; a file that is there is not emptied by the look at it."""
     kept = place.folder / "kept"
     kept.write_text("kept\n")
-    text = "srun -o /no/such/folder/out true; echo out=$?; srun -i /no/such/file cat; echo in=$?"
+    text = "srun -o /proc/none/out true; echo out=$?; srun -i /no/such/file cat; echo in=$?"
     _, steps, output = place.batch(f"{text}; srun -n1 --open-mode=append -o {kept} echo more")
     assert exits(steps) == ["COMPLETED 0:0"]
     assert "srun: error: Could not open stdout file: No such file or directory\nout=1" in output

@@ -65,7 +65,7 @@ echo hello
     assert spec.warning == WarningSignal(10, 120, Scope.SCRIPT)
     assert (spec.begin_at, spec.deadline_at, spec.env) == (NOW + 3600, NOW + 7200, (("FOO", "bar"),))
     assert spec.ignored == tuple(
-        f"--{name}: means nothing on this machine" for name in ("partition", "exclusive", "nodes", "requeue")
+        f"--{name}: means nothing on this machine" for name in ("partition", "nodes", "requeue")
     )
 
 

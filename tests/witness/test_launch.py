@@ -154,10 +154,28 @@ def test_missing_folder_and_files(slot: Slot, tmp_path: Path) -> None:
     gone = str(tmp_path / "gone" / "x")
     assert launch(slot.fail("a", f"d{gone}", "atrue")) == ("chdir", errno.ENOENT, gone)
     assert launch(slot.fail("b", f"i{gone}", "atrue")) == ("stdin", errno.ENOENT, gone)
-    assert launch(slot.fail("c", f"o{gone}", "atrue")) == ("stdout", errno.ENOENT, gone)
-    assert launch(slot.fail("d", f"o{tmp_path}/o", f"r{gone}", "atrue")) == ("stderr", errno.ENOENT, gone)
+    never = "/proc/none/x"  # a folder that nobody can make
+    assert launch(slot.fail("c", f"o{never}", "atrue")) == ("stdout", errno.ENOENT, never)
+    assert launch(slot.fail("d", f"o{tmp_path}/o", f"r{never}", "atrue")) == ("stderr", errno.ENOENT, never)
     assert launch(slot.fail("e", f"e{gone}", "atrue")) == ("env", errno.ENOENT, gone)
     assert slot.sh("f", "exit 0")["raw"] == 0
+
+
+def test_folders_of_outputs_are_made(slot: Slot, tmp_path: Path) -> None:
+    """As Slurm makes them: 0755, less the umask. A file where a folder should be is told."""
+    out, err = tmp_path / "a" / "b" / "out", tmp_path / "c" / "err"
+    slot.run("a", "u27", f"o{out}", f"r{err}", "ash", "a-c", "aecho said; echo bad >&2")
+    assert (out.read_text(), err.read_text()) == ("said\n", "bad\n")
+    assert [folder.stat().st_mode & 0o777 for folder in (tmp_path / "a", out.parent)] == [0o750, 0o750]
+    assert launch(slot.fail("b", f"o{out}/x", "atrue")) == ("stdout", errno.ENOTDIR, f"{out}/x")
+
+
+def test_outputs_are_opened_to_append(slot: Slot, tmp_path: Path) -> None:
+    """After they were truncated: another writer's lines are not written over."""
+    out = tmp_path / "out"
+    out.write_text("before\n")
+    slot.run("a", f"o{out}", "ash", "a-c", f"aecho one; echo other >>{out}; echo two")
+    assert out.read_text() == "one\nother\ntwo\n"
 
 
 @pytest.mark.skipif(IS_ROOT, reason="root may write everywhere")

@@ -9,6 +9,7 @@ import click
 from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.coordinator.commands import in_front, install
+from aver.coordinator.startup_files import entered, interactive
 from aver.errors import UsageError
 
 NOT_FOUND_STATUS = 127
@@ -30,11 +31,13 @@ def command(invocation: Invocation) -> int:
     session = Session()
     session.home.prepare()
     folder = os.fspath(install(session.home))
-    words = invocation.command or (os.environ.get("SHELL") or "/bin/sh",)
-    environment = {**os.environ, "PATH": in_front(folder, os.environ.get("PATH") or os.defpath)}
-    environment["AVER_HOME"] = os.fspath(session.home.path)
+    path = in_front(folder, os.environ.get("PATH") or os.defpath)
+    environment = entered(os.environ, os.fspath(session.home.path), folder, path)
+    words: list[str] = list(invocation.command or ())
+    if not words:
+        words, environment = interactive(os.environ.get("SHELL") or "/bin/sh", environment, folder)
     try:
-        os.execvpe(words[0], list(words), environment)
+        os.execvpe(words[0], words, environment)
     except OSError as error:
         status = NOT_FOUND_STATUS if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE_STATUS
         session.output.note(f"can't start {words[0]}: {error.strerror}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from aver.coordinator.places import SBATCH_ARRAY_OUTPUT, SBATCH_OUTPUT
 from aver.core.codec import decode
-from aver.core.model import FlowSpec, JobSpec, Origin, RetryRule, Script, Streams, Submission
+from aver.core.model import FlowSpec, JobSpec, Origin, Request, RetryRule, Script, Streams, Submission
 from aver.core.slurm_words import PARTITION
 from aver.core.states import State
 from aver.errors import UsageError
@@ -63,6 +63,21 @@ def submission_of(call: BatchCall, request: dict[str, Any], now: float) -> Submi
         facts=(*values.facts(), ("command", " ".join([path, *words]) if isinstance(path, str) else "")),
     )
     return Submission(FlowSpec(job.name, (job,), is_single=call.indices is None), origin)
+
+
+def taken(request: Request, facts: dict[str, str], total: int) -> Request:
+    """What the job takes of a machine with so many cpus.
+
+    Many tasks may share them, and one task can't have more than there are. A job that is exclusive takes all of them,
+    and memory that was asked for by cpu for each; `--exclusive=user` means nothing on a machine of one user.
+    """
+    if facts.get("exclusive") == "" and request.cpus <= total:
+        by_cpu = facts.get("mem_per_cpu")
+        mem_bytes = request.mem_bytes if by_cpu is None else int(by_cpu) * total or None
+        return replace(request, cpus=total, mem_bytes=mem_bytes)
+    if request.cpus > total and int(facts.get("ntasks", "1")) > 1:
+        return replace(request, cpus=total)
+    return request
 
 
 def environment(call: BatchCall, request: dict[str, Any]) -> list[str]:

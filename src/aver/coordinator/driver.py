@@ -376,8 +376,6 @@ class Driver:
                 self.deadline_passed(run, index, now)
             elif kind == "depend":
                 self.depending.due(job, now)
-            elif kind == "folder":
-                self.starting.look_for_folder(job, now)
             elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
                 self.show_reason(run, job, reasons.PRIORITY, now)
                 self.starting.enqueue(run, index)

@@ -195,8 +195,7 @@ class Ending:
             verdict = replace(verdict, reason=shown)
         driver.packer.remove(job)
         run.held.discard(index)
-        driver.timers.drop(job, "begin", "again", "folder")
-        driver.starting.forget_folder(job)
+        driver.timers.drop(job, "begin", "again")
         attempt = driver.by_job.get(job)
         if attempt is None:
             driver.move(run, index, verdict.state, verdict.reason, now, verdict)

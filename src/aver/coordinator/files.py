@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aver.coordinator.commands import with_commands
+from aver.coordinator.commands import folder_of, with_commands
 from aver.coordinator.places import JobFiles as JobFiles
 from aver.coordinator.places import Which as Which
 from aver.coordinator.places import job_files as job_files
@@ -20,6 +20,7 @@ from aver.coordinator.places import output_folder as output_folder
 from aver.core.model import FlowSpec, JobSpec, Script, Submission
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
+from aver.spec.prologue import with_prologue
 from aver.store.secrets import seal_values
 
 NO_FILE = "/dev/null"
@@ -122,11 +123,12 @@ def change_env(home: Home, run: int, pairs: Sequence[str]) -> None:
 
 
 def write_scripts(home: Home, run: int, flow: FlowSpec, first_spec: int = 0) -> None:
-    """Keep the batch scripts as they were submitted."""
+    """Keep the batch scripts, with Slurm's commands on PATH after their shells have read login files."""
     for number, spec in enumerate(flow.jobs, start=first_spec):
         if isinstance(spec.command, Script):
             home.scripts(run).mkdir(mode=0o700, exist_ok=True)
-            _write(script_path(home, run, number), os.fsencode(spec.command.text), 0o700)
+            text = with_prologue(spec.command.text, os.fspath(folder_of(home)))
+            _write(script_path(home, run, number), os.fsencode(text), 0o700)
 
 
 def script_path(home: Home, run: int, spec_number: int) -> Path:

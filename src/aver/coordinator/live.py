@@ -33,7 +33,6 @@ class LiveAttempt:
     is_durable: bool = False  # its intent is committed
     wants_start: bool = False  # it has room and waits only for that
     is_dispatched: bool = False
-    has_folder: bool = False  # the folder of its output is there, or is not waited for
     is_suspended: bool = False
     due_s: float | None = None  # by the monotonic clock: when its limit passes, as its witness says
     is_over_time: bool = False  # its witness is ending it because of its limit

@@ -30,7 +30,7 @@ from aver.coordinator.generated import Generated
 from aver.coordinator.late import take_late
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.log import log
-from aver.coordinator.ordering import are_folders, awaited_folders, order_of, task_order
+from aver.coordinator.ordering import order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
 from aver.coordinator.requests import Requests
 from aver.coordinator.server import Peer, Server
@@ -79,7 +79,6 @@ class Loop:
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
         driver.following.read_generated = self._generated.read
-        driver.starting.look = self._look_for_folders
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
@@ -209,10 +208,7 @@ class Loop:
             self._driver.runs[reply["run"]].streams = streams
             peer.owns = reply["run"]
 
-    def _look_for_folders(self, run: LiveRun, attempt: LiveAttempt, then: Callable[[bool, float], None]) -> bool:
-        folders = awaited_folders(run, attempt)
-
-        def take(found: bool | Failed) -> None:
+    def take(found: bool | Failed) -> None:
             then(found is True, time.time())
 
         if folders:
@@ -247,6 +243,20 @@ class Loop:
             if run is not None and not run.state.is_settled:
                 asking.cancel(self._driver, run, 0, "the end of its srun", now)
 
+    def _drop_lost_steps(self, now: float) -> None:
+        """Steps that wait for cpus never begin once their srun is gone.
+
+        Called before ends are judged, which may make room: a task that ended took the sruns inside it with it, and
+        these hung up before its witness said so.
+        """
+        if self._driver.steps.has_waiting:
+            for fd, events in self._poller.poll(0):
+                self._handle(fd, events)
+        tokens, self._server.lost_steps = self._server.lost_steps, []
+        for token in tokens:
+            job, attempt, step = (int(word) for word in token.split("."))
+            self._driver.steps.abandon(self._driver.identity.key(job, attempt), step, now)
+
     def _ping(self) -> dict[str, Any]:
         return {
             "pid": os.getpid(),
@@ -275,6 +285,7 @@ class Loop:
     def _hear(self, now: float) -> None:
         """Take what the engines have heard."""
         heard, self._unjudged = [*self._unjudged, *self._engines.heard()], []
+        self._drop_lost_steps(now)
         stale = []
         for one in heard:
             if self._driver.heard(one, now):

@@ -7,41 +7,24 @@ import os
 from pathlib import Path
 
 from aver.coordinator import vault
+from aver.coordinator.commands import folder_of
 from aver.coordinator.files import Which, job_files, script_path
 from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.packers import ALLOCATION, LOCAL, SLURM
 from aver.coordinator.places import array_index, synced_folders
 from aver.coordinator.slurm_env import slurm_pairs
-from aver.coordinator.steps import LiveStep, LiveTask
+from aver.coordinator.startup_files import BASH_ENV
+from aver.coordinator.steps import LiveStep, LiveTask, is_shared
 from aver.core.model import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.core.template import fill, fill_shell
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.spec.patterns import Facts, expand_pattern
+from aver.spec.prologue import interpreter, prologue
 
 MIB = 1 << 20
+RLIM_INFINITY = -1
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
-
-
-def awaited_folders(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
-    """Folders that sbatch's --output or --error names and that need not be there yet; names alone.
-
-    The folder that the job was submitted from was there.
-    """
-    spec = run.spec(attempt.index)
-    if spec.has_streams or not any(name == "command" for name, _ in spec.facts):
-        return ()
-    if attempt.engine == SLURM and run.host(attempt.index):
-        return ()  # its folders are the host's
-    which = Which(run.number, attempt.job, run.name(attempt.index), attempt.attempt, run.values(attempt.index))
-    files = job_files(run.submission, spec, which, run.is_single)
-    named = {os.path.dirname(name) for name in (files.stdout, files.stderr) if name not in (None, "/dev/null")}
-    return tuple(sorted(named - {os.path.normpath(run.submission.origin.folder)}))
-
-
-def are_folders(names: tuple[str, ...]) -> bool:
-    """Blocks where a disk hangs: for a thread of the background."""
-    return all(os.path.isdir(name) for name in names)
 
 
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
@@ -157,16 +140,13 @@ def task_order(
     """
     spec = step.spec
     attempt = step.attempt
-    origin = run.submission.origin
-    job = run.spec(attempt.index)
-    member = array_index(job, run.values(attempt.index))
-    facts = Facts(
-        job=attempt.job, run=run.number, name=run.name(attempt.index) if member is None else job.name,
-        user=origin.user, node=host, member=member, step=step.number, task=task.number,
-    )  # fmt: skip
+    facts = _step_facts(run, step, host, task.number)
 
     def place(pattern: str | None) -> str | None:
         return None if pattern is None else os.path.join(spec.folder, expand_pattern(pattern, facts))
+
+    def place_output(pattern: str | None) -> str | None:
+        return None if is_shared(spec, pattern) else place(pattern)
 
     return Order(
         key=task.key,
@@ -175,17 +155,46 @@ def task_order(
         env_file=step.env_file,
         env=task_env(step.number, spec.tasks, task.number, host, spec.cpus_per_task),
         umask=spec.umask,
-        limits=origin.limits,
+        limits=_task_limits(run.submission.origin.limits, spec.limits),
         request=step.request(),
         stdin=place(spec.stdin),
-        stdout=place(spec.stdout),
-        stderr=place(spec.stderr if spec.stderr is not None else spec.stdout),
+        stdout=place_output(spec.stdout),
+        stderr=place_output(spec.stderr if spec.stderr is not None else spec.stdout),
         append=spec.append,
         warning=_task_warning(run, step, monotonic_s),
         kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=step.streams,
         job_due_s=attempt.due_s,
     )
+
+
+def shared_files(run: LiveRun, step: LiveStep, host: str) -> dict[str, str]:
+    """The files that srun is to open for all tasks of the step, by stream."""
+    spec = step.spec
+    facts = _step_facts(run, step, host, None)
+    return {
+        name: os.path.join(spec.folder, expand_pattern(pattern, facts))
+        for name, pattern in (("stdout", spec.stdout), ("stderr", spec.stderr))
+        if pattern is not None and is_shared(spec, pattern)
+    }
+
+
+def _step_facts(run: LiveRun, step: LiveStep, host: str, task: int | None) -> Facts:
+    index = step.attempt.index
+    job = run.spec(index)
+    member = array_index(job, run.values(index))
+    name = run.name(index) if member is None else job.name
+    user = run.submission.origin.user
+    return Facts(step.attempt.job, run.number, name, user, host, member, step.number, task)
+
+
+def _task_limits(
+    of_job: tuple[tuple[int, int, int], ...], of_step: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Soft limits are those of srun, hard ones those that the job began with."""
+    soft = dict(of_step)
+    kept = tuple((number, soft.pop(number, own), hard) for number, own, hard in of_job)
+    return (*kept, *((number, value, RLIM_INFINITY) for number, value in soft.items()))
 
 
 def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSignal | None:
@@ -224,18 +233,11 @@ def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
             path = os.fspath(script_path(home, run.number, run.spec_number(attempt.index)))
             return (*interpreter(text), path, *args)
         case Shell(text=text, shell=shell):
-            filled = fill_shell(text, values) if values else text
+            filled = prologue(shell, os.fspath(folder_of(home))) + (fill_shell(text, values) if values else text)
             if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
                 return (*shell, "-c", filled, run.name(attempt.index))
             path = os.fspath(_write_text(home, run, attempt, filled))
             return (*shell, path)
-
-
-def interpreter(text: str) -> tuple[str, ...]:
-    """The program of the `#!` line and its one argument, as the kernel splits them."""
-    first = text.split("\n", 1)[0]
-    words = first[2:].strip(" \t\r").split(None, 1) if first.startswith("#!") else []
-    return tuple(words) if words else ("/bin/sh",)
 
 
 def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Path:
@@ -271,6 +273,8 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
+    if attempt.engine == LOCAL:
+        pairs.append(f"BASH_ENV={folder_of(home) / BASH_ENV}")
     if attempt.request.gpus and attempt.engine == LOCAL:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]

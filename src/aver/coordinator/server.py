@@ -79,6 +79,7 @@ class Server:
         poller.register(self.listener, select.EPOLLIN)
         self.peers: dict[int, Peer] = {}
         self.orphans: list[int] = []  # runs whose owner hung up; the loop ends them
+        self.lost_steps: list[str] = []  # tokens of steps whose srun hung up; the loop drops those that have not begun
 
     def accept(self) -> None:
         while True:
@@ -148,6 +149,8 @@ class Server:
             peer.is_open = False
             if peer.owns is not None:
                 self.orphans.append(peer.owns)
+            if peer.token is not None:
+                self.lost_steps.append(peer.token)
             self.peers.pop(peer.connection.fileno(), None)
             self._poller.unregister(peer.connection)
             peer.connection.close()

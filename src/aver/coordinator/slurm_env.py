@@ -72,7 +72,7 @@ def _sizes(attempt: LiveAttempt, facts: dict[str, str]) -> dict[str, str]:
     found = {
         "SLURM_CPUS_ON_NODE": cpus,
         "SLURM_JOB_CPUS_PER_NODE": cpus,
-        "SLURM_TASKS_PER_NODE": tasks or "1",
+        "SLURM_TASKS_PER_NODE": tasks or (cpus if facts.get("exclusive") == "" else "1"),
     }
     if tasks is not None:
         found |= {"SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}

@@ -1,4 +1,4 @@
-"""From a job that is ready to an attempt that its engine is given: room, the intent, gpus, the folder of its output.
+"""From a job that is ready to an attempt that its engine is given: room, the intent, gpus.
 
 As the driver: no sockets, no disk, no clock. An attempt is handed over only after its intent is durable, and after it
 is durable which gpus it has. What it takes (room, gpus, a place among the intents that were made ahead) it takes once
@@ -7,8 +7,6 @@ and gives back once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from aver.coordinator.live import LiveAttempt, LiveRun
@@ -20,12 +18,6 @@ if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
 
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
-FOLDER_WAIT_S = 3.0  # Slurm may take as long before it looks at a batch job (batch_sched_delay)
-FOLDER_LOOK_S = 0.02
-
-
-# Look for the folders of an attempt's output, and say later whether they are there; False: there is none to look for.
-Look = Callable[[LiveRun, LiveAttempt, Callable[[bool, float], None]], bool]
 
 
 class Starting:
@@ -36,9 +28,6 @@ class Starting:
         self._packer = packer
         self._ahead = 0  # planned and without room
         self._free_gpus = list(range(gpus))
-        self._folder_until: dict[int, float] = {}  # how long a job waits for the folder of its output
-        self._looking: set[str] = set()  # keys of attempts whose folder is being looked for
-        self.look: Look = _looks_for_none  # set by the loop, which looks aside
 
     # ---- room ---------------------------------------------------------------------------------
 
@@ -71,10 +60,6 @@ class Starting:
         if attempt.gpus:
             self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
             attempt.gpus = ()
-
-    def forget_folder(self, job: int) -> None:
-        """The job will never begin."""
-        self._folder_until.pop(job, None)
 
     # ---- intents --------------------------------------------------------------------------------
 
@@ -147,8 +132,6 @@ class Starting:
     def start(self, attempt: LiveAttempt, now: float) -> None:
         """Hand it over, if nothing is missing; it is asked again when what is missing has come."""
         run = self._driver.runs[attempt.run]
-        if not attempt.has_folder and not self._finds_folder(run, attempt):
-            return
         if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
             self._give_gpus(attempt, now)
             return  # until that is durable
@@ -167,42 +150,11 @@ class Starting:
         else:
             self.start(attempt, now)
 
-    def look_for_folder(self, job: int, now: float) -> None:
-        """It is time to look again whether the folder of its output is there."""
-        attempt = self._driver.by_job.get(job)
-        if attempt is not None and self.waits_to_start(attempt.key):
-            self.start(attempt, now)
-
     def _give_gpus(self, attempt: LiveAttempt, now: float) -> None:
         attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
         attempt.has_gpus = True
         self._free_gpus = self._free_gpus[attempt.request.gpus :]
         self._driver.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
-
-    def _finds_folder(self, run: LiveRun, attempt: LiveAttempt) -> bool:
-        """Whether nothing is to be awaited; else it is looked for, and `folder_seen` goes on.
-
-        A client of sbatch may still be making the folder of the job's output: its name may hold the job's number, which
-        the client has only just got; a job of Slurm starts later than that.
-        """
-        if attempt.key not in self._looking and (
-            attempt.attempt > 1 or not self.look(run, attempt, partial(self._folder_seen, attempt))
-        ):
-            attempt.has_folder = True
-            return True
-        self._looking.add(attempt.key)
-        return False
-
-    def _folder_seen(self, attempt: LiveAttempt, is_there: bool, now: float) -> None:
-        self._looking.discard(attempt.key)
-        if not self.waits_to_start(attempt.key):
-            return
-        if not is_there and now < self._folder_until.setdefault(attempt.job, now + FOLDER_WAIT_S):
-            self._driver.at(now + FOLDER_LOOK_S, "folder", attempt.job)
-            return
-        self._folder_until.pop(attempt.job, None)
-        attempt.has_folder = True
-        self.start(attempt, now)
 
 
 def _priority(run: LiveRun, index: int) -> int:
@@ -217,7 +169,3 @@ def _lane(run: LiveRun, index: int) -> LaneKey:
     if spec.matrix is not None and spec.matrix.max_parallel is not None:
         caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
     return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
-
-
-def _looks_for_none(run: LiveRun, attempt: LiveAttempt, then: Callable[[bool, float], None]) -> bool:
-    return False

@@ -6,12 +6,14 @@ After the reply, which comes when the step's intent is durable, `srun` is told o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aver.coordinator.driver import Driver
+from aver.coordinator.ordering import shared_files
 from aver.coordinator.packers import LOCAL
 from aver.coordinator.server import Peer
 from aver.coordinator.steps import LiveStep
@@ -26,6 +28,7 @@ from aver.store.secrets import keep_values
 
 MOST_TASKS = 100_000
 STREAMS = 3
+_TASK = re.compile(r"\.s[0-9]+\.t[0-9]+\Z")
 
 
 @dataclass(slots=True)
@@ -37,8 +40,8 @@ class Stepping:
 
     def begin(self, peer: Peer, request: dict[str, Any], now: float) -> dict[str, Any]:
         """Begin a step, or take up the one that this token has begun before."""
-        key, token = request.get("key"), request.get("token")
-        if not isinstance(key, str) or not isinstance(token, str) or not token:
+        key, token = _attempt_key(request), request.get("token")
+        if not isinstance(token, str) or not token:
             raise UsageError("the request names no job")
         known = self.driver.steps.by_token(token)
         if known is None or known.state is not None:
@@ -62,6 +65,7 @@ class Stepping:
             "node": self.driver.identity.host,
             "kill_wait_s": self.driver.runs[step.attempt.run].kill_wait_s(step.attempt.index, self.kill_wait_s),
             "tasks": _ended_tasks(step),
+            "files": shared_files(self.driver.runs[step.attempt.run], step, self.driver.identity.host),
         }
 
     def _spec(self, request: dict[str, Any]) -> StepSpec:
@@ -121,8 +125,8 @@ class Stepping:
 
     def signal(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         """Send a signal to a step's tasks; without one, end them."""
-        key, number, signal = request.get("key"), request.get("step"), request.get("signal")
-        if not isinstance(key, str) or not isinstance(number, int):
+        key, number, signal = _attempt_key(request), request.get("step"), request.get("signal")
+        if not isinstance(number, int):
             raise UsageError("the request names no step")
         if signal is not None and (not isinstance(signal, int) or not 1 <= signal <= 64):
             raise UsageError(f"{signal!r} is not a signal number")
@@ -140,6 +144,14 @@ class Stepping:
             return {"did": "cancelling"}
         self.driver.steps.signal(step, signal)
         return {"did": "signalled"}
+
+
+def _attempt_key(request: dict[str, Any]) -> str:
+    """The key of the job's attempt; a task of a step has its own, which begins with it."""
+    key = request.get("key")
+    if not isinstance(key, str):
+        raise UsageError("the request names no job")
+    return _TASK.sub("", key)
 
 
 def _close(descriptors: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ durable; each task's end is an event; the last one folds the step.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ from aver.core.states import State
 from aver.core.step_details import detail_of
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
+from aver.spec.patterns import names_task
 
 if TYPE_CHECKING:
     from aver.coordinator.driver import Driver
@@ -120,6 +122,8 @@ class Steps:
         wanted = spec.tasks * spec.cpus_per_task
         if wanted > allowed and not spec.is_overlapping:
             raise UsageError(f"Unable to create step for job {attempt.job}: More processors requested than permitted")
+        of_job = {(resource, soft) for resource, soft, _ in self._driver.runs[attempt.run].submission.origin.limits}
+        spec = replace(spec, limits=tuple(limit for limit in spec.limits if limit not in of_job))
         number = self._numbers.get(key, 0)
         self._numbers[key] = number + 1
         tasks = [LiveTask(rank, f"{key}.s{number}.t{rank}") for rank in range(spec.tasks)]
@@ -133,6 +137,22 @@ class Steps:
     def is_waiting(self, step: LiveStep) -> bool:
         """Other steps of its job have the cpus."""
         return step in self._waiting.get(step.attempt.key, ())
+
+    @property
+    def has_waiting(self) -> bool:
+        return any(self._waiting.values())
+
+    def abandon(self, key: str, number: int, now: float) -> None:
+        """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
+        waiting = self._waiting.get(key, deque())
+        for step in [step for step in waiting if step.number == number]:
+            waiting.remove(step)
+            self._by_token.pop(step.token, None)
+            _close_streams(step)
+            self._admit(key, now)
+        live = self.find(key, number)
+        if live is not None and not live.streams and not any(task.is_dispatched for task in live.tasks):
+            self.cancel(live, "the end of its srun", now)
 
     def _admit(self, key: str, now: float) -> None:
         """Begin waiting steps for which the job has cpus, in order."""
@@ -188,8 +208,7 @@ class Steps:
                     self._dispatch(step, now)
 
     def _dispatch(self, step: LiveStep, now: float) -> None:
-        needs_streams = step.spec.stdout is None or step.spec.stdin is None
-        if not step.is_durable or (needs_streams and not step.streams) or step.attempt.is_suspended:
+        if not step.is_durable or (needs_streams(step.spec) and not step.streams) or step.attempt.is_suspended:
             return
         for task in step.tasks:
             if not task.is_dispatched and task.verdict is None:
@@ -372,6 +391,22 @@ class Steps:
 
     def live_tasks(self) -> list[tuple[LiveStep, LiveTask]]:
         return list(self._by_key.values())
+
+
+def is_shared(spec: StepSpec, pattern: str | None) -> bool:
+    """Whether all tasks of a step write to the one file of this pattern: srun opens it, once for all of them."""
+    return spec.tasks > 1 and pattern is not None and pattern != os.devnull and not names_task(pattern)
+
+
+def needs_streams(spec: StepSpec) -> bool:
+    """Whether the tasks need descriptors of srun."""
+    return spec.stdin is None or spec.stdout is None or is_shared(spec, spec.stdout) or is_shared(spec, spec.stderr)
+
+
+def _close_streams(step: LiveStep) -> None:
+    for descriptor in step.streams:
+        os.close(descriptor)
+    step.streams = ()
 
 
 def _step_verdict(step: LiveStep, folded: StepExit) -> Verdict:

@@ -84,7 +84,7 @@ class Submissions:
 
     def _checked(self, submission: Submission) -> Submission:
         """The submission as it can run here; UsageError says why it can't."""
-        submission = self._share_cpus(submission)
+        submission = self._fit_cpus(submission)
         check_text(submission.origin)
         self.check(submission)
         self._check_afters(submission.flow)
@@ -153,14 +153,12 @@ class Submissions:
             self.background.run(lane, lambda: remove_outputs(submission, number), lambda done: None)
         self.driver.give_back(number, submission.flow)
 
-    def _share_cpus(self, submission: Submission) -> Submission:
-        """Many tasks may share the machine's cpus; one task can't have more than there are."""
+    def _fit_cpus(self, submission: Submission) -> Submission:
+        """What jobs of Slurm's commands take of this machine."""
         total = self.driver.packer.total.cpus
         jobs = tuple(
-            replace(spec, request=replace(spec.request, cpus=total))
-            if (spec.engine or submission.engine) == LOCAL
-            and spec.request.cpus > total
-            and int(dict(spec.facts).get("ntasks", "1")) > 1
+            replace(spec, request=batching.taken(spec.request, dict(spec.facts), total))
+            if spec.facts and (spec.engine or submission.engine) == LOCAL
             else spec
             for spec in submission.flow.jobs
         )

@@ -233,6 +233,7 @@ class StepSpec:
     append: bool = False
     umask: int = 0o022
     is_open: bool = False  # nobody said how many tasks it has: `tasks` are those that were heard of
+    limits: tuple[tuple[int, int], ...] = ()  # (resource, soft limit) where srun's differ from those of its job
 
 
 class NotifyOn(StrEnum):

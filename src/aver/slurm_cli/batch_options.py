@@ -11,6 +11,7 @@ from aver.slurm_cli.refusal import Refusal
 from aver.spec.batch_names import (
     FLAGS,
     FLAGS_WITHOUT_MEANING,
+    MAYBE,
     MAYBE_WITHOUT_MEANING,
     SHORT,
     VALUES,
@@ -56,7 +57,7 @@ def table() -> Table:
     found = Table(
         words(FLAGS, FLAGS_WITHOUT_MEANING) + " help:h usage version:V",
         words(VALUES, VALUES_WITHOUT_MEANING),
-        words(MAYBE_WITHOUT_MEANING),
+        words(MAYBE, MAYBE_WITHOUT_MEANING),
         "workdir=chdir share=oversubscribe cluster=clusters",
     )
     found.names = dict(sorted(found.names.items()))  # as messages list them

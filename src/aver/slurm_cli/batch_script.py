@@ -6,6 +6,7 @@ import os
 import sys
 
 from aver.slurm_cli.refusal import Refusal
+from aver.spec.prologue import without_prologue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,4 +116,4 @@ def _checked(data: bytes) -> str:
         raise Refusal(_NUL)
     if b"\r\n" in data:
         raise Refusal(_DOS)
-    return data.decode("utf-8", "surrogateescape")
+    return without_prologue(data.decode("utf-8", "surrogateescape"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from aver.coordinator.batching import refused
 from aver.coordinator.commands import in_front
 from aver.coordinator.origin import origin_of, user_name
+from aver.coordinator.startup_files import entered, interactive
 from aver.core.codec import encode
 from aver.core.model import Argv, FlowSpec, JobSpec, Streams, Submission
 from aver.errors import AverError, UsageError
@@ -166,8 +167,12 @@ class Allocation:
         of_a_task = tuple(f"SLURM_{name}" for name in _OF_A_TASK)
         ours = [pair for pair in granted if pair.startswith(_PASSED) and not pair.startswith(of_a_task)]
         own |= dict(pair.partition("=")[::2] for pair in ours)
-        own["PATH"] = in_front(os.fspath(self._home.path / "bin"), own.get("PATH", os.defpath))
-        command = Command(self._asked.command, own, self._asked.folder)
+        folder = os.fspath(self._home.path / "bin")
+        own = entered(own, os.fspath(self._home.path), folder, in_front(folder, own.get("PATH", os.defpath)))
+        words = list(self._asked.command)
+        if self._asked.is_default:
+            words, own = interactive(words[0], own, folder)
+        command = Command(words, own, self._asked.folder)
         if not command.start():
             self._relinquish("exit 1")
             return 1

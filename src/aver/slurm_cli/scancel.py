@@ -161,11 +161,11 @@ class _Call:
             not self._states or job.state in self._states
         )
 
-    def _agrees(self, text: str, job: JobFacts | None = None) -> bool:
+    def _agrees(self, text: str, job: JobFacts | None = None, what: str = "job") -> bool:
         if not self._parsed.has("interactive"):
             return True
         about = "" if job is None else f" name={job.name} partition={job.partition}"
-        sys.stdout.write(f"Cancel job_id={text}{about} [y/n]? ")
+        sys.stdout.write(f"Cancel {what}_id={text}{about} [y/n]? ")
         sys.stdout.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -188,6 +188,8 @@ class _Call:
         """A step is named by its job's attempt."""
         known = self._book.numbered(job.numbers(self._book))
         jobs = [one for one in known if not one.is_settled]
+        if jobs and not self._agrees(job.text, jobs[0], "step"):
+            return
         if self._verbose:
             word = "Terminating step" if self._signal is None else f"Signal {self._signal} to step"
             say(f"scancel: {word} {job.text}")

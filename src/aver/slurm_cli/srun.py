@@ -104,6 +104,8 @@ class Step:
         self._has_summed_up = False
         self._said: list[tuple[int, str]] = []
         self._streams: TaskStreams | Terminal | None = None
+        self._descriptors: tuple[int, ...] = (0, 1, 2)
+        self._shares_files = False  # files that all tasks write to, and that are not opened yet
         self._wire: lean.Wire | None = None
         self._kill_wait_s = 0.0
         self._notices: Notices | None = None
@@ -122,9 +124,9 @@ class Step:
         return tasks or per_node or 1
 
     def run(self) -> int:
-        request, descriptors = self._request()
+        request = self._request()
         try:
-            ended = self._begin(request, descriptors)
+            ended = self._begin(request)
             for number_ in FORWARDED:
                 _signal.signal(number_, self._forward)
             _signal.signal(_signal.SIGINT, self._interrupt)
@@ -132,7 +134,7 @@ class Step:
                 try:
                     ended = self._listen()
                 except lean.Lost:
-                    ended = self._begin(request, descriptors)
+                    ended = self._begin(request)
         finally:
             if self._streams is not None:
                 self._streams.finish()
@@ -143,7 +145,7 @@ class Step:
 
     # ---- asking -------------------------------------------------------------------------------
 
-    def _request(self) -> tuple[dict[str, Any], tuple[int, ...]]:
+    def _request(self) -> dict[str, Any]:
         options = self._options
         is_there = "as-job" in options.flags  # our job was begun in that folder
         folder = os.path.join(os.getcwd(), "" if is_there else options.get("chdir") or "")
@@ -172,18 +174,18 @@ class Step:
             spec["wait_s"] = wait_s
         if options.get("open-mode") in ("a", "append"):
             spec["append"] = True
-        descriptors = (0, 1, 2)
+        if options.get("propagate") != "NONE":
+            from aver.slurm_cli.srun_rlimits import own_limits
+
+            spec["limits"] = own_limits(options.get("propagate"))
         if "pty" in options.flags and self._has_terminal():
             from aver.slurm_cli.srun_pty import Terminal
 
             self._streams = Terminal()
-            descriptors = (self._streams.slave,) * 3
+            self._descriptors = (self._streams.slave,) * 3
         else:
             self._place_streams(spec)
-        request = {
-            "op": "step", "key": self._key, "token": self._token, "spec": spec, "env": _environment(options),
-        }  # fmt: skip
-        return request, descriptors
+        return {"op": "step", "key": self._key, "token": self._token, "spec": spec, "env": _environment(options)}
 
     def _args(self) -> list[str]:
         """The program, or ourselves as what becomes it."""
@@ -220,6 +222,7 @@ class Step:
             from aver.slurm_cli.srun_files import check
 
             check(spec)
+            self._shares_files = self._tasks > 1 and ("stdout" in spec or "stderr" in spec)
         is_shared_input = self._tasks > 1 and "stdin" not in spec
         if "label" in options.flags or (is_shared_input and not _is_null(0)):
             from aver.slurm_cli.srun_streams import TaskStreams
@@ -227,21 +230,21 @@ class Step:
             self._streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0))
             self._streams.name_files(spec)
 
-    def _begin(self, request: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any] | None:
+    def _begin(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """Ask for the step, again after the coordinator was away; the ended step if it is over already."""
         from_before = self._wire is not None
         for attempt in range(RECONNECT_TRIES):
             try:
                 self._wire = lean.connect(self._home)
-                self._wire.send(request, descriptors)
-                reply = self._wire.receive()
+                reply = self._ask(request)
+                if self._shares_files and reply.get("ended") is None:
+                    self._open_files(request["spec"], reply)
+                    reply = self._ask(request)
                 break
             except lean.Lost:
                 if attempt + 1 == RECONNECT_TRIES:
                     raise
                 _sleep(0.1)
-        if reply.get("ok") is not True:
-            raise BadOption(f"error: {reply.get('error', 'refused')}")
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
         self._kill_wait_s = reply.get("kill_wait_s", 0.0)
         if reply["waiting"] and not from_before and "quiet" not in self._options.flags:
@@ -252,6 +255,29 @@ class Step:
             self._hear_task(one)
         ended: dict[str, Any] | None = reply.get("ended")
         return ended
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send the request, without our descriptors while files are to be opened first; the coordinator's reply."""
+        assert self._wire is not None
+        self._wire.send(request, () if self._shares_files else self._descriptors)
+        reply = self._wire.receive()
+        while "ok" not in reply:  # what happens meanwhile is in the reply as well
+            reply = self._wire.receive()
+        if reply["ok"] is not True:
+            raise BadOption(f"error: {reply.get('error', 'refused')}")
+        return reply
+
+    def _open_files(self, spec: dict[str, Any], reply: dict[str, Any]) -> None:
+        """Open what all tasks write to; the step, which waits for it, is taken back where that is not possible."""
+        from aver.slurm_cli.srun_files import open_shared
+
+        try:
+            self._descriptors = open_shared(spec, reply["files"])
+        except BadOption:
+            self._number = reply["step"]
+            self._ask_signal(None)
+            raise
+        self._shares_files = False
 
     # ---- listening ----------------------------------------------------------------------------
 

@@ -37,12 +37,41 @@ def _try(path: str, is_input: bool, umask: int) -> None:
         if is_input:
             raise
         flags |= os.O_CREAT
+        make_folder(path)
     else:
         if stat.S_ISDIR(kind) and is_input:
             return
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
             return
     os.close(os.open(path, flags | os.O_CLOEXEC, 0o666 & ~umask))
+
+
+def make_folder(path: str) -> None:
+    """The folders above a file that is to be written, as srun makes them; what fails is told by the file's opening."""
+    try:
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+    except OSError:
+        pass
+
+
+def open_shared(spec: Mapping[str, Any], files: Mapping[str, str]) -> tuple[int, ...]:
+    """Open the files that all tasks of the step write to; the descriptors for its standard streams.
+
+    Each file is opened and truncated once, so that no task writes over what another one has written.
+    """
+    opened: dict[str, int] = {}
+    mode = os.O_APPEND if spec.get("append") else os.O_APPEND | os.O_TRUNC
+    for field, path in files.items():
+        if path in opened:
+            continue
+        make_folder(path)
+        try:
+            opened[path] = os.open(path, os.O_WRONLY | os.O_CREAT | mode, 0o666)
+        except OSError as error:
+            raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
+    out = opened.get(files.get("stdout", ""), 1)
+    is_apart = "stderr" in spec or "stdout" not in files
+    return 0, out, opened.get(files.get("stderr", ""), 2) if is_apart else out
 
 
 def check_task(name: str, value: str, tasks: int) -> None:

@@ -5,7 +5,7 @@ Precedence: flag, then srun's environment variable, then the job's own.
 
 from __future__ import annotations
 
-from aver.slurm_cli.options import VALUE, BadOption, Table
+from aver.slurm_cli.options import MAYBE, VALUE, BadOption, Table
 from aver.slurm_cli.options import parse as parse_words
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
@@ -46,7 +46,7 @@ ENVIRONMENT = {
     "SLURM_PARTITION": "partition", "SLURM_DEPENDENCY": "dependency", "SLURM_IMMEDIATE": "immediate",
     "SLURM_EXCLUSIVE": "exclusive", "SLURM_GPUS": "gpus", "SLURM_GRES": "gres", "SLURM_CONSTRAINT": "constraint",
     "SLURM_TASK_PROLOG": "task-prolog", "SLURM_TASK_EPILOG": "task-epilog", "SLURM_PROLOG": "prolog",
-    "SLURM_EPILOG": "epilog", "SLURM_CONTAINER": "container",
+    "SLURM_EPILOG": "epilog", "SLURM_CONTAINER": "container", "SLURM_PROPAGATE": "propagate",
 }  # fmt: skip
 
 EXPORT_VARIABLE = "AVER_SRUN_EXPORT"  # has --export for the srun of a job of its own: command lines can be read
@@ -60,7 +60,7 @@ WITHOUT_MEANING = tuple(
         "cores-per-socket cpu-bind cpu-freq cpus-per-gpu delay-boot disable-status distribution extra-node-info "
         "gpu-bind gpu-freq gpus-per-socket gres-flags het-group hint interactive mail-type mail-user mcs-label "
         "mem-bind mem-per-gpu mincpus msg-timeout network no-kill nodefile ntasks-per-core ntasks-per-gpu "
-        "ntasks-per-socket power prefer preserve-env profile propagate quit-on-interrupt reboot relative resv-ports "
+        "ntasks-per-socket power prefer preserve-env profile quit-on-interrupt reboot relative resv-ports "
         "send-libs slurmd-debug sockets-per-node spread-job switches thread-spec threads threads-per-core time-min "
         "tmp unbuffered use-min-nodes verbose x11"
     ).split()
@@ -102,6 +102,8 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
                 options.values[name] = value
             elif value not in ("0", "no"):
                 options.flags.add(name)
+                if TABLE.takes[name] == MAYBE:
+                    options.values[name] = value
     return options
 
 

@@ -19,6 +19,7 @@ from aver.core.units import parse_count, parse_time
 from aver.spec.batch_names import (
     FLAGS,
     FLAGS_WITHOUT_MEANING,
+    MAYBE,
     MAYBE_WITHOUT_MEANING,
     VALUES,
     VALUES_WITHOUT_MEANING,
@@ -233,10 +234,11 @@ USES: dict[str, Callable[[Values, str, float], None]] = {
     "priority": _put("priority", lambda text, now: parse_priority(text)),
     "comment": _put("comment", lambda text, now: text),
     "export": _export,
+    "exclusive": lambda values, text, now: None,  # a fact: what a machine's all cpus are is known where it is submitted
 }
 
 LONG: dict[str, Takes] = (
     dict.fromkeys([*VALUES, *VALUES_WITHOUT_MEANING], Takes.VALUE)
     | dict.fromkeys([*FLAGS, *FLAGS_WITHOUT_MEANING], Takes.NOTHING)
-    | dict.fromkeys(MAYBE_WITHOUT_MEANING, Takes.MAYBE)
+    | dict.fromkeys([*MAYBE, *MAYBE_WITHOUT_MEANING], Takes.MAYBE)
 )

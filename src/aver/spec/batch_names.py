@@ -28,7 +28,8 @@ VALUES_WITHOUT_MEANING = (
 FLAGS_WITHOUT_MEANING = (
     "quiet verbose wait overcommit contiguous parsable spread-job use-min-nodes reboot test-only ignore-pbs"
 ).split()
-MAYBE_WITHOUT_MEANING = "exclusive oversubscribe no-kill get-user-env nice".split()
+MAYBE = ["exclusive"]
+MAYBE_WITHOUT_MEANING = "oversubscribe no-kill get-user-env nice".split()
 
 
 def takes_value(name: str) -> bool:

@@ -36,6 +36,11 @@ def expand_pattern(pattern: str, facts: Facts) -> str:
     return _PATTERN.sub(lambda match: _value(match, facts), pattern)
 
 
+def names_task(pattern: str) -> bool:
+    """Whether each task of a step has a file of its own."""
+    return "\\" not in pattern and any(match[2] == "t" for match in _PATTERN.finditer(pattern))
+
+
 def _value(match: re.Match[str], facts: Facts) -> str:
     width = min(int(match[1] or 0), MAX_WIDTH) if len(match[1]) < 9 else MAX_WIDTH
     member = NO_ARRAY_TASK if facts.member is None else facts.member

@@ -16,6 +16,7 @@ from aver.spec.batch_names import MAGIC, magic_lines
 from aver.spec.document import Point
 from aver.spec.mistakes import Mistakes
 from aver.spec.options import Overrides, apply, clean_name
+from aver.spec.prologue import without_prologue
 from aver.spec.sbatch import BatchOptions
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -31,7 +32,7 @@ def parse_script(
     mistakes = Mistakes(file)
     _check_text(data, mistakes)
     mistakes.refuse_if_any()
-    text = data.decode("utf-8", "surrogateescape")
+    text = without_prologue(data.decode("utf-8", "surrogateescape"))
     options = BatchOptions(mistakes, now)
     for number, line in magic_lines(text):
         words = _words(line, number, mistakes)

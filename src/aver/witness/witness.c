@@ -616,8 +616,22 @@ static void child_fails(const char *op, const char *path) {
     _exit(127);
 }
 
+static void child_makes_folders(const char *path) { /* those above it; a failure is the next open's to tell */
+    static char folder[PATH_KEPT];
+    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder) return;
+    for (char *p = folder + 1; folder[0] && (p = strchr(p, '/')); *p++ = '/') {
+        *p = 0;
+        mkdir(folder, 0755);
+    }
+}
+
 static void child_opens(const char *op, const char *path, int flags, int to) { /* never waits for a FIFO's other end */
-    int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    const int how = flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd = open(path, how, 0666);
+    if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
+        child_makes_folders(path);
+        fd = open(path, how, 0666);
+    }
     if (fd < 0 || fcntl(fd, F_SETFL, flags & O_APPEND) || dup2(fd, to) < 0) child_fails(op, path);
 }
 
@@ -648,7 +662,7 @@ static void child_opens_own(const char *path, int flags) { /* a name of Aver's: 
 
 static void child_opens_all(void) {
     const char *in_file = order.value['i'], *out_file = order.value['o'], *err_file = order.value['r'];
-    const int flags = O_WRONLY | O_CREAT | (order.value['A'] ? O_APPEND : O_TRUNC);
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | (order.value['A'] ? 0 : O_TRUNC);
     const bool given = order.value['F'], same = out_file && (err_file ? !strcmp(err_file, out_file) : !given);
     errno = EBADF;
     if (given && streams_n < 3) child_fails("stdin", "");

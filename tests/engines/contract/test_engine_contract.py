@@ -56,7 +56,7 @@ CASES = [
     Case("no such program", ("/no/such/program",), COULD_NOT_START, detail="exec /no/such/program: No such file"),
     Case("not executable", ("/etc/passwd",), COULD_NOT_START, detail="exec /etc/passwd: Permission denied"),
     Case("no such folder", "exit 0", COULD_NOT_START, {"folder": "/no/such/folder"}, detail="/no/such/folder"),
-    Case("output can't be opened", "exit 0", COULD_NOT_START, {"stdout": "/no/such/folder/out"}),
+    Case("output can't be opened", "exit 0", COULD_NOT_START, {"stdout": "/proc/none/out"}),
     Case("input can't be opened", "exit 0", COULD_NOT_START, {"stdin": "/no/such/file"}),
     Case("time limit", "sleep 60", ("TIMEOUT", "0:15", "TimeLimit"), SOON),
     Case("time limit, trapped, exit 0", "trap 'exit 0' TERM; sleep 60 & wait", ("TIMEOUT", "0:0", "TimeLimit"), SOON),
