@@ -37,10 +37,10 @@ def _sentence(done: subprocess.CompletedProcess[bytes], status: int, *words: str
 
 
 def test_home_is_a_file(typed: Typed, tmp_path: Path) -> None:
-    """Status 73 and a sentence that names the file, which is left alone."""
+    """A wrong AVER_HOME is wrong usage: status 2 and a sentence that names the file, which is left alone."""
     path = tmp_path / "file"
     path.write_text("mine")
-    _sentence(typed("run", "--", "true", env={"AVER_HOME": str(path)}), 73, str(path))
+    _sentence(typed("run", "--", "true", env={"AVER_HOME": str(path)}), 2, str(path))
     assert path.read_text() == "mine"
 
 

@@ -19,7 +19,9 @@ from pathlib import Path
 from aver.errors import UnreachableError, UsageError
 
 PROGRAMS = ("sbatch", "srun", "squeue", "sacct", "scontrol", "scancel")
-SLURM_TIMES = {"limit": "1", "lead": "50", "deadline": "65", "later": "75"}
+SLURM_TIMES = {"limit": "1", "lead": "20", "deadline": "65", "later": "75"}
+"""`lead` is less than the limit minus 30 s: slurmctld warns up to 30 s early, and a warning that comes while the script
+is started may be delivered a minute late (`_wait_for_job_running` in slurmstepd)."""
 AVER_TIMES = {"limit": "0:10", "lead": "5", "deadline": "4", "later": "8"}
 LAB_PARTITIONS = frozenset({"low", "high", "requeue", "fragile", "narrow"})
 CONCURRENT_SUBMISSIONS = 6
