@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from aver import __version__
 from aver.coordinator import asking
 from aver.coordinator.allocations import asks_of
 from aver.coordinator.aside import Aside, Outcome
-from aver.coordinator.background import Background, Failed, Later
+from aver.coordinator.background import Background, Later
 from aver.coordinator.commits import Commits
 from aver.coordinator.committer import Committer
 from aver.coordinator.crashpoint import reached
@@ -28,7 +27,6 @@ from aver.coordinator.files import remove_unknown_files
 from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.generated import Generated
 from aver.coordinator.late import take_late
-from aver.coordinator.live import LiveAttempt, LiveRun
 from aver.coordinator.log import log
 from aver.coordinator.ordering import order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
@@ -207,13 +205,6 @@ class Loop:
         if streams:
             self._driver.runs[reply["run"]].streams = streams
             peer.owns = reply["run"]
-
-    def take(found: bool | Failed) -> None:
-            then(found is True, time.time())
-
-        if folders:
-            self._background.run(f"outputs {folders[0]}", partial(are_folders, folders), take)
-        return bool(folders)
 
     def _deliver(self, outcome: Outcome) -> None:
         """An event of what was done aside becomes durable; a reply comes after it."""
