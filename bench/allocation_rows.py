@@ -16,9 +16,9 @@ from figures import FOLDER, Row
 from product import Product, many_jobs
 from slurm_rows import answers
 
-from aver.core.codec import encode
-from aver.core.model import Allocation, Submission
-from aver.store.reader import Reader
+from aver.model.codec import encode
+from aver.model.job import Allocation, Submission
+from aver.store.read.reader import Reader
 
 WORDS = ("-N4", "--ntasks-per-node=1", "-c2", "-t30")
 LONGEST_S = 1200

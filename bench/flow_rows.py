@@ -12,7 +12,7 @@ from figures import Row
 from processes import peak_bytes
 from product import Product, many_jobs, matrix_job
 
-from aver.core.model import Argv, FlowSpec, JobSpec, Need, Needs, Streams
+from aver.model.job import Argv, FlowSpec, JobSpec, Need, Needs, Streams
 
 WIDTH = 10
 

@@ -18,10 +18,10 @@ from typing import Self
 from figures import FOLDER
 from processes import wait_for, witnesses_of
 
-from aver.coordinator.client import Client
-from aver.core.codec import encode
-from aver.core.model import Argv, FlowSpec, JobSpec, Matrix, Needs, Origin, Streams, Submission
 from aver.home import Home
+from aver.model.codec import encode
+from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Needs, Origin, Streams, Submission
+from aver.protocol.client import Client
 
 
 class Product:

@@ -18,16 +18,16 @@ from typing import TypeVar
 
 import pytest
 
-from aver.coordinator.client import Client
-from aver.core.codec import encode
-from aver.core.events import Observed
-from aver.core.model import FlowSpec, JobSpec, Origin, Request, Shell, Submission
 from aver.engines.local.capabilities import find_cgroup
 from aver.errors import AverError
 from aver.home import Home
-from aver.store.reader import Reader
+from aver.model.codec import encode
+from aver.model.events import Observed
+from aver.model.job import FlowSpec, JobSpec, Origin, Request, Shell, Submission
+from aver.protocol.client import Client
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.replay import replay
-from aver.store.rows import AttemptRow, JobRow
 
 DEADLINE_S = 60.0
 SH = ("/bin/sh",)

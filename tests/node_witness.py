@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from aver.engines.slurm.script import Witness
+from aver.engines.slurm.submit.script import Witness
 
 
 def witness_at(path: Path | str) -> Witness:

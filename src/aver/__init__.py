@@ -4,11 +4,12 @@
 nothing to the commands that do not need them.
 """
 
+from aver.version import __version__
+
 TYPE_CHECKING = False  # typing's own costs an import
 if TYPE_CHECKING:
     from aver.api import Flow, Job, Run
 
-__version__ = "0.1.0"
 __all__ = ["Flow", "Job", "Run", "__version__"]
 
 

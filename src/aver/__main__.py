@@ -10,7 +10,7 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 def main() -> None:
     if sys.argv[1:] == ["--version"]:
-        from aver import __version__
+        from aver.version import __version__
 
         print(f"aver {__version__}")
         return

@@ -14,30 +14,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aver.client.changes import Cause
+from aver.client.job_files import JobFiles, Which, job_files
+from aver.client.origin import origin_of, user_name
+from aver.client.reinit import compare
 from aver.config import load_config
-from aver.coordinator.changes import Cause
-from aver.coordinator.client import Client
-from aver.coordinator.files import JobFiles, Which, job_files
-from aver.coordinator.origin import origin_of, user_name
-from aver.coordinator.reiniting import compare
-from aver.core.address import glob_pattern, parse_address
-from aver.core.codec import encode
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.expand import member_at
-from aver.core.model import FlowSpec, JobSpec, Submission
-from aver.core.states import State
 from aver.errors import UnreachableError, UsageError
 from aver.home import Home
+from aver.model.codec import encode
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.model.states import State
+from aver.plan.address import glob_pattern, parse_address
+from aver.plan.matrix import member_at
+from aver.protocol.client import Client
 from aver.report.results import Result, lines_of, result_of
 from aver.report.usage import RunUse, run_use
-from aver.spec.flow import parse_flow
+from aver.spec.flow.file import parse_flow
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
-from aver.store.reader import Reader
-from aver.store.rows import AttemptRow, JobRow, RunRow
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow, RunRow
+from aver.store.read.step_warnings import step_warnings_of_run
 from aver.store.secrets import load_masking
-from aver.store.step_warnings import step_warnings_of_run
 
 __all__ = ["Flow", "FlowJob", "Job", "Run"]
 

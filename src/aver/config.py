@@ -9,11 +9,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from aver.core.host_name import is_host
-from aver.core.model import NotifyOn, NotifyRule
-from aver.core.record import dataclass
-from aver.core.units import parse_size, parse_time
 from aver.errors import UsageError
+from aver.model.host_name import is_host
+from aver.model.job import NotifyOn, NotifyRule
+from aver.model.record import dataclass
+from aver.model.units import parse_size, parse_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,11 @@ class Home:
         return self.path / "aver.db"
 
     @property
+    def bin(self) -> Path:
+        """Slurm's commands."""
+        return self.path / "bin"
+
+    @property
     def lock(self) -> Path:
         return self.path / "lock"
 

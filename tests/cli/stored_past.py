@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aver.core import events as ev
-from aver.core.evidence import Rules, Verdict
-from aver.core.judge import judge_record
-from aver.core.model import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Shell, Submission
-from aver.core.states import State
-from aver.core.testimony import parse_record
-from aver.store.writer import Writer
+from aver.judge.local import judge_record
+from aver.judge.witness_record import parse_record
+from aver.model import events as ev
+from aver.model.evidence import Rules, Verdict
+from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Shell, Submission
+from aver.model.states import State
+from aver.store.write.writer import Writer
 
 T0 = 1_700_000_000.0
 SECRET = "hunter2-token"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from aver.cli import check, graph
+from aver.cli.commands.run import check, graph
 from aver.errors import CantWriteError
 from aver.spec.mistakes import SpecError
 

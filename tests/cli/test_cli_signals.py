@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aver.cli.signals import SignalReceived, heard, held_back, kept_out, listen
-from aver.cli.streaming import OutputStream
-from aver.core.masking import Masking
+from aver.cli.attach.signals import SignalReceived, heard, held_back, kept_out, listen
+from aver.cli.attach.stream import OutputStream
+from aver.render.masking import Masking
 
 
 class Dropping:

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from aver.cli import main
-from aver.core.fold import exit_status_of
-from aver.core.states import SETTLED
+from aver.cli.group import MODULES
+from aver.judge.fold import exit_status_of
+from aver.model.states import SETTLED
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -23,10 +23,10 @@ def section(name: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("name", main.COMMANDS)
+@pytest.mark.parametrize("name", MODULES)
 def test_the_page_has_every_option_and_an_example(name: str) -> None:
     """A new option without its line on the page fails here."""
-    command = importlib.import_module(f"aver.cli.{name}").command
+    command = importlib.import_module(MODULES[name]).command
     page = section(name)
     for param in command.params:
         if isinstance(param, click.Option):

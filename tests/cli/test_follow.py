@@ -7,10 +7,10 @@ import threading
 import time
 from pathlib import Path
 
-from aver.cli.follow import Follower
+from aver.cli.attach.follow import Follower
+from aver.cli.attach.stream import OutputStream
 from aver.cli.output import ReaderLeft
-from aver.cli.streaming import OutputStream
-from aver.core.masking import Masking
+from aver.render.masking import Masking
 
 DEADLINE_S = 20.0
 

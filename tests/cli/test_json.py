@@ -11,7 +11,7 @@ from stored_past import Aver
 
 from aver.cli.output.documents import Acted, Done, Ended, SubmittedFacts
 from aver.cli.output.json import KINDS, encode
-from aver.core.masking import Masking
+from aver.render.masking import Masking
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "json.schema.json").read_text())
 

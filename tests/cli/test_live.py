@@ -19,7 +19,7 @@ from product import DEADLINE_S, Product, wait_for_file
 
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.tree import Branch, cell_count, cells, tree_lines
-from aver.core.states import State
+from aver.model.states import State
 
 WAITS = "touch started; while [ ! -e go ]; do sleep 0.05; done"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from stored_past import SECRET, T0, Aver
 
-from aver.cli import explain
+from aver.cli import explanation
 from aver.cli.output.documents import JobFacts
 from aver.cli.output.views import job_table
-from aver.core import events as ev
-from aver.core.model import Request
-from aver.store.writer import Writer
+from aver.model import events as ev
+from aver.model.job import Request
+from aver.store.write.writer import Writer
 
 
 def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
@@ -217,7 +217,7 @@ def test_why_of_a_large_run_has_what_was_asked_of_all_of_it(
     writer.commit([ev.PersonAsked(T0 + 2, 3, None, "bob", "cancel"), ev.PersonAsked(T0 + 2, 3, 5, "eve", "hold")])
     writer.close()
     small = call("why", "4", "--json").document["timeline"]
-    monkeypatch.setattr(explain, "WHOLE_RUN_JOBS", 1)
+    monkeypatch.setattr(explanation, "WHOLE_RUN_JOBS", 1)
     large = call("why", "4", "--json").document["timeline"]
     assert sorted(small, key=str) == sorted(large, key=str)
     assert any(item["what"] == "bob asked: cancel for the whole run" for item in large)
@@ -227,9 +227,9 @@ def test_who_cancelled_on_a_cluster() -> None:
     """Whoever asked Aver is named; if nobody did, it was done there. On this machine nobody else can."""
     there = ev.AttemptPlanned(T0, 1, 1, 1, "k", "slurm", Request())
     asked = ev.PersonAsked(T0 + 1, 1, 1, "ann", "cancel")
-    assert explain.cancelled_by([there]) == "somebody at the cluster"
-    assert explain.cancelled_by([there, asked]) == "ann"
-    assert explain.cancelled_by([replace(there, engine="local")]) is None
+    assert explanation.cancelled_by([there]) == "somebody at the cluster"
+    assert explanation.cancelled_by([there, asked]) == "ann"
+    assert explanation.cancelled_by([replace(there, engine="local")]) is None
 
 
 def test_why_without_a_number_takes_the_newest_that_did_not_complete(past: Path, call: Aver) -> None:

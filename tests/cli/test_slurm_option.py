@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aver.cli.submission import on_engine
-from aver.core.model import Argv, FlowSpec, JobSpec, Origin, Submission
 from aver.errors import UsageError
+from aver.model.job import Argv, FlowSpec, JobSpec, Origin, Submission
 
 SUBMISSION = Submission(FlowSpec("a", (JobSpec("a", Argv(("true",))),)), Origin("me", 1, "here", "/", 0o22))
 

@@ -8,12 +8,12 @@ import pytest
 from stored_past import T0, Aver, origin, record
 from test_json import SCHEMA, problems
 
-from aver.core import events as ev
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import Argv, FlowSpec, JobSpec, Request, StepSpec, Submission
-from aver.core.states import State
-from aver.store.writer import Writer
+from aver.model import events as ev
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import Argv, FlowSpec, JobSpec, Request, StepSpec, Submission
+from aver.model.states import State
+from aver.store.write.writer import Writer
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from aver.home import Home
-from aver.store.reader import Reader
-from aver.store.rows import JobRow
+from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"

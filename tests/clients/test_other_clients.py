@@ -6,7 +6,7 @@ import subprocess
 
 from clients_desk import Desk
 
-from aver.core.states import State
+from aver.model.states import State
 
 
 def states(desk: Desk) -> dict[str, State]:

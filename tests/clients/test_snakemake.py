@@ -8,7 +8,7 @@ import signal
 
 from clients_desk import Desk, Said
 
-from aver.core.states import State
+from aver.model.states import State
 
 SNAKEMAKE = (
     "snakemake", "--executor", "slurm", "--jobs", "4", "--seconds-between-status-checks", "1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clients_desk import Desk
 
-from aver.core.states import State
+from aver.model.states import State
 
 PROGRAM = "submit_functions.py"
 

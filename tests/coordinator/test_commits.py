@@ -12,13 +12,13 @@ from test_driver import ORIGIN, job
 from test_driver_cluster import Desk, record
 
 from aver.coordinator import loop as loop_module
-from aver.core.events import Event
-from aver.core.evidence import LeftQueue, QueueSaid, Taken
-from aver.core.model import FlowSpec, Submission
-from aver.core.states import State
 from aver.errors import CantWriteError
-from aver.store.reader import Reader
-from aver.store.writer import Writer
+from aver.model.events import Event
+from aver.model.evidence import LeftQueue, QueueSaid, Taken
+from aver.model.job import FlowSpec, Submission
+from aver.model.states import State
+from aver.store.read.reader import Reader
+from aver.store.write.writer import Writer
 
 
 class SlowWriter(Writer):

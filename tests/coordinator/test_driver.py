@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from aver.coordinator import asking
-from aver.coordinator.driver import Driver, Identity
-from aver.coordinator.live import LiveRun
-from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted, StepEnded
-from aver.core.evidence import Refused, WitnessRecord, WitnessStart, WitnessVanished
-from aver.core.exit import ExitStatus
-from aver.core.model import (
+from aver.coordinator.requests import actions
+from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.machine import Driver, Identity
+from aver.engines.api import Heard
+from aver.model.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted, StepEnded
+from aver.model.evidence import Refused, WitnessRecord, WitnessStart, WitnessVanished
+from aver.model.exit import ExitStatus
+from aver.model.job import (
     Argv,
     FlowSpec,
     JobSpec,
@@ -20,9 +21,8 @@ from aver.core.model import (
     StepSpec,
     Submission,
 )
-from aver.core.pack import Room
-from aver.core.states import State
-from aver.engines.api import Heard
+from aver.model.states import State
+from aver.plan.packing import Room
 
 ORIGIN = Origin("tester", 1, "here", "/", 0o22)
 TRUE = Argv(("true",))
@@ -120,12 +120,12 @@ def test_cancelling_a_pending_job_never_starts_it() -> None:
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), job("b"))
     turn.driver.starting.schedule(turn.now)
-    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelled"
+    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelled"
     turn.commit()
     turn.commit()
     assert turn.started() == ["b"]
     assert turn.state(2) is State.CANCELLED
-    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "already CANCELLED"
+    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "already CANCELLED"
 
 
 def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
@@ -134,7 +134,7 @@ def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
     run = turn.submit(job("a"), single=True)
     turn.commit()
     turn.hear_start(1)
-    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
+    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
     assert turn.driver.out.controls == []
     turn.commit()
     assert [(control.verb, control.key) for control in turn.driver.out.controls] == [("cancel", turn.key(1))]

@@ -11,17 +11,20 @@ from typing import Any, cast
 import pytest
 from test_driver import ORIGIN, Turn, job
 
-from aver.coordinator import altering, asking
-from aver.coordinator.clusters import Clusters
-from aver.coordinator.committer import Committer
-from aver.coordinator.driver import Driver, Identity
-from aver.coordinator.engines import Engines
-from aver.coordinator.generated_reader import Question, beside
-from aver.coordinator.live import LiveRun
+from aver.coordinator.commit_thread import Committer
+from aver.coordinator.engine_set import Engines
 from aver.coordinator.loop import Loop
+from aver.coordinator.order.generated_reader import Question, beside
+from aver.coordinator.requests import actions, update
 from aver.coordinator.server import Server
-from aver.core.events import Event, Observed, StepEnded, Usage
-from aver.core.evidence import (
+from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.machine import Driver, Identity
+from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
+from aver.engines.slurm.clusters import Clusters
+from aver.errors import CantWriteError
+from aver.home import Home
+from aver.model.events import Event, Observed, StepEnded, Usage
+from aver.model.evidence import (
     AccountingSaid,
     Evidence,
     HeldBack,
@@ -32,16 +35,13 @@ from aver.core.evidence import (
     Taken,
     WitnessRecord,
 )
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, Request, Scope, Submission
-from aver.core.pack import Room
-from aver.core.states import State
-from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
-from aver.errors import CantWriteError
-from aver.home import Home
-from aver.store.reader import Reader
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, Request, Scope, Submission
+from aver.model.states import State
+from aver.plan.packing import Room
+from aver.store.read.reader import Reader
 from aver.store.replay import replay
-from aver.store.writer import Writer
+from aver.store.write.writer import Writer
 
 
 def record(key: str, code: int = 0) -> WitnessRecord:
@@ -171,8 +171,8 @@ def controls(turn: Turn) -> list[Control]:
 def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
     """Nobody but an operator suspends a job of a cluster or moves its limit: nothing changes, and that is said."""
     turn, run = handed_over("RUNNING")
-    assert asking.suspend(turn.driver, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
-    assert altering.update(turn.driver, run, 0, {"time_s": 60}, "me", turn.now) == altering.ON_SLURM
+    assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
+    assert update.update(turn.driver, run, 0, {"time_s": 60}, "me", turn.now) == update.ON_SLURM
     assert controls(turn) == []
     assert turn.state(1) is State.RUNNING
     assert run.request(0).time_s is None
@@ -181,8 +181,8 @@ def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
 def test_what_waits_at_slurm_is_not_called_running() -> None:
     """It can't be held from here any more, and there is nothing to signal."""
     turn, run = handed_over("PENDING")
-    assert asking.hold(turn.driver, run, 0, "me", turn.now).startswith("handed to Slurm")
-    assert asking.signal(turn.driver, run, 0, 10, "me", turn.now).startswith("not running")
+    assert actions.hold(turn.driver, run, 0, "me", turn.now).startswith("handed to Slurm")
+    assert actions.signal(turn.driver, run, 0, 10, "me", turn.now).startswith("not running")
     assert controls(turn) == []
 
 
@@ -190,7 +190,7 @@ def test_a_signal_for_the_steps_reaches_them_through_slurm() -> None:
     """Slurm has the steps: the job's own key is named, with whom it is for."""
     turn, run = handed_over("RUNNING")
     for scope in (None, Scope.SCRIPT, Scope.STEPS):
-        assert asking.signal(turn.driver, run, 0, 10, "me", turn.now, scope) == "signalled"
+        assert actions.signal(turn.driver, run, 0, 10, "me", turn.now, scope) == "signalled"
         assert controls(turn) == [Control("0123abcd.1.1.bbbbbbbb", "signal", signal=10, scope=scope)]
 
 
@@ -335,7 +335,7 @@ def test_what_slurm_holds_is_released_there() -> None:
     turn.commit()
     for evidence in (Taken(1.0, "7"), QueueSaid(2.0, "PENDING", reason="JobHeldUser")):
         turn.driver.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
-    assert "scontrol release" in asking.release(turn.driver, run, 0, "me", turn.now)
+    assert "scontrol release" in actions.release(turn.driver, run, 0, "me", turn.now)
 
 
 def task_heard(key: str, task: int = 0, code: int = 0, of: int | None = 1, step: int = 0) -> Heard:

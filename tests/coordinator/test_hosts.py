@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from aver.config import Config
-from aver.coordinator.hosts import host_of
-from aver.engines.slurm.ssh import Ssh
+from aver.engines.slurm.remote.hosts import host_of
+from aver.engines.slurm.remote.ssh import Ssh
 from aver.home import Home
 
 

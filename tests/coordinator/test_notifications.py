@@ -13,10 +13,10 @@ import pytest
 
 from aver.cli import main
 from aver.cli.output.documents import JobFacts, RunFacts
-from aver.coordinator.notifying import read_told, told_path
-from aver.core.codec import encode
-from aver.core.model import FlowSpec, Need, Needs, NotifyOn, NotifyRule, Origin
-from aver.core.states import State
+from aver.client.notified import read_told, told_path
+from aver.model.codec import encode
+from aver.model.job import FlowSpec, Need, Needs, NotifyOn, NotifyRule, Origin
+from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 
 SECRET = "hunter2-token"
@@ -92,7 +92,7 @@ def test_the_document_has_the_keys_of_every_other_surface(live: LiveHome, tmp_pa
 
 def test_a_retried_attempt_is_no_verdict(live: LiveHome, tmp_path: Path) -> None:
     """Only how the job ended in the end is told."""
-    from aver.core.model import RetryRule
+    from aver.model.job import RetryRule
 
     text = 'test -e second || { touch second; exit 3; }'  # fmt: skip
     job = shell_job("again", text, retry=RetryRule(1, states=(State.FAILED,)))

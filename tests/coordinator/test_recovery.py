@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 from test_driver import ORIGIN, Turn, job
 
-from aver.coordinator import altering, asking
-from aver.coordinator.driver import Driver, Identity
-from aver.coordinator.live import LiveRun
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
-from aver.coordinator.stepping import Stepping
-from aver.core.events import Event, GpusGiven, StepEnded, TaskEnded
-from aver.core.evidence import LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Request, RetryRule, Submission
-from aver.core.pack import Room
-from aver.core.states import State
+from aver.coordinator.requests import actions, update
+from aver.coordinator.requests.step import Stepping
+from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.machine import Driver, Identity
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.errors import UsageError
 from aver.home import Home
-from aver.store.reader import Reader
+from aver.model.events import Event, GpusGiven, StepEnded, TaskEnded
+from aver.model.evidence import LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Submission
+from aver.model.states import State
+from aver.plan.packing import Room
+from aver.store.read.reader import Reader
 from aver.store.replay import replay
-from aver.store.writer import Writer
+from aver.store.write.writer import Writer
 
 FAILED = ExitStatus(code=1)
 TWICE = RetryRule(max=1, states=(State.FAILED,))
@@ -111,7 +111,7 @@ def test_a_cancel_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
     turn.commit()
     turn.hear_start(1)
     turn.now -= 3600
-    assert asking.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
+    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
     turn.commit()
     turn.come_back()
     assert [(control.key, control.verb) for control in turn.controls()] == [(turn.key(1), "cancel")]
@@ -136,7 +136,7 @@ def test_a_priority_that_was_asked_for_holds(turn: StoredTurn, number: int) -> N
     turn.commit()
     assert turn.started() == ["j0"]
     turn.hear_start(run.job_number(0))
-    altering.update(turn.driver, run, number, {"priority": 9}, "me", turn.now)
+    update.update(turn.driver, run, number, {"priority": 9}, "me", turn.now)
     turn.commit()
     turn.come_back()
     turn.hear_end(run.job_number(0))
@@ -150,7 +150,7 @@ def test_a_requeue_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None
     turn.commit()
     turn.hear_start(1)
     turn.now -= 3600
-    assert altering.requeue(turn.driver, run, 0, "requeue", "me", turn.now) == "requeued"
+    assert update.requeue(turn.driver, run, 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.come_back()
     assert turn.driver.by_job[1].requeue == "requeue"
@@ -161,12 +161,12 @@ def test_a_cancel_of_an_earlier_attempt_says_nothing_of_a_later_one(turn: Stored
     run = submit(turn, job("a"), job("b"))
     turn.commit()
     turn.hear_start(2)
-    asking.cancel(turn.driver, run, 0, "me", turn.now)
+    actions.cancel(turn.driver, run, 0, "me", turn.now)
     turn.commit()
     turn.hear_end(2, ExitStatus(signal=15))
     turn.commit()
     turn.now -= 3600
-    asking.retry(turn.driver, run, [0], "me", turn.now)
+    actions.retry(turn.driver, run, [0], "me", turn.now)
     turn.commit()
     turn.come_back()
     assert [control.key for control in turn.controls()] == []
@@ -178,7 +178,7 @@ def test_a_persons_retry_gives_the_jobs_share_of_the_budget_back(turn: StoredTur
     fail(turn, 2)
     fail(turn, 2)
     assert (turn.state(2), run.retries_used) == (State.FAILED, 1)
-    asking.retry(turn.driver, run, [0], "me", turn.now)
+    actions.retry(turn.driver, run, [0], "me", turn.now)
     assert run.retries_used == 0
     fail(turn, 2)
     assert (turn.state(2), run.retries_used) == (State.PENDING, 1)
@@ -203,7 +203,7 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
     turn.driver.tick(turn.now)
     turn.commit()
     turn.hear_start(2)
-    assert altering.requeue(turn.driver, turn.driver.runs[1], 0, "requeue", "me", turn.now) == "requeued"
+    assert update.requeue(turn.driver, turn.driver.runs[1], 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.hear_end(2, ExitStatus(signal=15))
     compare()
@@ -211,7 +211,7 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
     fail(turn, 2)
     compare()
     assert turn.state(2) is State.FAILED
-    asking.retry(turn.driver, turn.driver.runs[1], [0], "me", turn.now)
+    actions.retry(turn.driver, turn.driver.runs[1], [0], "me", turn.now)
     compare()
     assert turn.driver.runs[1].retries_used == 0
     fail(turn, 2)
@@ -224,11 +224,11 @@ def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: Stor
     run = submit(turn, job("a", request=Request(time_s=3600)), job("b"))
     turn.commit()
     turn.hear_start(2)
-    altering.update(turn.driver, run, 0, {"time_s": 10}, "me", turn.now)
+    update.update(turn.driver, run, 0, {"time_s": 10}, "me", turn.now)
     turn.commit()
     turn.hear_end(2, FAILED)
     turn.commit()
-    asking.retry(turn.driver, run, [0], "me", turn.now)
+    actions.retry(turn.driver, run, [0], "me", turn.now)
     turn.commit()
     turn.hear_start(2)
     turn.commit()

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from aver.cli import main
-from aver.coordinator.pruning import KEPT_BYTES, MARK, cut_log
-from aver.core.model import Streams
-from aver.core.states import State
+from aver.coordinator.prune import KEPT_BYTES, MARK, cut_log
+from aver.model.job import Streams
+from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 
 NOISE = "seq 1 5000"  # 23,893 bytes

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from aver.coordinator import asking
-from aver.coordinator.driver import Driver, Identity
-from aver.coordinator.ordering import task_order
-from aver.coordinator.steps import LiveStep, LiveTask
-from aver.core.events import Event, Observed
-from aver.core.evidence import Act, ActKind, Evidence, LimitMoved, LimitPassed, WitnessRecord, WitnessStart
-from aver.core.exit import ExitStatus
-from aver.core.model import (
+from aver.coordinator.order.order import task_order
+from aver.coordinator.requests import actions
+from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.steps import LiveStep, LiveTask
+from aver.engines.api import Control, Heard, Order
+from aver.engines.local.orders import control_frame, run_frame
+from aver.errors import UsageError
+from aver.model.events import Event, Observed
+from aver.model.evidence import Act, ActKind, Evidence, LimitMoved, LimitPassed, WitnessRecord, WitnessStart
+from aver.model.exit import ExitStatus
+from aver.model.job import (
     Argv,
     FlowSpec,
     JobSpec,
@@ -22,11 +25,8 @@ from aver.core.model import (
     Submission,
     WarningSignal,
 )
-from aver.core.pack import Room
-from aver.core.states import State
-from aver.engines.api import Control, Heard, Order
-from aver.engines.local.orders import control_frame, run_frame
-from aver.errors import UsageError
+from aver.model.states import State
+from aver.plan.packing import Room
 
 DUE_S = 5060.0
 MONOTONIC_S = 5010.0  # 50 s are left
@@ -149,8 +149,8 @@ def test_a_limit_that_moves_is_told_to_running_tasks() -> None:
 def test_a_step_of_a_suspended_job_begins_when_that_goes_on() -> None:
     """Its tasks would run while the job's clock stands still."""
     job = Job()
-    asking.suspend(job.driver, job.run, 0, "tester", job.now, resume=False)
+    actions.suspend(job.driver, job.run, 0, "tester", job.now, resume=False)
     job.begin()
     assert job.starts() == []
-    asking.suspend(job.driver, job.run, 0, "tester", job.now, resume=True)
+    actions.suspend(job.driver, job.run, 0, "tester", job.now, resume=True)
     assert len(job.starts()) == 2

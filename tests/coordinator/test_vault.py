@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from aver.coordinator import vault
-from aver.core.codec import encode
-from aver.core.model import FlowSpec
-from aver.core.states import State
+from aver.client import vault
 from aver.errors import CantWriteError
 from aver.home import Home
+from aver.model.codec import encode
+from aver.model.job import FlowSpec
+from aver.model.states import State
 from aver.store.secrets import load_masking
 from live_home import LiveHome, shell_job
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from aver.core.exit import ExitStatus
-from aver.core.model import JobSpec, Matrix, Need, Needs, Request, RetryRule
-from aver.core.states import State
 from aver.errors import AverError
+from aver.model.exit import ExitStatus
+from aver.model.job import JobSpec, Matrix, Need, Needs, Request, RetryRule
+from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 
 RECORD = 'echo "$AVER_KEY" >> "$RAN"; '

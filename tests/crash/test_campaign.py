@@ -7,10 +7,10 @@ import random
 import pytest
 from campaign import Campaign, crash_at, end_client, fork_client, pause
 
-from aver.coordinator.crashpoint import POINTS
-from aver.core.exit import ExitStatus
-from aver.core.states import State
+from aver.crashpoint import POINTS
 from aver.errors import AverError
+from aver.model.exit import ExitStatus
+from aver.model.states import State
 from live_home import LiveHome
 
 

@@ -7,11 +7,11 @@ import os
 import pytest
 from campaign import RECORD, crash_at
 
-from aver.coordinator.crashpoint import POINTS
-from aver.core.exit import ExitStatus
-from aver.core.model import JobSpec, Need, Needs, NotifyOn, NotifyRule, RetryRule
-from aver.core.states import State
+from aver.crashpoint import POINTS
 from aver.errors import AverError, UnreachableError
+from aver.model.exit import ExitStatus
+from aver.model.job import JobSpec, Need, Needs, NotifyOn, NotifyRule, RetryRule
+from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 
 GENERATED = '{"grown": {"run": "echo \\"$AVER_KEY\\" >> \\"$RAN\\"; exit 2"}}'

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from campaign import RECORD
 
-from aver.coordinator.starting import LOOK_AHEAD
-from aver.core import reasons
-from aver.core.exit import ExitStatus
-from aver.core.model import Matrix, Request, RetryRule
-from aver.core.states import State
+from aver.coordinator.state.start import LOOK_AHEAD
+from aver.model import reasons
+from aver.model.exit import ExitStatus
+from aver.model.job import Matrix, Request, RetryRule
+from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 
 OTHER_BOOT = "import aver.home\naver.home.read_boot_id = lambda: 'f' * 32\n"

@@ -7,9 +7,9 @@ import signal
 import socket
 from dataclasses import dataclass
 
-from aver.core import reasons
-from aver.core.exit import ExitStatus
-from aver.core.states import State
+from aver.model import reasons
+from aver.model.exit import ExitStatus
+from aver.model.states import State
 from live_home import LiveHome, is_alive, processes_with, wait_for
 
 RECORD = 'echo "$AVER_KEY" >> "$RAN"; '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aver.engines.slurm.commands import Reply
+from aver.engines.slurm.commands.call import Reply
 
 FOLDER = Path(__file__).resolve().parent / "slurm_answers"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from aver.core import reasons
 from aver.engines.api import AllocationAsk
-from aver.engines.slurm.allocating import reason_for
-from aver.engines.slurm.allocation_folder import Allocation, Asked, RunFolder, Size
+from aver.engines.slurm.allocation.folder import Allocation, Asked, RunFolder, Size
+from aver.engines.slurm.allocation.request import reason_for
+from aver.model import reasons
 
 ONE = Size(1, 0, 0)
 REFUSAL = "unrecognized option '--bogus'"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aver.engines.api import AllocationAsk
-from aver.engines.slurm.allocation_folder import SUBFOLDERS, Allocation, Asked, RunFolder, Size, size_of
+from aver.engines.slurm.allocation.folder import SUBFOLDERS, Allocation, Asked, RunFolder, Size, size_of
 
 ONE = Size(1, 0, 0)
 KEY = "h.5.1.b"

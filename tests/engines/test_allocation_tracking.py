@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from aver.core.evidence import AccountingSaid, Evidence, LeftQueue, NeverSeen, NobodySaid, QueueSaid
-from aver.engines.slurm.allocation_folder import Claim
-from aver.engines.slurm.allocation_tracking import StepTrack
-from aver.engines.slurm.rows import AccountRow
-from aver.engines.slurm.tracking import Settle
+from aver.engines.slurm.allocation.evidence import StepTrack
+from aver.engines.slurm.allocation.folder import Claim
+from aver.engines.slurm.commands.rows import AccountRow
+from aver.engines.slurm.track.evidence import Settle
+from aver.model.evidence import AccountingSaid, Evidence, LeftQueue, NeverSeen, NobodySaid, QueueSaid
 
 SETTLE = Settle(stable_s=10, long_s=60)
 STEP = AccountRow(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.engines.slurm.executor import TIMES, executor_script
+from aver.engines.slurm.allocation.executor import TIMES, executor_script
 
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.model import Request
 from aver.engines.api import NotListed, Order, Rejected, Seen, Submitted, Totals
 from aver.engines.local import engine as local
 from aver.engines.local.slot import Slot
+from aver.model.job import Request
 
 END = {
     "ev": "end", "witness": 9, "pid": 8, "boot": "b", "raw": 0, "start": 1.0, "elapsed": 1.0, "suspended": 0.0,

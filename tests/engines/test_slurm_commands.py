@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from aver.coordinator.commands import install
-from aver.engines.slurm import commands
-from aver.engines.slurm.commands import Call, Commands, Reply, Trouble
+from aver.client.slurm_bin import install
+from aver.engines.slurm.commands import call as commands
+from aver.engines.slurm.commands.call import Call, Commands, Reply, Trouble
 from aver.home import Home
 from live_home import is_alive, wait_for
 

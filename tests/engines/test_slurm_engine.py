@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import (
+from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
+from aver.engines.slurm.batches import Batch, Shelf
+from aver.engines.slurm.commands.call import Commands
+from aver.engines.slurm.commands.fields import SEPARATOR
+from aver.engines.slurm.engine import SlurmEngine
+from aver.engines.slurm.submit.sbatch_call import Hander
+from aver.engines.slurm.track.evidence import Settle
+from aver.engines.slurm.track.exit_records import Records
+from aver.engines.slurm.track.pace import Pace
+from aver.errors import UnreachableError
+from aver.model.evidence import (
     AccountingSaid,
     CancelledBefore,
     Evidence,
@@ -28,18 +38,8 @@ from aver.core.evidence import (
     Taken,
     WitnessRecord,
 )
-from aver.core.exit import ExitStatus
-from aver.core.model import Request
-from aver.engines.api import Control, CouldNotAsk, Heard, Order, Seen
-from aver.engines.slurm.batches import Batch, Shelf
-from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.engine import SlurmEngine
-from aver.engines.slurm.exit_records import Records
-from aver.engines.slurm.fields import SEPARATOR
-from aver.engines.slurm.handing import Hander
-from aver.engines.slurm.pace import Pace
-from aver.engines.slurm.tracking import Settle
-from aver.errors import UnreachableError
+from aver.model.exit import ExitStatus
+from aver.model.job import Request
 from node_witness import witness_at
 
 SAYS = """#!/bin/bash

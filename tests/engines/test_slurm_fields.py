@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.engines.slurm.fields import (
+from aver.engines.slurm.commands.fields import (
     SEPARATOR,
     exit_from_raw,
     exit_text,
@@ -18,7 +18,7 @@ from aver.engines.slurm.fields import (
     parse_moment,
     parse_span,
 )
-from aver.engines.slurm.records import last_line, split_records, trouble_in
+from aver.engines.slurm.commands.lines import last_line, split_records, trouble_in
 
 
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1)))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.engines.slurm.ids import Members, SlurmId, parse_id, parse_members
+from aver.engines.slurm.commands.ids import Members, SlurmId, parse_id, parse_members
 
 
 @pytest.mark.parametrize(

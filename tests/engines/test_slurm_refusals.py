@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_recordings import answers
 
-from aver.engines.slurm.commands import Reply, Trouble
-from aver.engines.slurm.refusals import Busy, Handed, Lost, Refusal, Unreachable, read_submission
+from aver.engines.slurm.commands.call import Reply, Trouble
+from aver.engines.slurm.submit.sbatch_answer import Busy, Handed, Lost, Refusal, Unreachable, read_submission
 
 BLOCKS = {**answers("sbatch-22.05.txt"), **answers("sbatch-other-versions.txt")}
 PAGE = Path(__file__).resolve().parents[1] / "slurm" / "recorded" / "sbatch.txt"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_recordings import answers
 
-from aver.engines.slurm import sacct
-from aver.engines.slurm.commands import Reply, Trouble
-from aver.engines.slurm.fields import SEPARATOR
-from aver.engines.slurm.ids import Members
-from aver.engines.slurm.rows import AccountRow, Accounts, Disabled, NoAnswer
+from aver.engines.slurm.commands import sacct
+from aver.engines.slurm.commands.call import Reply, Trouble
+from aver.engines.slurm.commands.fields import SEPARATOR
+from aver.engines.slurm.commands.ids import Members
+from aver.engines.slurm.commands.rows import AccountRow, Accounts, Disabled, NoAnswer
 
 RECORDED = answers("sacct-22.05.txt")
 OTHERS = answers("sacct-other-versions.txt")

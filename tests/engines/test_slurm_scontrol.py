@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_recordings import answers
 
-from aver.engines.slurm import scontrol
-from aver.engines.slurm.commands import Reply, Trouble
-from aver.engines.slurm.ids import Members
-from aver.engines.slurm.rows import NoAnswer, Queue, QueueRow
-from aver.engines.slurm.scontrol import Facts
+from aver.engines.slurm.commands import scontrol
+from aver.engines.slurm.commands.call import Reply, Trouble
+from aver.engines.slurm.commands.ids import Members
+from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
+from aver.engines.slurm.commands.scontrol import Facts
 
 RECORDED = answers("scontrol-22.05.txt")
 CONFIG = Path(__file__).resolve().parents[1] / "slurm" / "recorded" / "scontrol.txt"

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aver.engines.slurm.script import Member, Program, Text, Witness, batch_script, quote
+from aver.engines.slurm.submit.script import Member, Program, Text, Witness, batch_script, quote
 from node_witness import witness_at
 
 SHELLS = [["bash", "--posix"], *([["dash"]] if shutil.which("dash") else [])]

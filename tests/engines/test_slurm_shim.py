@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from aver.engines.slurm import shim
-from aver.engines.slurm.script import Witness
-from aver.engines.slurm.shim import install_shim
+from aver.engines.slurm.submit import shim
+from aver.engines.slurm.submit.script import Witness
+from aver.engines.slurm.submit.shim import install_shim
 from aver.slurm_cli.options import FLAG, VALUE
-from aver.slurm_cli.srun_options import TABLE
+from aver.slurm_cli.srun.options import TABLE
 from node_witness import witness_at
 
 IN_JOB = {"AVER_RECORD_KEY": "7-1.r0", "SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "train", "SLURM_JOB_NUM_NODES": "1"}

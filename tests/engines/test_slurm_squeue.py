@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_recordings import answers
 
-from aver.engines.slurm import squeue
-from aver.engines.slurm.commands import Reply, Trouble
-from aver.engines.slurm.fields import SEPARATOR
-from aver.engines.slurm.ids import Members
-from aver.engines.slurm.rows import NoAnswer, Queue, QueueRow
+from aver.engines.slurm.commands import squeue
+from aver.engines.slurm.commands.call import Reply, Trouble
+from aver.engines.slurm.commands.fields import SEPARATOR
+from aver.engines.slurm.commands.ids import Members
+from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
 
 RECORDED = answers("squeue-22.05.txt")
 OTHERS = answers("squeue-other-versions.txt")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aver.core.evidence import CancelledBefore, HeldBack, LeftQueue, NeverSeen, QueueSaid
-from aver.core.model import Request
 from aver.engines.api import Control, Heard, NotListed, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
-from aver.engines.slurm.syncing import SyncedEngine
-from aver.engines.slurm.transfer import Outcome
+from aver.engines.slurm.remote.engine import SyncedEngine
+from aver.engines.slurm.remote.transfer import Outcome
+from aver.model.evidence import CancelledBefore, HeldBack, LeftQueue, NeverSeen, QueueSaid
+from aver.model.job import Request
 
 SYNC = Sync(1, 1, ("/here",))
 ENDED = QueueSaid(1.0, "COMPLETED", "", "0:0", "0:0", 1.0, "n1")

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import (
+from aver.engines.api import Heard, Order
+from aver.engines.slurm.batches import Batch, Shelf, batch_name
+from aver.engines.slurm.commands.call import Commands
+from aver.engines.slurm.commands.rows import AccountRow, QueueRow
+from aver.engines.slurm.engine import SlurmEngine
+from aver.engines.slurm.submit.sbatch_call import Hander
+from aver.engines.slurm.track.evidence import Settle, Track
+from aver.engines.slurm.track.exit_records import Records
+from aver.engines.slurm.track.pace import Pace
+from aver.model.evidence import (
     AccountingSaid,
     Evidence,
     LeftQueue,
@@ -20,17 +29,8 @@ from aver.core.evidence import (
     RecordIsLate,
     WitnessRecord,
 )
-from aver.core.exit import ExitStatus
-from aver.core.model import Request
-from aver.engines.api import Heard, Order
-from aver.engines.slurm.batches import Batch, Shelf, batch_name
-from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.engine import SlurmEngine
-from aver.engines.slurm.exit_records import Records
-from aver.engines.slurm.handing import Hander
-from aver.engines.slurm.pace import Pace
-from aver.engines.slurm.rows import AccountRow, QueueRow
-from aver.engines.slurm.tracking import Settle, Track
+from aver.model.exit import ExitStatus
+from aver.model.job import Request
 from node_witness import witness_at
 
 SETTLE = Settle()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import WitnessRecord
-from aver.core.model import Request
 from aver.engines.api import Order, Rejected, Submitted, Totals
 from aver.engines.local.engine import LocalEngine
 from aver.engines.local.slot import Slot
+from aver.model.evidence import WitnessRecord
+from aver.model.job import Request
 
 DEADLINE_S = 20.0
 

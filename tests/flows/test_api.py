@@ -8,10 +8,10 @@ import pytest
 from flow_lab import Lab
 
 import aver
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.states import State
 from aver.errors import UsageError
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.states import State
 
 
 def test_build_run_and_read(lab: Lab) -> None:
@@ -116,7 +116,7 @@ def test_every_key_of_a_job_has_its_argument() -> None:
     """A key that a file may have and Python may not would be a second format."""
     import inspect
 
-    from aver.spec.keys import JOB_KEYS
+    from aver.spec.flow.keys import JOB_KEYS
 
     arguments = {name.rstrip("_") for name in inspect.signature(aver.Flow.job).parameters}
     assert set(JOB_KEYS) - {"host"} <= arguments

@@ -5,8 +5,8 @@ from __future__ import annotations
 from flow_lab import DEADLINE_S, Lab, states, wait_for_file
 
 import aver
-from aver.coordinator.client import Client
 from aver.home import Home
+from aver.protocol.client import Client
 
 
 def test_the_foreground_returns_before_background_jobs(lab: Lab) -> None:

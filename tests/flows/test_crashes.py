@@ -74,9 +74,9 @@ def test_killed_at_random_times(lab: Lab, name: str) -> None:
 
 def _ping() -> None:
     """Any command: it starts the coordinator again."""
-    from aver.coordinator.client import Client
     from aver.errors import UnreachableError
     from aver.home import Home
+    from aver.protocol.client import Client
 
     try:
         Client.connect(Home.find()).close()
@@ -108,9 +108,9 @@ def test_killed_at_the_worst_instants(lab: Lab, monkeypatch: pytest.MonkeyPatch,
 
 
 def _is_gone(lab: Lab) -> bool:
-    from aver.coordinator.client import Client
     from aver.errors import UnreachableError
     from aver.home import Home
+    from aver.protocol.client import Client
 
     try:
         Client.connect(Home(lab.home), start=False).close()

@@ -103,9 +103,9 @@ def test_killed_between_the_completion_and_the_adding(lab: Lab, monkeypatch: pyt
 
 
 def _crashed(lab: Lab) -> bool:
-    from aver.coordinator.client import Client
     from aver.errors import UnreachableError
     from aver.home import Home
+    from aver.protocol.client import Client
 
     try:
         Client.connect(Home(lab.home), start=False).close()

@@ -31,7 +31,7 @@ def done(lab: Lab) -> aver.Run:
 
 
 def _noted(lab: Lab, run: aver.Run) -> set[int]:
-    from aver.store.reader import Reader
+    from aver.store.read.reader import Reader
 
     reader = Reader.open(lab.home / "aver.db")
     assert reader is not None

@@ -12,12 +12,12 @@ from flow_lab import Lab, states, wait_for_file
 
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
-from aver.core.evidence import Verdict
-from aver.core.fold import fold_run
-from aver.core.model import FlowSpec, Need, Needs, Shell
-from aver.core.model import JobSpec as Spec
-from aver.core.plan import Plan, Start
-from aver.core.states import State
+from aver.judge.fold import fold_run
+from aver.model.evidence import Verdict
+from aver.model.job import FlowSpec, Need, Needs, Shell
+from aver.model.job import JobSpec as Spec
+from aver.model.states import State
+from aver.plan.planner import Plan, Start
 
 
 def two_jobs() -> Plan:

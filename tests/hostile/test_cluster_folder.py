@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from aver.config import load_config
-from aver.coordinator.cluster import make_allocator, make_engine
-from aver.core.model import Request
 from aver.engines.api import Order
 from aver.engines.slurm.batches import Batch, Shelf
-from aver.engines.slurm.commands import Commands, Reply, Trouble
-from aver.engines.slurm.handing import Hander
-from aver.engines.slurm.host import Host, Layout
-from aver.engines.slurm.refusals import Refusal
+from aver.engines.slurm.cluster import make_allocator, make_engine
+from aver.engines.slurm.commands.call import Commands, Reply, Trouble
+from aver.engines.slurm.remote.host import Host, Layout
+from aver.engines.slurm.submit.sbatch_answer import Refusal
+from aver.engines.slurm.submit.sbatch_call import Hander
 from aver.errors import UsageError
+from aver.model.job import Request
 from live_home import LiveHome, shell_job
 from node_witness import witness_at
 from second_user import OTHER, needs_root, other_does

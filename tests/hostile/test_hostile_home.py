@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.exit import ExitStatus
-from aver.core.states import State
 from aver.errors import AverError
+from aver.model.exit import ExitStatus
+from aver.model.states import State
 from live_home import DEADLINE_S, LiveHome, wait_for
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.exit import ExitStatus
-from aver.core.model import Argv, JobSpec, Streams
-from aver.core.states import State
-from aver.store import writer
+from aver.model.exit import ExitStatus
+from aver.model.job import Argv, JobSpec, Streams
+from aver.model.states import State
+from aver.store.write import writer
 from live_home import LiveHome, shell_job, wait_for
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -244,9 +244,9 @@ def test_network_file_system_has_no_write_ahead_log(
     (folder / "sitecustomize.py").write_text(
         "import sys\n"
         "if 'aver.coordinator' in ' '.join(sys.orig_argv):\n"
-        "    import aver.store.writer\n"
-        f"    assert hasattr(aver.store.writer, '{writer.is_on_network.__name__}')\n"
-        "    aver.store.writer.is_on_network = lambda folder: True\n"
+        "    import aver.store.write.writer\n"
+        f"    assert hasattr(aver.store.write.writer, '{writer.is_on_network.__name__}')\n"
+        "    aver.store.write.writer.is_on_network = lambda folder: True\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{folder}:{os.environ.get('PYTHONPATH', '')}")
     numbers = [live.run_text(f'echo "$AVER_KEY" >> "$RAN"; sleep 0.{n}; exit {n}') for n in range(5)]

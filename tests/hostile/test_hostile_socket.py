@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from aver.core.codec import encode
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Request
+from aver.model.codec import encode
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Request
 from live_home import LiveHome, shell_job, wait_for
 
 

@@ -111,15 +111,15 @@ def test_peer_of_another_user(place: Path) -> None:
 
 
 def refuses_connections(home: Path) -> None:
-    from aver.coordinator.client import Client
-    from aver.slurm_cli import lean
+    from aver.protocol import fast_client
+    from aver.protocol.client import Client
 
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
         Client.connect(Home(home))
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
-        lean.Wire(os.fspath(home))
+        fast_client.Wire(os.fspath(home))
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
-        lean.connect(os.fspath(home))
+        fast_client.connect(os.fspath(home))
 
 
 # ---- folders above the home --------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.model import Need, Needs, Streams
-from aver.core.states import State
 from aver.errors import CantWriteError
+from aver.model.job import Need, Needs, Streams
+from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 from second_user import needs_root, other_does
 

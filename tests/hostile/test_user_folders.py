@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aver.core.evidence import Verdict
-from aver.core.model import JobSpec, RetryRule, Streams
-from aver.core.states import State
+from aver.model.codec import encode
+from aver.model.evidence import Verdict
+from aver.model.job import FlowSpec, JobSpec, RetryRule, Streams
+from aver.model.states import State
 from hanging_folder import hanging
 from live_home import LiveHome, is_alive, pids, shell_job, wait_for
 
@@ -154,38 +158,29 @@ def test_killed_while_the_file_is_read(live: LiveHome, how: str) -> None:
 
 
 def test_submitting_from_a_folder_that_hangs(live: LiveHome) -> None:
-    """Its submitter waits; nobody else does, and numbers are given once."""
+    """Its submitter waits; nobody else does, and no number is given twice."""
     slow = live.folder / "slow"
     slow.mkdir()
-    pid = os.fork()
-    if not pid:
-        wait_for(lambda: (live.folder / "go").exists(), "the mount")
-        os._exit(_submit_from(live, slow))
-    with hanging(slow):
-        live.connect_again()
-        (live.folder / "go").touch()
-        wait_for(lambda: len(list(Path(f"/proc/{live.coordinator()}/task").iterdir())) > 2, "a thread that looks")
+    live.connect_again()
+    flow = FlowSpec("slow", (shell_job("c", "true"), shell_job("d", "true")))
+    submission = live.submission(flow)
+    submission = replace(submission, origin=replace(submission.origin, folder=str(slow)))
+    request = {"op": "submit", "submission": encode(submission), "env": live.environment()}
+    with socket.socket(socket.AF_UNIX) as client, hanging(slow):
+        client.connect(str(live.home.path / "sock"))
+        client.sendall(json.dumps(request).encode() + b"\n")
+        live.connect_again()  # requests are taken in the order in which they come
         runs = [live.run_text("true"), live.submit(shell_job("a", "true"), shell_job("b", "true"))]
         live.settle(runs)
-        assert os.waitpid(pid, os.WNOHANG) == (0, 0), "the submitter was answered"
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    with live.reader() as reader:
-        assert sorted(run.id for run in reader.runs()) == sorted({1, *runs})
-    live.settle([1, live.run_text("true")])
+        assert runs[0] > 3, "the numbers that the first one was promised are not given to others"
+        assert not select.select([client], [], [], 0)[0], "the submitter was answered"
+        reply_to = client.dup()
+    with reply_to:
+        reply = json.loads(reply_to.makefile().readline())
+    assert (reply["ok"], reply["status"]) == (False, 73)
+    assert "can't write the job's output" in reply["error"]
+    live.settle([live.run_text("true")])
     live.assert_store_is_whole()
-
-
-def _submit_from(live: LiveHome, folder: Path) -> int:
-    """The exit status that a submission from this folder would have."""
-    from aver.errors import AverError
-
-    live.folder = folder
-    try:
-        live.submit(shell_job("c", "true"), shell_job("d", "true"))
-    except AverError as error:
-        return error.exit_status
-    return 0
 
 
 def test_an_output_folder_that_hangs(live: LiveHome) -> None:

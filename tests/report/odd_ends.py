@@ -9,12 +9,12 @@ from pathlib import Path
 
 from past_runs import T0, attempt, origin
 
-from aver.core import events as ev
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Request, Shell, StepSpec, Submission
-from aver.core.states import State
-from aver.store.writer import Writer
+from aver.model import events as ev
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Request, Shell, StepSpec, Submission
+from aver.model.states import State
+from aver.store.write.writer import Writer
 
 NAMES = (
     "either_code", "fallback", "accepted", "timeout", "cancelled", "launch", "reinit", "no_peak", "lost", "retry",

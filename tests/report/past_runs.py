@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from aver.core import events as ev
-from aver.core.evidence import Rules, Verdict
-from aver.core.exit import ExitStatus
-from aver.core.judge import judge_record
-from aver.core.model import FlowSpec, JobSpec, Matrix, Need, Needs, Origin, Request, Shell, Submission
-from aver.core.states import State
-from aver.core.testimony import parse_record
-from aver.store.writer import Writer
+from aver.judge.local import judge_record
+from aver.judge.witness_record import parse_record
+from aver.model import events as ev
+from aver.model.evidence import Rules, Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Matrix, Need, Needs, Origin, Request, Shell, Submission
+from aver.model.states import State
+from aver.store.write.writer import Writer
 
 T0 = 1_700_000_000.0
 NASTY = "</script><b>&\"'\x1b[31m"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.report.diffs import unified_diff
+from aver.report.correction.diffs import unified_diff
 
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "run: x\n"]), max_size=30)
 

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 from past_runs import SECRET, Call, fill, fill_again
 
-from aver.core.states import State
+from aver.model.states import State
 from aver.report.junit import Result, result_of
-from aver.store.reader import Reader
+from aver.store.read.reader import Reader
 
 # What Jenkins's own schema of the format allows.
 ALLOWED = {

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.core.model import FlowSpec
-from aver.report.flow_edit import edit_flow
-from aver.spec.flow import parse_flow
+from aver.model.job import FlowSpec
+from aver.report.correction.flow_edit import edit_flow
+from aver.spec.flow.file import parse_flow
 
 BLOCK = """\
 # what this is for

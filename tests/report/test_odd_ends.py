@@ -14,12 +14,13 @@ import pytest
 from odd_ends import ACCEPTED, EITHER, FALLBACK, JOBS, fill_odd
 from past_runs import Call
 
-from aver.coordinator.notices import notice_of
-from aver.core.events import Observed, RunMoved
-from aver.core.states import State
+from aver.coordinator.notify.document import notice_of
 from aver.home import Home
-from aver.slurm_cli import sacct, seff
-from aver.store.reader import Reader
+from aver.model.events import Observed, RunMoved
+from aver.model.states import State
+from aver.slurm_cli import seff
+from aver.slurm_cli.sacct import command
+from aver.store.read.reader import Reader
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_a_peak_that_the_kernel_had_not_counted_is_not_0(odd: Path, call: Call, 
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(call("export", "1", "--csv")[1]))}
     assert rows["no_peak"]["peak_bytes"] == ""
     assert "peak memory" not in call("show", job)[1]
-    assert sacct.main(["-n", "-P", "-j", job, "-o", "jobid,maxrss,averss"]) == 0
+    assert command.main(["-n", "-P", "-j", job, "-o", "jobid,maxrss,averss"]) == 0
     assert capfd.readouterr().out.splitlines() == [f"{job}||", f"{job}.batch||"]
     assert seff.main([job]) == 0
     assert "Memory Utilized: unknown\n" in capfd.readouterr().out
@@ -198,7 +199,7 @@ def test_the_page_does_not_take_unknown_cpu_time_for_none(odd: Path, call: Call)
 
 def test_sacct_has_no_0_0_for_what_ran_and_is_not_known(odd: Path, capfd: Any) -> None:
     """COMPLETED and TIMEOUT had an exit; a batch script is not called CANCELLED without a signal that is known."""
-    assert sacct.main(["-n", "-P", "-j", "1", "-o", "jobid,state,exitcode"]) == 0
+    assert command.main(["-n", "-P", "-j", "1", "-o", "jobid,state,exitcode"]) == 0
     rows = {line.split("|")[0]: line.split("|")[1:] for line in capfd.readouterr().out.splitlines()}
     numbers = {name: str(number) for name, number in JOBS.items()}
     assert rows[numbers["either_code"]] == ["FAILED", "?"]
@@ -218,7 +219,7 @@ def test_who_cancelled_an_attempt_did_not_cancel_the_next(odd: Path, call: Call,
     assert call("why", str(job))[1].splitlines()[0] == said
     cases = {str(case.get("name")): "".join(case.itertext()) for case in junit(call).iter("testcase")}
     assert said in cases["by_another"]
-    assert sacct.main(["-n", "-P", "-X", "-j", str(job), "-o", "state"]) == 0
+    assert command.main(["-n", "-P", "-X", "-j", str(job), "-o", "state"]) == 0
     assert capfd.readouterr().out == "CANCELLED\n"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aver.core.states import SETTLED, State
+from aver.model.states import SETTLED, State
 from aver.report.recover import LOST, SHORT_OF, prospect
-from aver.store.outcomes import Outcome
+from aver.store.read.outcomes import Outcome
 
 
 def row(job: int, state: str, name: str = "train[i=1]", reason: str = "R") -> Outcome:

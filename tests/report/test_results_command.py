@@ -100,7 +100,7 @@ def test_the_end_of_each_failed_log(past: Path, call: Call) -> None:
 
 
 def test_logs_that_are_not_read_are_said(past: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aver.cli.results.LOGS", 1)
+    monkeypatch.setattr("aver.cli.commands.look.results.LOGS", 1)
     status, out, err = call("results", "1", "--failed", "--log", "--json")
     assert status == 0
     assert sum(one["log"] is not None for one in json.loads(out)["results"]) == 1

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from past_runs import Call, attempt
 
-from aver.core import events as ev
-from aver.core.codec import dumps, encode
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import Allocation, Request
-from aver.core.states import State
-from aver.report.timeline import tell
+from aver.model import events as ev
+from aver.model.codec import dumps, encode
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import Allocation, Request
+from aver.model.states import State
+from aver.render.timeline import tell
 
 
 def test_all_attempts_with_states_and_words(past: Path, call: Call) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from past_runs import Call, attempt, origin
 
-from aver.core import events as ev
-from aver.core.model import FlowSpec, JobSpec, Request, Shell, Submission
-from aver.core.states import State
-from aver.store.writer import Writer
+from aver.model import events as ev
+from aver.model.job import FlowSpec, JobSpec, Request, Shell, Submission
+from aver.model.states import State
+from aver.store.write.writer import Writer
 
 GIB = 1 << 30
 

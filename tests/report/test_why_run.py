@@ -8,9 +8,9 @@ from pathlib import Path
 
 from past_runs import SECRET, Call
 
-from aver.core.states import State
+from aver.model.states import State
 from aver.report.causes import LOGS_OF_A_CAUSE, diagnose
-from aver.store.reader import Reader
+from aver.store.read.reader import Reader
 
 
 def test_causes_with_hints_and_next_commands(past: Path, call: Call) -> None:

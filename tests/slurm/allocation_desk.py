@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fault_desk import ClusterHome
 
-from aver.core.codec import encode
-from aver.core.model import Allocation, FlowSpec, JobSpec
+from aver.model.codec import encode
+from aver.model.job import Allocation, FlowSpec, JobSpec
 from live_home import is_alive, wait_for
 
 SMALL = ("-N1", "-n1", "-c2", "--mem=600", "-t20")  # two jobs of one cpu at a time

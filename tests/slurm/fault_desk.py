@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aver.core.events import JobMoved, Observed
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Submission
-from aver.core.states import State
+from aver.model.events import JobMoved, Observed
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.model.states import State
 from live_home import LiveHome, is_alive, shell_job, wait_for
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "slurm-lab"

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from aver.engines.slurm.script import Member, batch_script
-from aver.engines.slurm.shim import install_shim
+from aver.engines.slurm.submit.script import Member, batch_script
+from aver.engines.slurm.submit.shim import install_shim
 from node_witness import witness_at
 
 Record = dict[str, Any]

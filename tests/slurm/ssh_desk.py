@@ -22,8 +22,8 @@ from pathlib import Path
 from fault_desk import ClusterHome, FaultLab
 from fault_desk import job as plain_job
 
-from aver.core.model import FlowSpec, JobSpec, Submission
-from aver.engines.slurm.ssh import Ssh
+from aver.engines.slurm.remote.ssh import Ssh
+from aver.model.job import FlowSpec, JobSpec, Submission
 from live_home import is_alive, wait_for
 
 HOST = "lab"

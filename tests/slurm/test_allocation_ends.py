@@ -8,10 +8,10 @@ from pathlib import Path
 from allocation_desk import SMALL, allocation_ids, folder_of, kill_executor, reasons_of, submit_in, wait_begun
 from fault_desk import OK, ClusterHome, job
 
-from aver.core.codec import encode
-from aver.core.exit import ExitStatus
-from aver.core.model import Allocation, JobSpec
-from aver.core.states import State
+from aver.model.codec import encode
+from aver.model.exit import ExitStatus
+from aver.model.job import Allocation, JobSpec
+from aver.model.states import State
 from live_home import wait_for
 
 FIRST_WAITS = '[ "$AVER_ATTEMPT" -gt 1 ] || exec sleep 300'

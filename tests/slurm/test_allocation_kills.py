@@ -6,8 +6,8 @@ import pytest
 from allocation_desk import SMALL, allocation_ids, kill_executor, submit_in, wait_begun
 from fault_desk import OK, SEVEN, ClusterHome, job
 
-from aver.coordinator.crashpoint import ALLOCATION_POINTS
-from aver.core.states import State
+from aver.crashpoint import ALLOCATION_POINTS
+from aver.model.states import State
 from live_home import wait_for
 
 

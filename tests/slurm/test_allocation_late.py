@@ -5,8 +5,8 @@ from __future__ import annotations
 from allocation_desk import SMALL, submit_in
 from fault_desk import BLOCK, OK, SEVEN, ClusterHome, job
 
-from aver.core.model import Need, Needs
-from aver.core.states import State
+from aver.model.job import Need, Needs
+from aver.model.states import State
 from live_home import wait_for
 
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aver.engines.slurm import sacct, scontrol, squeue
-from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.refusals import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
-from aver.engines.slurm.rows import Accounts, Disabled, NoAnswer, Queue, QueueRow
-from aver.engines.slurm.scontrol import Facts
+from aver.engines.slurm.commands import sacct, scontrol, squeue
+from aver.engines.slurm.commands.call import Commands
+from aver.engines.slurm.commands.rows import Accounts, Disabled, NoAnswer, Queue, QueueRow
+from aver.engines.slurm.commands.scontrol import Facts
+from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
 
 if TYPE_CHECKING:
     from conftest import SlurmLab

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from fault_desk import BLOCK, OK, ONE, SEVEN, ClusterHome, job, until
 
-from aver.core.exit import ExitStatus
-from aver.core.model import Matrix, Need, Needs
-from aver.core.states import State
+from aver.model.exit import ExitStatus
+from aver.model.job import Matrix, Need, Needs
+from aver.model.states import State
 from live_home import wait_for
 
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from fault_desk import BLOCK, OK, SEVEN, ClusterHome, job, until
 
-from aver.core.model import Matrix, Need, Needs
-from aver.core.states import State
+from aver.model.job import Matrix, Need, Needs
+from aver.model.states import State
 from live_home import wait_for
 
 

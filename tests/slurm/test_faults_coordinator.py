@@ -8,10 +8,10 @@ import os
 import pytest
 from fault_desk import OK, SEVEN, ClusterHome, job
 
-from aver.coordinator.crashpoint import POINTS, SLURM_POINTS
-from aver.core.model import Matrix, Need, Needs
-from aver.core.states import State
+from aver.crashpoint import POINTS, SLURM_POINTS
 from aver.errors import AverError
+from aver.model.job import Matrix, Need, Needs
+from aver.model.states import State
 from live_home import wait_for
 
 STARTING = ("attached", "recovered")

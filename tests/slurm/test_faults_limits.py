@@ -6,9 +6,9 @@ import time
 
 from fault_desk import OK, ClusterHome, job
 
-from aver.core.exit import ExitStatus
-from aver.core.model import Matrix, Request
-from aver.core.states import State
+from aver.model.exit import ExitStatus
+from aver.model.job import Matrix, Request
+from aver.model.states import State
 from live_home import wait_for
 
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 from fault_desk import OK, SEVEN, ClusterHome, job, until
 
-from aver.core.states import State
+from aver.model.states import State
 from live_home import wait_for
 
 FRAGILE = ("--partition=fragile",)

@@ -9,9 +9,9 @@ import zlib
 import pytest
 from fault_desk import OK, SEVEN, ClusterHome, job, until
 
-from aver.core.exit import ExitStatus
-from aver.core.model import JobSpec, RetryRule
-from aver.core.states import State
+from aver.model.exit import ExitStatus
+from aver.model.job import JobSpec, RetryRule
+from aver.model.states import State
 from live_home import wait_for
 
 DAMAGED = ("missing", "cut", "foreign", "huge", "folder", "pipe", "loop", "garbage", "older")

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 from fault_desk import BLOCK, OK, ONE, ClusterHome, Watcher, job
 
-from aver.core.model import Matrix
-from aver.core.states import State
+from aver.model.job import Matrix
+from aver.model.states import State
 from live_home import wait_for
 
 LOSES = """\

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from node_desk import Desk, Lab, ended
 
-from aver.engines.slurm import shim
-from aver.engines.slurm.script import Member, Program, Text
+from aver.engines.slurm.submit import shim
+from aver.engines.slurm.submit.script import Member, Program, Text
 
 KEY = "7-1"
 RECORD = "7-1.r0"

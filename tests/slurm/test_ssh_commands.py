@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from ssh_desk import WHY_NOT, Sshd
 
-from aver.engines.slurm.commands import Call, Commands, Reply, Trouble
-from aver.engines.slurm.ssh import UNREACHABLE, Ssh
+from aver.engines.slurm.commands.call import Call, Commands, Reply, Trouble
+from aver.engines.slurm.remote.ssh import UNREACHABLE, Ssh
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 

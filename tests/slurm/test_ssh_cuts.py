@@ -8,8 +8,8 @@ import pytest
 from fault_desk import BLOCK, OK, SEVEN, until
 from ssh_desk import SshHome
 
-from aver.core.model import Matrix, Need, Needs
-from aver.core.states import State
+from aver.model.job import Matrix, Need, Needs
+from aver.model.states import State
 from live_home import wait_for
 
 EXPECTED = {

@@ -10,9 +10,9 @@ import pytest
 from fault_desk import OK, ONE, SEVEN, until
 from ssh_desk import HOST, SshHome
 
-from aver.core.exit import ExitStatus
-from aver.core.model import Matrix, Need, Needs, Request
-from aver.core.states import State
+from aver.model.exit import ExitStatus
+from aver.model.job import Matrix, Need, Needs, Request
+from aver.model.states import State
 from live_home import wait_for
 
 

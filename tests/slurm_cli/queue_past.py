@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aver.core import events as ev
-from aver.core.evidence import Rules, Verdict
-from aver.core.exit import ExitStatus
-from aver.core.judge import judge_record
-from aver.core.model import (
+from aver.judge.local import judge_record
+from aver.judge.witness_record import parse_record
+from aver.model import events as ev
+from aver.model.evidence import Rules, Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import (
     After,
     AfterKind,
     Afters,
@@ -29,9 +30,8 @@ from aver.core.model import (
     Streams,
     Submission,
 )
-from aver.core.states import State
-from aver.core.testimony import parse_record
-from aver.store.writer import Writer
+from aver.model.states import State
+from aver.store.write.writer import Writer
 
 HOST = "n1.example.org"
 SCRIPT = "#!/bin/bash\nsrun -n2 sleep 40\n"

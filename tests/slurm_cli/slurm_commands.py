@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aver.coordinator.commands import install
-from aver.core.states import State
+from aver.client.slurm_bin import install
 from aver.home import Home
-from aver.store.reader import Reader
-from aver.store.rows import AttemptRow, JobRow
+from aver.model.states import State
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow
 
 DEADLINE_S = 60.0
 PREFIXES = ("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_")

@@ -9,7 +9,7 @@ import pytest
 from queue_past import Call, Past
 from slurm_commands import Slurm
 
-from aver.core.states import State
+from aver.model.states import State
 
 USER = getpass.getuser()
 NOT_SERVED = "is not served by aver: on one machine there are no accounts to change\n"

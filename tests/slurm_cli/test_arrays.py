@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_commands import Slurm
 
-from aver.core.states import State
+from aver.model.states import State
 from aver.slurm_cli.job_names import parse_job
-from aver.spec.arrays import HIGHEST_INDEX, parse_array, step_of
+from aver.spec.sbatch.array import HIGHEST_INDEX, parse_array, step_of
 
 
 @pytest.mark.parametrize(

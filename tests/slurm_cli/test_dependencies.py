@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_commands import Slurm
 
-from aver.core.model import After, AfterKind, Afters
-from aver.core.states import State
-from aver.spec.afters import dependency_text, parse_dependency
+from aver.model.job import After, AfterKind, Afters
+from aver.model.states import State
+from aver.spec.sbatch.dependency import dependency_text, parse_dependency
 
 NEVER = "DependencyNeverSatisfied"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from slurm_commands import Slurm
 
-from aver.core.states import State
-from aver.spec.batch_call import BatchCall
-from aver.spec.batch_environment import environment_of
+from aver.model.states import State
+from aver.spec.sbatch.call import BatchCall
+from aver.spec.sbatch.environment import environment_of
 
 HOST = socket.gethostname()
 NODE = HOST.partition(".")[0]

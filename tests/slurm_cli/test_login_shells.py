@@ -12,7 +12,7 @@ import pytest
 from slurm_commands import Slurm
 from terminals import Session
 
-from aver.core.states import State
+from aver.model.states import State
 from aver.spec.prologue import prologue, with_prologue, without_prologue
 
 HARD = "/usr/local/bin:/usr/bin:/bin"  # where a real Slurm may be, and Aver's commands are not

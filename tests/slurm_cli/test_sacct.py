@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import recorded
 
-from aver.core.events import JobMoved, PersonAsked, RunMoved, StepEnded
-from aver.core.evidence import Verdict
-from aver.core.states import State
+from aver.model.events import JobMoved, PersonAsked, RunMoved, StepEnded
+from aver.model.evidence import Verdict
+from aver.model.states import State
 
 ACCOUNTS = recorded("sacct")
 

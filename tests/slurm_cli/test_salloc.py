@@ -11,7 +11,7 @@ import pytest
 from slurm_commands import DEADLINE_S, Slurm
 from terminals import Session
 
-from aver.core.states import State
+from aver.model.states import State
 
 
 def begin(slurm: Slurm, *words: str) -> subprocess.Popen[bytes]:

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_commands import Slurm
 
-from aver.core.states import State
-from aver.slurm_cli.batch_options import table
-from aver.slurm_cli.batch_script import split_line
+from aver.model.states import State
 from aver.slurm_cli.refusal import Refusal
-from aver.spec.batch import LONG, USES
-from aver.spec.batch_call import BatchCall, BatchRefused
+from aver.slurm_cli.sbatch.options import table
+from aver.slurm_cli.sbatch.script import split_line
+from aver.spec.sbatch.call import BatchCall, BatchRefused
+from aver.spec.sbatch.options import LONG, USES
 
 FAILED = "sbatch: error: Batch job submission failed: "
 TRY = 'Try "sbatch --help" for more information\n'

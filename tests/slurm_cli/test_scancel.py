@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_commands import Slurm
 
-from aver.core.states import State
+from aver.model.states import State
 from aver.slurm_cli.job_names import split_jobs
 
 KILL_ERROR = "scancel: error: Kill job error on job id"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_commands import Slurm
 
-from aver.core.states import State
+from aver.model.states import State
 from aver.slurm_cli.refusal import Refusal
-from aver.slurm_cli.scontrol_update import parse_update
+from aver.slurm_cli.scontrol.update import parse_update
 from live_home import wait_for
 
 INVALID = "Invalid job id specified for job 999999\n"

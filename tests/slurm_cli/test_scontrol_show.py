@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from queue_past import Call, Past, replaced
 from recordings import keys, recorded
 
-from aver.core.events import JobMoved, Observed, PersonAsked, RunMoved
-from aver.core.model import After, AfterKind, Afters, Request
-from aver.core.states import State
+from aver.model.events import JobMoved, Observed, PersonAsked, RunMoved
+from aver.model.job import After, AfterKind, Afters, Request
+from aver.model.states import State
 
 SHOWN = recorded("scontrol")
 OF_THE_LAB = {  # who, where and when; and what there is one of

@@ -9,8 +9,8 @@ from queue_past import Call, Past
 from recordings import FOLDER
 from slurm_commands import Slurm
 
-from aver.coordinator.commands import COMMANDS
-from aver.core.slurm_words import VERSION
+from aver.client.slurm_bin import COMMANDS
+from aver.model.slurm_names import VERSION
 from aver.slurm_cli.options import FLAG
 from aver.slurm_cli.served import Command, commands, renew
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import recorded
 
-from aver.core.events import JobMoved, Observed, RunMoved
-from aver.core.evidence import Verdict
-from aver.core.model import Request
-from aver.core.states import State
+from aver.model.events import JobMoved, Observed, RunMoved
+from aver.model.evidence import Verdict
+from aver.model.job import Request
+from aver.model.states import State
 
 QUEUE = recorded("squeue")
 NAMES = recorded("squeue-names")

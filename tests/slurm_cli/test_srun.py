@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.states import State
+from aver.client.slurm_bin import install
 from aver.home import Home
-from aver.slurm_cli.install import install
-from aver.store.reader import Reader
-from aver.store.rows import JobRow, StepRow
+from aver.model.states import State
+from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow, StepRow
 from live_home import LiveHome, processes_with, wait_for
 
 BEGAN = "until [ -e began ]; do sleep 0.05; done"

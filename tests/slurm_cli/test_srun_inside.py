@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from slurm_commands import Slurm
 
-from aver.core.states import State
+from aver.model.states import State
 
 SHOWS = "sh -c 'echo $(ulimit -Ss) $(ulimit -Sn) $(ulimit -Hn)'"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from slurm_commands import Slurm
 
-from aver.core.states import State
+from aver.model.states import State
 
 ALL_THREE = ["out 0", "out 1", "out 2"]
 SAYS = "sh -c 'echo out $SLURM_PROCID'"

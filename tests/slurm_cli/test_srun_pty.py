@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from slurm_commands import Slurm
 from terminals import Session
 
-from aver.core.states import State
-from aver.slurm_cli.multi_prog import programs
+from aver.model.states import State
 from aver.slurm_cli.options import BadOption
+from aver.slurm_cli.srun.multi_prog import programs
 
 
 def at_terminal(slurm: Slurm, *words: str, rows: int = 33, columns: int = 101) -> Session:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from slurm_commands import Slurm
 
-from aver.core.reasons import TIME_LIMIT
-from aver.core.states import State
 from aver.home import Home
-from aver.store.reader import Reader
-from aver.store.rows import JobRow, StepRow
+from aver.model.reasons import TIME_LIMIT
+from aver.model.states import State
+from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow, StepRow
 from live_home import LiveHome, is_alive, processes_with, wait_for
 
 LIMIT_S = 2

@@ -12,18 +12,18 @@ import sys
 
 import pytest
 
-from aver.core import expand
-from aver.core.expand import Members
-from aver.core.model import Matrix
-from aver.spec.flow import parse_flow
+from aver.model.job import Matrix
+from aver.plan import matrix as expand
+from aver.plan.matrix import Members
+from aver.spec.flow.file import parse_flow
 
 CPU_S = 10
 MEMORY_BYTES = 700 << 20
 READ = """
 import sys
-from aver.core.expand import FlowIndex
-from aver.core.plan import Plan
-from aver.spec.flow import parse_flow
+from aver.plan.matrix import FlowIndex
+from aver.plan.planner import Plan
+from aver.spec.flow.file import parse_flow
 from aver.spec.mistakes import SpecError
 try:
     flow = parse_flow(sys.stdin.buffer.read(), "flow.yaml", now=0.0)

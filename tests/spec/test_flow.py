@@ -9,9 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.core import codec
-from aver.core.graph import problems_of
-from aver.core.model import (
+from aver.model import codec
+from aver.model.job import (
     Argv,
     CheckpointRule,
     Condition,
@@ -27,9 +26,10 @@ from aver.core.model import (
     Streams,
     WarningSignal,
 )
-from aver.core.states import State
-from aver.spec.flow import parse_flow
-from aver.spec.keys import FLOW_KEYS, JOB_KEYS
+from aver.model.states import State
+from aver.plan.graph import problems_of
+from aver.spec.flow.file import parse_flow
+from aver.spec.flow.keys import FLOW_KEYS, JOB_KEYS
 from aver.spec.mistakes import SpecError
 
 NOW = 1_900_000_000.0

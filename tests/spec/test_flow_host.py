@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from aver.config import load_config
-from aver.core.host_name import is_host
 from aver.errors import UsageError
-from aver.spec.flow import parse_flow
+from aver.model.host_name import is_host
+from aver.spec.flow.file import parse_flow
 from aver.spec.mistakes import SpecError
 
 

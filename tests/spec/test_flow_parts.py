@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aver.core.expand import members
-from aver.core.model import CheckpointRule, JobSpec, Matrix, Need, Needs, Outcome, RetryRule
-from aver.core.states import State
-from aver.spec.flow import parse_flow
+from aver.model.job import CheckpointRule, JobSpec, Matrix, Need, Needs, Outcome, RetryRule
+from aver.model.states import State
+from aver.plan.matrix import members
+from aver.spec.flow.file import parse_flow
+from aver.spec.flow.retry import DEFAULT_STATES
 from aver.spec.mistakes import SpecError
-from aver.spec.retry import DEFAULT_STATES
 
 
 def jobs(text: str) -> tuple[JobSpec, ...]:

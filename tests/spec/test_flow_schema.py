@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from aver.spec import job
-from aver.spec.keys import FLOW_KEYS, JOB_KEYS
-from aver.spec.schema import flow_schema, schema_text
+from aver.spec.flow import job
+from aver.spec.flow.keys import FLOW_KEYS, JOB_KEYS
+from aver.spec.flow.schema import flow_schema, schema_text
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_schema_in_the_docs_is_current() -> None:
-    """`python -m aver.spec.schema > docs/flow.schema.json` writes it anew."""
+    """`python -m aver.spec.flow.schema > docs/flow.schema.json` writes it anew."""
     assert (DOCS / "flow.schema.json").read_text(encoding="utf-8") == schema_text()
 
 

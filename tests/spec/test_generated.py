@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aver.core.model import JobSpec, Shell
-from aver.spec.generated import parse_generated
+from aver.model.job import JobSpec, Shell
+from aver.spec.flow.generated import parse_generated
 from aver.spec.mistakes import SpecError
 
 RUN = (JobSpec("old", Shell("x")),)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aver.core.model import Argv, FlowSpec, JobSpec, Request
 from aver.errors import UsageError
+from aver.model.job import Argv, FlowSpec, JobSpec, Request
 from aver.spec.command import flow_of_command
+from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.load import load
 from aver.spec.mistakes import SpecError
-from aver.spec.options import Overrides, parse_overrides
 
 
 def refusal(path: str, overrides: Overrides = Overrides(), args: tuple[str, ...] = ()) -> str:

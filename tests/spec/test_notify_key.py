@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from aver.config import Retention, load_config
-from aver.core.model import NotifyOn, NotifyRule
 from aver.errors import UsageError
-from aver.spec.flow import parse_flow
+from aver.model.job import NotifyOn, NotifyRule
+from aver.spec.flow.file import parse_flow
 from aver.spec.mistakes import SpecError
 
 JOBS = "jobs: {a: {run: 'true'}}\n"

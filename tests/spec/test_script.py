@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.core.model import JobSpec, Request, Scope, Script, Streams, WarningSignal
+from aver.model.job import JobSpec, Request, Scope, Script, Streams, WarningSignal
+from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.mistakes import SpecError
-from aver.spec.options import Overrides, parse_overrides
-from aver.spec.sbatch import LONG, SHORT
-from aver.spec.script import parse_script
+from aver.spec.sbatch.directives import LONG, SHORT
+from aver.spec.sbatch.script import parse_script
 
 NOW = 1_900_000_000.0
 M = 1024**2

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from store_events import ended, planned, submitted
 
-from aver.core.events import Event
 from aver.errors import CantWriteError
-from aver.store.writer import Writer
+from aver.model.events import Event
+from aver.store.write.writer import Writer
 
 JOBS = 10
 

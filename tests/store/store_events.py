@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from aver.core.events import AttemptPlanned, Event, Observed, RunSubmitted, Usage
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Matrix, Origin, Request, Shell, Submission
-from aver.core.states import State
+from aver.model.events import AttemptPlanned, Event, Observed, RunSubmitted, Usage
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Matrix, Origin, Request, Shell, Submission
+from aver.model.states import State
 
 
 def submission(jobs: int = 1, name: str = "train", folder: str = "/tmp") -> Submission:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from store_events import ended, planned, started, submission, submitted, whole_job
 
-from aver.core.events import (
+from aver.model.events import (
     Event,
     JobMoved,
     JobsGenerated,
@@ -21,14 +21,14 @@ from aver.core.events import (
     StepStarted,
     Usage,
 )
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import FlowSpec, JobSpec, Need, Needs, Origin, Shell, StepSpec, Submission
-from aver.core.states import State
-from aver.store.reader import Reader
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import FlowSpec, JobSpec, Need, Needs, Origin, Shell, StepSpec, Submission
+from aver.model.states import State
+from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow
 from aver.store.replay import replay
-from aver.store.rows import JobRow
-from aver.store.writer import Writer
+from aver.store.write.writer import Writer
 
 
 class Store:

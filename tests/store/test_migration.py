@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from store_events import ended, planned, started, submitted
 
-from aver.core.events import Event, StepEnded, StepStarted
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import StepSpec
-from aver.core.states import State
-from aver.store.reader import Reader
+from aver.model.events import Event, StepEnded, StepStarted
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import StepSpec
+from aver.model.states import State
+from aver.store.read.reader import Reader
 from aver.store.replay import replay
 from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
-from aver.store.writer import Writer
+from aver.store.write.writer import Writer
 
 
 def step(

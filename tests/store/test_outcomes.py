@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from store_events import ended, planned, started, submission, submitted, whole_job
 
-from aver.core.events import Event, FlowReplaced, Observed, RunMoved, StepEnded, StepStarted, TaskEnded, Usage
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import StepSpec
-from aver.core.states import State
 from aver.errors import AverError
-from aver.store.reader import Reader
-from aver.store.writer import Writer
+from aver.model.events import Event, FlowReplaced, Observed, RunMoved, StepEnded, StepStarted, TaskEnded, Usage
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import StepSpec
+from aver.model.states import State
+from aver.store.read.reader import Reader
+from aver.store.write.writer import Writer
 
 
 @pytest.fixture

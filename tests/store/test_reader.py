@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from store_events import ended, planned, started, submission, submitted, whole_job
 
-from aver.core.events import RunMoved
-from aver.core.exit import ExitStatus
-from aver.core.states import SETTLED, State
 from aver.errors import AverError
-from aver.store import reader as reader_module
-from aver.store.reader import Reader
-from aver.store.writer import Writer
+from aver.model.events import RunMoved
+from aver.model.exit import ExitStatus
+from aver.model.states import SETTLED, State
+from aver.store.read import reader as reader_module
+from aver.store.read.reader import Reader
+from aver.store.write.writer import Writer
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_events import submission, submitted, whole_job
 
-from aver.core.codec import decode, dumps, encode
-from aver.core.events import (
+from aver.model.codec import decode, dumps, encode
+from aver.model.events import (
     AttemptPlanned,
     Event,
     JobMoved,
@@ -27,15 +27,15 @@ from aver.core.events import (
     TaskEnded,
     Usage,
 )
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import Request, StepSpec
-from aver.core.states import State
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import Request, StepSpec
+from aver.model.states import State
 from aver.store.encoding import decode_event, event_row
-from aver.store.reader import Reader
+from aver.store.read.reader import Reader
 from aver.store.replay import replay
-from aver.store.steps import StepEvent
-from aver.store.writer import Writer
+from aver.store.write.steps import StepEvent
+from aver.store.write.writer import Writer
 
 texts = st.text(st.characters(), max_size=6)  # lone surrogates, NUL and newlines included
 times = st.floats(0, 1e10)

@@ -16,14 +16,15 @@ import pytest
 from store_events import planned, submission, submitted, whole_job
 
 import aver
-from aver.core.events import JobMoved, RunSubmitted
-from aver.core.model import Argv, FlowSpec, JobSpec, Origin, Submission
-from aver.core.states import State
 from aver.errors import CantWriteError, InternalError, UsageError
-from aver.store import schema, writer
-from aver.store.reader import Reader
+from aver.model.events import JobMoved, RunSubmitted
+from aver.model.job import Argv, FlowSpec, JobSpec, Origin, Submission
+from aver.model.states import State
+from aver.store import schema
+from aver.store.read.reader import Reader
 from aver.store.replay import replay
-from aver.store.writer import Writer
+from aver.store.write import writer
+from aver.store.write.writer import Writer
 
 JOBS_PER_BATCH = 10
 EVENTS_PER_BATCH = 1 + 2 * JOBS_PER_BATCH

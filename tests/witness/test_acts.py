@@ -8,7 +8,7 @@ from pathlib import Path
 
 from witness_driver import Slot, acts, sh, until
 
-from aver.core.testimony import parse_record
+from aver.judge.witness_record import parse_record
 
 TERM, KILL, USR1, USR2 = signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1, signal.SIGUSR2
 MANY = 100  # more than a record has room for, one by one

@@ -1,7 +1,7 @@
 """Addresses of jobs and runs: `7`, `3/train`, `3/train[seed=2]`, `3/tr*`.
 
 A number names one thing, a run or a job; a single job and its run share it. After the slash comes a
-job's address as `core.address` has it: a name or a glob, and the values that members must have. The
+job's address as `plan.address` has it: a name or a glob, and the values that members must have. The
 name of a matrix means all of its members.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from aver.core.address import parse_address as job_address
-from aver.core.record import dataclass
 from aver.errors import UsageError
+from aver.model.record import dataclass
+from aver.plan.address import parse_address as job_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from aver.cli.output.documents import Check
 from aver.config import Config
-from aver.coordinator.cluster import commands_of, folder
-from aver.coordinator.hosts import commands_on, host_of, ssh_to
-from aver.engines.slurm import squeue
-from aver.engines.slurm.commands import Commands, Reply, Trouble
-from aver.engines.slurm.rows import Accounts, Disabled, NoAnswer
-from aver.engines.slurm.sacct import by_names, read_accounts
-from aver.engines.slurm.scontrol import Facts, ask_facts
-from aver.engines.slurm.ssh import Ssh
+from aver.engines.slurm.cluster import commands_of, folder
+from aver.engines.slurm.commands import squeue
+from aver.engines.slurm.commands.call import Commands, Reply, Trouble
+from aver.engines.slurm.commands.rows import Accounts, Disabled, NoAnswer
+from aver.engines.slurm.commands.sacct import by_names, read_accounts
+from aver.engines.slurm.commands.scontrol import Facts, ask_facts
+from aver.engines.slurm.remote.hosts import commands_on, host_of, ssh_to
+from aver.engines.slurm.remote.ssh import Ssh
 from aver.home import Home
 from aver.store.open import is_on_network
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
 from aver.cli.steps import exit_facts, warnings_of_steps
-from aver.coordinator.places import JobFiles, Which, job_files
-from aver.core.exit_text import raw_text
-from aver.core.expand import member_at
-from aver.core.fold import return_code
-from aver.core.model import Argv, Command, Script, Shell
-from aver.core.template import fill, fill_shell
-from aver.store.reader import Reader
-from aver.store.rows import AttemptRow, JobRow, RunRow
+from aver.client.output_paths import JobFiles, Which, job_files
+from aver.judge.fold import return_code
+from aver.model.exit_text import raw_text
+from aver.model.job import Argv, Command, Script, Shell
+from aver.plan.matrix import member_at
+from aver.plan.placeholders import fill, fill_shell
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow, RunRow
 
 
 def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ()) -> doc.JobFacts:

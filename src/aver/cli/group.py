@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 
 import click
 
-from aver import __version__
-from aver.core.record import dataclass
+from aver.cli.catalog import GROUPS
+from aver.model.record import dataclass
+from aver.version import __version__
+
+MODULES = {name: f"aver.cli.commands.{group}.{name}" for group, (_, helps) in GROUPS.items() for name in helps}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,40 +25,39 @@ class Invocation:
 
 
 class LazyGroup(click.Group):
-    """`short_helps` names the commands; the module of each has the same name."""
-
-    short_helps: Mapping[str, str] = {}
+    """The commands of the catalogue."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.short_helps)
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.short_helps:
+        if cmd_name not in MODULES:
             return None
-        command = importlib.import_module(f"aver.cli.{cmd_name}").command
+        command = importlib.import_module(MODULES[cmd_name]).command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.short_helps.items()))
+        for heading, helps in GROUPS.values():
+            with formatter.section(heading):
+                formatter.write_dl(list(helps.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in self.short_helps:
+        if name not in MODULES:
             import difflib
 
-            near = difflib.get_close_matches(name, self.short_helps, n=1)
+            near = difflib.get_close_matches(name, MODULES, n=1)
             hint = f"the nearest is `aver {near[0]}`" if near else f"a command is run with `aver run -- {name} …`"
             raise click.UsageError(f"no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
-def make_group(short_helps: Mapping[str, str]) -> LazyGroup:
-    """Return the group with these commands."""
-    group = LazyGroup(
+def make_group() -> LazyGroup:
+    """Return the group with all commands."""
+    return LazyGroup(
         name="aver",
         help=HELP,
         epilog=EPILOG,
@@ -64,8 +65,6 @@ def make_group(short_helps: Mapping[str, str]) -> LazyGroup:
         params=[_version_option()],
         no_args_is_help=True,
     )
-    group.short_helps = short_helps
-    return group
 
 
 def _version_option() -> click.Option:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from aver.cli.session import Session
-from aver.coordinator.places import Which, job_files
-from aver.core.expand import Member, members
-from aver.core.model import FlowSpec, JobSpec
+from aver.client.output_paths import Which, job_files
 from aver.errors import AverError, InternalError
-from aver.store.outcomes import Outcome
+from aver.model.job import FlowSpec, JobSpec
+from aver.plan.matrix import Member, members
+from aver.store.read.outcomes import Outcome
 
 
 class RunLogs:

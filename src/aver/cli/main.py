@@ -13,44 +13,6 @@ from collections.abc import Sequence
 
 from aver.errors import AverError, CantWriteError
 
-COMMANDS = {
-    "run": "Run a script, a flow or a command, show its output and exit as it ended.",
-    "submit": "Submit in the background and print the number.",
-    "allocate": "Take more allocations of Slurm for a run that runs in them.",
-    "check": "Show every mistake of a flow or a script; run nothing.",
-    "graph": "Draw a flow as a text tree, DOT or SVG.",
-    "watch": "Wait until jobs or runs are settled.",
-    "jobs": "List jobs.",
-    "runs": "List runs.",
-    "show": "Show all facts of a job, a step or a run.",
-    "log": "Show what a job wrote.",
-    "why": "Say what happened to a job or a run, the evidence, and what to do next.",
-    "results": "Show how each job and attempt of a run ended, failed ones first.",
-    "usage": "Show what was asked for and used; --correct writes better requests into the flow.",
-    "timeline": "Show each transition of a job with its evidence.",
-    "report": "Write a run as one page for a browser, paper or a phone.",
-    "export": "Write a run as JUnit XML, JSON lines or CSV.",
-    "cancel": "Cancel jobs or runs, or send them a signal.",
-    "hold": "Hold pending jobs back.",
-    "release": "Let held jobs go.",
-    "suspend": "Stop running jobs for a while.",
-    "resume": "Let suspended jobs go on.",
-    "accept": "State as a person that a lost job succeeded.",
-    "retry": "Run failed, lost and skipped jobs of a run again.",
-    "recover": "Correct memory and time of what failed for them, and run again what can be mended.",
-    "reinit": "Run jobs again whose inputs, command or environment changed.",
-    "prune": "Cut the logs of old runs; their verdicts stay.",
-    "status": "Show the coordinator and what it has to do.",
-    "stop": "Stop the coordinator; jobs go on.",
-    "doctor": "Say what this machine can enforce, and what it can't and why.",
-    "connect": "Open the ssh connection to a cluster's host; answers what it asks.",
-    "env": "Print the line that puts Slurm's commands on PATH.",
-    "shell": "Start a shell, or a command after --, with Slurm's commands on PATH.",
-    "task": "Run one task of a job under its witness; for mpirun and the like.",
-    "slurm": "Ask the cluster itself about a run: `aver slurm sacct RUN`.",
-    "conformance": "Compare Slurm's commands with the table of what Slurm prints.",
-    "completion": "Print the shell's completion script.",
-}
 TAKES_A_COMMAND = frozenset({"run", "submit", "shell", "task"})
 EXITS_AS_JOBS = frozenset({"run", "watch", "recover"})
 UNREADABLE_STATUS = 69
@@ -90,7 +52,7 @@ def _invoke(argv: list[str]) -> int:
     head, tail = split_command(argv)
     invocation = Invocation(typed=("aver", *argv), command=tail)
     try:
-        result = make_group(COMMANDS).main(args=head, prog_name="aver", standalone_mode=False, obj=invocation)
+        result = make_group().main(args=head, prog_name="aver", standalone_mode=False, obj=invocation)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2

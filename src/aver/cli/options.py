@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from aver.core.states import State
-from aver.core.units import parse_time
 from aver.errors import UsageError
+from aver.model.states import State
+from aver.model.units import parse_time
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -15,13 +15,13 @@ import time
 from types import TracebackType
 
 from aver.cli.session import Session
+from aver.client.output_paths import synced_folders
 from aver.config import load_config
-from aver.coordinator.hosts import path_there, ssh_to
-from aver.coordinator.places import synced_folders
-from aver.engines.slurm.commands import Reply
-from aver.engines.slurm.ssh import Ssh
+from aver.engines.slurm.commands.call import Reply
+from aver.engines.slurm.remote.hosts import path_there, ssh_to
+from aver.engines.slurm.remote.ssh import Ssh
 from aver.errors import AverError, UnreachableError
-from aver.store.rows import JobRow
+from aver.store.read.rows import JobRow
 
 TIMEOUT_S = 600.0
 PAUSE_S = 1.0

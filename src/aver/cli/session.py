@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from aver.cli.address import Named, Number, parse_address
 from aver.cli.output.text import Output
-from aver.coordinator.client import Client
-from aver.coordinator.origin import user_name
-from aver.core.masking import Masking
-from aver.core.model import FlowSpec, JobSpec, Submission
+from aver.client.origin import user_name
 from aver.errors import AverError, InternalError, UsageError
 from aver.home import Home
-from aver.store.rows import JobRow, RunRow
+from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.protocol.client import Client
+from aver.render.masking import Masking
+from aver.store.read.rows import JobRow, RunRow
 
 if TYPE_CHECKING:
-    from aver.store.reader import Reader
+    from aver.store.read.reader import Reader
 
 __all__ = ["Session", "not_found", "user_name"]
 
@@ -51,7 +51,7 @@ class Session:
     def reader(self) -> Reader | None:
         """The store; None before the first submission."""
         if self._reader is None:
-            from aver.store.reader import Reader  # `aver submit` reads nothing
+            from aver.store.read.reader import Reader  # `aver submit` reads nothing
 
             self.home.check()
             self._reader = Reader.open(self.home.database)

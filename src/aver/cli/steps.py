@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
-from aver.core.evidence import LaunchFailure
-from aver.core.exit import ExitStatus
-from aver.core.fold import Lost, Running, Task, TaskEnd, task_summary
-from aver.core.reasons import JOB_LAUNCH_FAILURE
-from aver.store.rows import JobRow, StepRow, TaskRow
-from aver.store.step_warnings import step_warnings
+from aver.judge.fold import Lost, Running, Task, TaskEnd, task_summary
+from aver.model.evidence import LaunchFailure
+from aver.model.exit import ExitStatus
+from aver.model.reasons import JOB_LAUNCH_FAILURE
+from aver.store.read.rows import JobRow, StepRow, TaskRow
+from aver.store.read.step_warnings import step_warnings
 
 
 def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from shlex import join
 
-from aver.cli.explain import cancelled_by
+from aver.cli.explanation import cancelled_by
 from aver.cli.facts import files_of
 from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
-from aver.core import render
-from aver.core.events import Event, Observed
-from aver.core.evidence import WitnessRecord
-from aver.core.masking import Masking
-from aver.core.model import FlowSpec
-from aver.core.states import State
-from aver.report.page import LogEnd, Story, has_failed
-from aver.report.timeline import Told, Transition, is_about, parse_said, transitions
-from aver.store.reader import Reader
-from aver.store.rows import AttemptRow, JobRow, RunRow
+from aver.model.events import Event, Observed
+from aver.model.evidence import WitnessRecord
+from aver.model.job import FlowSpec
+from aver.model.states import State
+from aver.render import verdict as render
+from aver.render.masking import Masking
+from aver.render.timeline import Told, Transition, is_about, parse_said, transitions
+from aver.report.story import LogEnd, Story, has_failed
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow, RunRow
 
 WHOLE_JOBS = 1000  # runs of no more jobs have the evidence of all of them
 MOST_EVIDENCE = 300  # of larger runs: of this many that did not complete

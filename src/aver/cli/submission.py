@@ -18,17 +18,17 @@ import click
 
 from aver.cli.group import Invocation
 from aver.cli.session import Session
+from aver.client.origin import origin_of
 from aver.config import load_config
-from aver.coordinator.origin import origin_of
-from aver.core.codec import encode
-from aver.core.host_name import is_host
-from aver.core.model import FlowSpec, Submission
-from aver.core.record import dataclass
 from aver.errors import CantWriteError, InternalError, UsageError
-from aver.spec.allocation import allocation_of
-from aver.spec.cluster_keys import OWNED_OPTIONS, own_option
+from aver.model.codec import encode
+from aver.model.host_name import is_host
+from aver.model.job import FlowSpec, Submission
+from aver.model.record import dataclass
 from aver.spec.command import flow_of_command
-from aver.spec.options import Overrides, parse_overrides
+from aver.spec.flags import Overrides, parse_overrides
+from aver.spec.flow.allocation import allocation_of
+from aver.spec.flow.cluster_keys import OWNED_OPTIONS, own_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"

@@ -18,23 +18,23 @@ import sys
 import traceback
 from pathlib import Path
 
+from aver.client.slurm_bin import install
 from aver.config import Config, load_config
-from aver.coordinator.commands import install
-from aver.coordinator.committer import Committer
-from aver.coordinator.driver import Driver, Identity
-from aver.coordinator.engines import Engines
-from aver.coordinator.lock import Lock, LockBusy
-from aver.coordinator.log import log
+from aver.coordinator.commit_thread import Committer
+from aver.coordinator.engine_set import Engines
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.core.pack import Room
+from aver.coordinator.state.machine import Driver, Identity
 from aver.engines.api import UNLIMITED, Allocator, Engine, Totals
 from aver.engines.local.capabilities import capabilities, leave_job_cgroup
 from aver.engines.local.engine import LocalEngine
 from aver.engines.local.mark import wipe
 from aver.errors import AverError
 from aver.home import Home, read_boot_id
-from aver.store.writer import Writer
+from aver.log import log
+from aver.plan.packing import Room
+from aver.protocol.lock import Lock, LockBusy
+from aver.store.write.writer import Writer
 from aver.witness import binary
 
 LARGEST_LOG_BYTES = 4 << 20
@@ -103,9 +103,9 @@ def _build(home: Home) -> Loop:
 
 
 def cluster_engine(home: Home, config: Config) -> Engine:
-    from aver.coordinator.cluster import make_engine  # most homes never need it
-    from aver.coordinator.clusters import Clusters
-    from aver.coordinator.hosts import known_hosts, make_host_engine
+    from aver.engines.slurm.cluster import make_engine  # most homes never need it
+    from aver.engines.slurm.clusters import Clusters
+    from aver.engines.slurm.remote.hosts import known_hosts, make_host_engine
 
     def make(host: str) -> Engine:
         return make_host_engine(home, config, host) if host else make_engine(home, config)
@@ -120,7 +120,7 @@ def has_cluster_jobs(home: Home) -> bool:
 
 
 def allocator(home: Home, config: Config, key: str) -> Allocator:
-    from aver.coordinator.cluster import make_allocator  # most homes never need it
+    from aver.engines.slurm.cluster import make_allocator  # most homes never need it
 
     return make_allocator(home, config, key)
 
@@ -128,8 +128,8 @@ def allocator(home: Home, config: Config, key: str) -> Allocator:
 def has_allocations(home: Home, config: Config) -> bool:
     if not (home.path / "slurm").is_dir():
         return False
-    from aver.coordinator.cluster import folder
-    from aver.engines.slurm.allocation_folder import folders_in
+    from aver.engines.slurm.allocation.folder import folders_in
+    from aver.engines.slurm.cluster import folder
 
     return any(one.is_in_use for one in folders_in(folder(home, config) / "alloc"))
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aver.coordinator.log import log
+from aver.log import log
 
 MOST_THREADS = 32
 

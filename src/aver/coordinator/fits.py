@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from aver.coordinator.packers import LOCAL
-from aver.core.codec import encode
-from aver.core.model import FlowSpec
-from aver.core.pack import Room, room_of
-from aver.core.units import MIB, size_text
+from aver.engines.api import LOCAL
 from aver.errors import UsageError
+from aver.model.codec import encode
+from aver.model.job import FlowSpec
+from aver.model.units import MIB, size_text
+from aver.plan.packing import Room, room_of
 
 
 def check_text(value: object) -> None:

@@ -13,33 +13,33 @@ import time
 from functools import partial
 from typing import Any
 
-from aver import __version__
-from aver.coordinator import asking
-from aver.coordinator.allocations import asks_of
-from aver.coordinator.aside import Aside, Outcome
+from aver.client.job_files import remove_unknown_files
 from aver.coordinator.background import Background, Later
-from aver.coordinator.commits import Commits
-from aver.coordinator.committer import Committer
-from aver.coordinator.crashpoint import reached
-from aver.coordinator.driver import Driver
-from aver.coordinator.engines import Engines
-from aver.coordinator.files import remove_unknown_files
+from aver.coordinator.commit import Commits
+from aver.coordinator.commit_thread import Committer
+from aver.coordinator.engine_set import Engines
 from aver.coordinator.fingerprints import Fingerprinter
-from aver.coordinator.generated import Generated
-from aver.coordinator.late import take_late
-from aver.coordinator.log import log
-from aver.coordinator.ordering import order_of, task_order
+from aver.coordinator.late_evidence import take_late
+from aver.coordinator.order.allocations import asks_of
+from aver.coordinator.order.generated import Generated
+from aver.coordinator.order.order import order_of, task_order
 from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
-from aver.coordinator.requests import Requests
+from aver.coordinator.requests import actions
+from aver.coordinator.requests.handlers import Requests
+from aver.coordinator.requests.step import Stepping
+from aver.coordinator.requests.submit import Submissions
 from aver.coordinator.server import Peer, Server
-from aver.coordinator.stepping import Stepping
-from aver.coordinator.submissions import Submissions
+from aver.coordinator.state.machine import Driver
+from aver.coordinator.upkeep import Aside, Outcome
 from aver.coordinator.watchers import Watchers
-from aver.core.evidence import Refused
+from aver.crashpoint import reached
 from aver.engines.api import Heard, Order, Rejected
 from aver.errors import AverError, UsageError
 from aver.home import Home
-from aver.store.reader import Reader
+from aver.log import log
+from aver.model.evidence import Refused
+from aver.store.read.reader import Reader
+from aver.version import __version__
 
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
 OPS = frozenset("submit sbatch allocate cancel hold release suspend resume accept retry reinit requeue update".split())
@@ -232,7 +232,7 @@ class Loop:
         for number in orphans:
             run = self._driver.runs.get(number)
             if run is not None and not run.state.is_settled:
-                asking.cancel(self._driver, run, 0, "the end of its srun", now)
+                actions.cancel(self._driver, run, 0, "the end of its srun", now)
 
     def _drop_lost_steps(self, now: float) -> None:
         """Steps that wait for cpus never begin once their srun is gone.

@@ -8,25 +8,35 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from aver.coordinator.allocations import extra_allocations
-from aver.coordinator.altered import alter_again
-from aver.coordinator.altering import REQUEUES, apply_again, changes_of
-from aver.coordinator.driver import Driver
-from aver.coordinator.engines import Engines
-from aver.coordinator.live import LiveAttempt, LiveRun
-from aver.coordinator.packers import ALLOCATION, LOCAL, SLURM
-from aver.coordinator.steps import KILL, LiveStep, LiveTask
-from aver.core import reasons
-from aver.core.events import PersonAsked, TaskEnded
-from aver.core.evidence import Evidence, MachineRestarted, NobodySaid, WitnessVanished
-from aver.core.plan import RunCancel
-from aver.core.retry import LOST, AttemptSummary, decide
-from aver.core.slurm_words import STEP_CANCEL
-from aver.core.states import State
-from aver.core.testimony import parse_record
-from aver.engines.api import Control, CouldNotAsk, Engine, Heard, NotListed, ObserveReply, Seen
-from aver.store.reader import Reader
-from aver.store.rows import AttemptRow, JobRow
+from aver.coordinator.engine_set import Engines
+from aver.coordinator.order.allocations import extra_allocations
+from aver.coordinator.requests.update import REQUEUES, apply_again, changes_of
+from aver.coordinator.requests.update_fields import alter_again
+from aver.coordinator.state.live import LiveAttempt, LiveRun
+from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.steps import KILL, LiveStep, LiveTask
+from aver.engines.api import (
+    ALLOCATION,
+    LOCAL,
+    SLURM,
+    Control,
+    CouldNotAsk,
+    Engine,
+    Heard,
+    NotListed,
+    ObserveReply,
+    Seen,
+)
+from aver.judge.witness_record import parse_record
+from aver.model import reasons
+from aver.model.events import PersonAsked, TaskEnded
+from aver.model.evidence import Evidence, MachineRestarted, NobodySaid, WitnessVanished
+from aver.model.slurm_names import STEP_CANCEL
+from aver.model.states import State
+from aver.plan.planner import RunCancel
+from aver.plan.retry import LOST, AttemptSummary, decide
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow
 
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
 Planned = Mapping[tuple[int, int], int]  # by job and attempt: the number of the event that planned it

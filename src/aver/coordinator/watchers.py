@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aver.coordinator.driver import Driver
+from aver.coordinator.requests.step import step_message, step_token
 from aver.coordinator.server import Peer, Server
-from aver.coordinator.stepping import step_message, step_token
-from aver.core.events import (
+from aver.coordinator.state.machine import Driver
+from aver.errors import UsageError
+from aver.model.events import (
     Event,
     JobMoved,
     JobsGenerated,
@@ -21,9 +22,8 @@ from aver.core.events import (
     StepStarted,
     TaskEnded,
 )
-from aver.core.states import State
-from aver.errors import UsageError
-from aver.store.reader import Reader
+from aver.model.states import State
+from aver.store.read.reader import Reader
 
 
 class Watchers:

@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from aver.core.evidence import Evidence
-from aver.core.model import Request, Scope, WarningSignal
+from aver.model.evidence import Evidence
+from aver.model.job import Request, Scope, WarningSignal
+
+LOCAL = "local"
+SLURM = "slurm"
+ALLOCATION = "allocation"  # steps of what a run has taken from Slurm as a whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from aver.core.causes import Cause, Failed, group_causes, is_failure
-from aver.core.hints import Hint, find_hint
-from aver.core.record import dataclass
-from aver.core.states import UNSETTLED, State
+from aver.model.record import dataclass
+from aver.model.states import UNSETTLED, State
+from aver.render.causes import Cause, Failed, group_causes, is_failure
+from aver.report.hints import Hint, find_hint
 from aver.report.results import Line, lines_of, result_of
 from aver.report.tails import read_tail
 from aver.report.usage import Requests
-from aver.store.outcomes import Outcome
+from aver.store.read.outcomes import Outcome
 
 LOGS_OF_A_CAUSE = 100
 LOGS = 400

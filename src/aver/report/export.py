@@ -9,13 +9,13 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from aver.core.codec import encode
-from aver.core.exit import ExitStatus
-from aver.core.fold import return_code
-from aver.core.masking import Masking
-from aver.report.csv_rows import csv_rows
-from aver.report.page import Story
-from aver.store.rows import AttemptRow, JobRow, StoredEvent
+from aver.judge.fold import return_code
+from aver.model.codec import encode
+from aver.model.exit import ExitStatus
+from aver.render.masking import Masking
+from aver.report.csv import csv_rows
+from aver.report.story import Story
+from aver.store.read.rows import AttemptRow, JobRow, StoredEvent
 
 COLUMNS = (
     "run", "job", "name", "attempt", "state", "exit", "return_code", "reason", "verified", "source", "warnings",

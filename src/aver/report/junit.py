@@ -15,10 +15,10 @@ from enum import StrEnum
 from typing import assert_never
 from xml.sax.saxutils import escape
 
-from aver.core import render
-from aver.core.states import State
-from aver.report.page import Story, verdict_text
-from aver.store.rows import JobRow
+from aver.model.states import State
+from aver.render import verdict
+from aver.report.story import Story, verdict_text
+from aver.store.read.rows import JobRow
 
 _AS_AGREED = (State.COMPLETED, State.CHECKPOINTED)  # what was run again after these had not failed
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -108,7 +108,7 @@ def _earlier(story: Story, job: JobRow, result: Result) -> list[str]:
     found = []
     for attempt in story.attempts.get(job.id, ()):
         if attempt.attempt < job.attempt and attempt.verdict is not None and attempt.state not in _AS_AGREED:
-            piece = render.piece(attempt.verdict, attempt.elapsed_s)
+            piece = verdict.piece(attempt.verdict, attempt.elapsed_s)
             words = _attribute(f"attempt {attempt.attempt}: {piece.state} {piece.exit} {piece.reason}")
             found.append(f'      <{name} message="{words}" type="{attempt.state}"/>\n')
     return found

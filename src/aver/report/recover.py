@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aver.core import reasons
-from aver.core.causes import is_failure
-from aver.core.reasons import parse_need_reason
-from aver.core.record import dataclass
-from aver.core.states import State
+from aver.model import reasons
+from aver.model.reasons import parse_need_reason
+from aver.model.record import dataclass
+from aver.model.states import State
+from aver.render.causes import is_failure
 from aver.report.results import lines_of
-from aver.store.outcomes import Outcome
+from aver.store.read.outcomes import Outcome
 
 SHORT_OF = {State.OUT_OF_MEMORY: "memory", State.TIMEOUT: "time"}
 LOST = {

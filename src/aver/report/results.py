@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
-from aver.core.causes import is_failure
-from aver.core.exit import ExitStatus
-from aver.core.fold import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
-from aver.core.record import dataclass
-from aver.core.render import may_have_run
-from aver.core.states import UNSETTLED, State
-from aver.store.outcomes import Outcome
+from aver.judge.fold import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
+from aver.model.exit import ExitStatus
+from aver.model.record import dataclass
+from aver.model.states import UNSETTLED, State
+from aver.render.causes import is_failure
+from aver.render.verdict import may_have_run
+from aver.store.read.outcomes import Outcome
 
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}

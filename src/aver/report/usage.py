@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from aver.core.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
-from aver.core.model import Request
-from aver.core.record import dataclass
-from aver.core.states import UNSETTLED
+from aver.model.job import Request
+from aver.model.record import dataclass
+from aver.model.states import UNSETTLED
+from aver.report.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.report.results import began_unseen, cpu_of
-from aver.store.outcomes import Outcome
+from aver.store.read.outcomes import Outcome
 
 Requests = Callable[[str], Request]
 _MEASURED_BY = {"witness": "witness", "accounting": "sacct", "queue": "sacct"}  # by who attests the verdict

@@ -13,8 +13,8 @@ _GOOD = ("COMPLETED",)
 
 def document_of(text: str) -> dict[str, Any] | None:
     """A dependency that was asked for later, as the store has those of submissions."""
-    from aver.core.codec import encode
-    from aver.spec.afters import parse_dependency
+    from aver.model.codec import encode
+    from aver.spec.sbatch.dependency import parse_dependency
 
     try:
         after = parse_dependency(text)

@@ -62,7 +62,7 @@ def _home_above(pid: int) -> str | None:
 
 def _next(name: str) -> str | None:
     """The first command of this name on PATH that is none of these."""
-    from aver.coordinator.commands import is_ours
+    from aver.client.slurm_bin import is_ours
 
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder or ".", name)

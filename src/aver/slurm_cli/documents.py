@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 
-from aver.core.signals import HIGHEST, signal_name
-from aver.core.slurm_words import CLUSTER
+from aver.model.signals import HIGHEST, signal_name
+from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal
 
@@ -84,7 +84,7 @@ def _exit(status: str, code: int | None, signal: int | None) -> Document:
 
 
 def _meta(argv: list[str], plugin: str) -> Document:
-    from aver.slurm_cli.place import user_name
+    from aver.protocol.place import user_name
 
     major, minor, micro = RELEASE.split(".")
     return {

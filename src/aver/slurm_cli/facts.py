@@ -10,18 +10,19 @@ import time
 
 from aver.errors import AverError
 from aver.ownership import check_home
-from aver.slurm_cli import lean, texts
+from aver.protocol import fast_client
+from aver.protocol.place import home_folder
+from aver.slurm_cli import texts
 from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
-from aver.slurm_cli.place import home_folder
-from aver.store.glance import Glance, JobGlance, StepGlance
+from aver.store.read.glance import Glance, JobGlance, StepGlance
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from aver.core.masking import Masking
+    from aver.render.masking import Masking
 
 MIN_JOB_AGE_S = 300.0  # how long squeue lists what has ended
 
@@ -50,13 +51,13 @@ class Book:
     def refresh(self) -> bool:
         """See to it that somebody looks after unsettled jobs. True when one had to be started: read again then."""
         try:
-            lean.Wire(self.home).close()
+            fast_client.Wire(self.home).close()
             return False
         except OSError:
             pass
         try:
-            lean.connect(self.home).close()
-        except (lean.Lost, AverError, OSError):
+            fast_client.connect(self.home).close()
+        except (fast_client.Lost, AverError, OSError):
             return False
         return True
 
@@ -99,7 +100,7 @@ class Book:
             return
         first: dict[int, int] = {}
         for run, kind, data in self.glance.flows(fresh):
-            event = lean.loads(data.encode())
+            event = fast_client.loads(data.encode())
             flow = event.get("flow", {}) if kind == "JobsGenerated" else event["submission"]["flow"]
             if kind == "RunSubmitted":
                 self._origins[run] = event["submission"]["origin"]
@@ -108,7 +109,7 @@ class Book:
                 first[run] = event["first_job"]
             self._flows[(run, event["first_job"])] = flow
         for at, run, job, kind, data in self.glance.asked(fresh):
-            event = lean.loads(data.encode())
+            event = fast_client.loads(data.encode())
             if kind == "PersonAsked":
                 self._asked.setdefault(run, []).append((at, job, event))
             elif run in first:
@@ -142,7 +143,7 @@ class Book:
         """What sources said of an attempt, in order."""
         if self.glance is None:
             return []
-        return [(at, lean.loads(data.encode())) for at, data in self.glance.observed(job, attempt)]
+        return [(at, fast_client.loads(data.encode())) for at, data in self.glance.observed(job, attempt)]
 
 
 def gathered(jobs: Iterable[JobFacts]) -> list[JobFacts]:

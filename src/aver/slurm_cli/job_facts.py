@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import os
 
-from aver.core.exit_text import raw_text, slurm_exit
-from aver.core.slurm_words import PARTITION, QOS, STEP_CANCEL
-from aver.slurm_cli import lean, texts, words
-from aver.store.glance import UNSETTLED
+from aver.model.exit_text import raw_text, slurm_exit
+from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL
+from aver.protocol import fast_client
+from aver.slurm_cli import texts, words
+from aver.store.read.glance import UNSETTLED
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterable
+    from typing import Any, Protocol
 
-    from aver.coordinator.places import JobFiles
-    from aver.slurm_cli.facts import Book
-    from aver.store.glance import JobGlance, StepGlance
+    from aver.client.output_paths import JobFiles
+    from aver.store.read.glance import JobGlance, StepGlance
+
+    class Book(Protocol):
+        """The store of one home, as far as a job's facts need it."""
+
+        now: float
+        converts: bool
+
+        def asked(self, run: int, job: int) -> list[tuple[float, dict[str, Any]]]: ...
+        def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]: ...
+        def numbered(self, numbers: Iterable[int]) -> list[JobFacts]: ...
+        def active_in(self, run: int) -> int: ...
+        def masked(self, text: str) -> str: ...
+        def shown(self, text: str) -> str: ...
+
 
 _DOMAIN = "."
 _CHANGED_FACTS = ("partition", "account", "qos", "nice", "reservation", "wckey", "licenses", "features")
@@ -40,7 +55,7 @@ class JobFacts:
         specs = flow.get("jobs", [])
         self.spec: dict[str, Any] = dict(specs[row.spec]) if row.spec < len(specs) else {}
         self.named: dict[str, str] = dict(self.spec.get("facts", ()))
-        asked = lean.loads(row.request.encode()) if row.request else self.spec.get("request", {})
+        asked = fast_client.loads(row.request.encode()) if row.request else self.spec.get("request", {})
         self.request: dict[str, Any] = asked
         self.changed: dict[str, Any] = {}  # by `scontrol update`
         for at, event in book.asked(row.run, row.id):
@@ -63,8 +78,8 @@ class JobFacts:
     def _change(self, at: float, event: dict[str, Any]) -> None:
         """What an update asked for. A limit counts for the attempt that there was; later ones have it in their own."""
         try:
-            changes = lean.loads(str(event.get("detail", "")).encode("ascii", "replace"))
-        except lean.Lost:
+            changes = fast_client.loads(str(event.get("detail", "")).encode("ascii", "replace"))
+        except fast_client.Lost:
             return
         self.changed |= changes
         self.named |= {name: str(changes[name]) for name in _CHANGED_FACTS if name in changes}
@@ -319,8 +334,8 @@ class JobFacts:
             return None
         for _, said in reversed(self.book.said(self.row.id, self.row.attempt)):
             try:
-                launch = lean.loads(str(said.get("said", "")).encode("ascii", "replace")).get("launch")
-            except lean.Lost:
+                launch = fast_client.loads(str(said.get("said", "")).encode("ascii", "replace")).get("launch")
+            except fast_client.Lost:
                 continue
             if isinstance(launch, dict):
                 return str(launch.get("op", launch.get("operation", ""))), int(launch.get("errno", 0))

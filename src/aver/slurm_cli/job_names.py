@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aver.core.slurm_words import HIGHEST_INDEX
+from aver.model.slurm_names import HIGHEST_INDEX
 from aver.slurm_cli.facts import Book
 
 _NAME = re.compile(r"([0-9]{1,9})(?:_([0-9]{1,9}|\[[0-9,:-]*\]|\*)?)?(?:\.([0-9]{1,9}))?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from aver.core.slurm_words import PARTITION
+from aver.model.slurm_names import PARTITION
 from aver.slurm_cli.facts import Book, node_name
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
@@ -68,3 +68,16 @@ class Node:
     @property
     def booted_at(self) -> float:
         return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Line:
+    """The partition with the node, or without it where the node is not asked for."""
+
+    def __init__(self, node: Node, *, has_node: bool = True) -> None:
+        self.node = node
+        self.has_node = has_node
+
+    def count(self, state: str) -> int:
+        """1 where the node is in use (`allocated`), free (`idle`) or there at all (`all`)."""
+        is_idle = self.node.state == "idle"
+        return int(self.has_node and (state == "all" or (state == "idle") == is_idle))

@@ -6,7 +6,7 @@ of the classes.
 
 from __future__ import annotations
 
-from aver.coordinator.places import JobFiles, Which, job_files
+from aver.client.output_paths import JobFiles, Which, job_files
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def files_of(job: JobFacts) -> JobFiles:
 
 
 def _values(job: JobFacts) -> tuple[tuple[str, str], ...]:
-    from aver.core.codec import decode
-    from aver.core.expand import member_at
-    from aver.core.model import JobSpec
+    from aver.model.codec import decode
+    from aver.model.job import JobSpec
+    from aver.plan.matrix import member_at
 
     return member_at(decode(JobSpec, job.spec), job.row.member).values

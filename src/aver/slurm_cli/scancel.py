@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-from aver.core.slurm_words import VERSION
-from aver.slurm_cli import lean
+from aver.model.slurm_names import VERSION
+from aver.protocol import fast_client
+from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book, JobFacts
 from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs
 from aver.slurm_cli.options import BadOption, Parsed, Table, parse
-from aver.slurm_cli.place import user_name
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.words import parse_state
 
@@ -80,7 +80,7 @@ def _scancel(words: Sequence[str]) -> int:
     for name, variable in VARIABLES.items():
         if os.environ.get(variable) and not parsed.has(name):
             parsed.given.append((name, os.environ[variable] if TABLE.takes[name] else None))
-    lean.outlive_own_job()
+    fast_client.outlive_own_job()
     call = _Call(parsed)
     named = [job for word in parsed.operands for job in _named(word)]
     if call.has_filter:
@@ -111,7 +111,7 @@ class _Call:
         self._name = parsed.get("name") or parsed.get("jobname")
         self._status = 0
         self._book = Book.open()
-        self._wire: lean.Wire | None = None
+        self._wire: fast_client.Wire | None = None
 
     @property
     def has_filter(self) -> bool:
@@ -202,7 +202,7 @@ class _Call:
             self._complain(f"job id {job.text}", INVALID)
             return
         from aver.home import Home
-        from aver.store.reader import Reader
+        from aver.store.read.reader import Reader
 
         reader = Reader.open(Home.find().database)
         assert reader is not None
@@ -229,10 +229,10 @@ class _Call:
     def _ask(self, op: str, **arguments: Any) -> dict[str, Any]:
         try:
             if self._wire is None:
-                self._wire = lean.connect(self._book.home)
+                self._wire = fast_client.connect(self._book.home)
             self._wire.send({"op": op, **arguments})
             reply = self._wire.receive()
-        except lean.Lost as error:
+        except fast_client.Lost as error:
             raise Refusal(f"scancel: error: {error}", CONNECTION & 255) from None
         if reply.get("ok") is not True:
             raise Refusal(f"scancel: error: {reply.get('error')}")
@@ -243,7 +243,7 @@ def _signal(text: str | None) -> int | None:
     """The signal; None: the job is to be cancelled."""
     if text is None:
         return None
-    from aver.core.signals import parse_signal
+    from aver.model.signals import parse_signal
 
     try:
         number = parse_signal(text)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from aver.core.exit_text import raw_text
-from aver.core.slurm_words import CLUSTER
+from aver.model.exit_text import raw_text
+from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.output import show
@@ -127,7 +127,7 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
 
 
 def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
-    from aver.slurm_cli.live_use import key_of, live_use
+    from aver.slurm_cli.sstat.live_use import key_of, live_use
 
     key = key_of(book, job.row.id)
     uses = [use for name, use in live_use().items() if key and (name == key or name.startswith(f"{key}.s"))]

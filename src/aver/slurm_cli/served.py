@@ -11,27 +11,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aver.slurm_cli import (
-    batch_options,
-    sacct,
-    sacct_fields,
-    sacctmgr,
-    salloc,
-    scancel,
-    scontrol,
-    scontrol_show,
-    scontrol_update,
-    seff,
-    sinfo,
-    squeue,
-    squeue_fields,
-    srun_options,
-    sshare,
-    sstat,
-)
+from aver.slurm_cli import scancel, seff, sshare
 from aver.slurm_cli.options import Table
-from aver.spec.batch import USES
-from aver.spec.batch_call import SILENT
+from aver.slurm_cli.sacct import command as sacct
+from aver.slurm_cli.sacct import fields as sacct_fields
+from aver.slurm_cli.sacctmgr import command as sacctmgr
+from aver.slurm_cli.salloc import command as salloc
+from aver.slurm_cli.sbatch import options as batch_options
+from aver.slurm_cli.scontrol import command as scontrol
+from aver.slurm_cli.scontrol import show as scontrol_show
+from aver.slurm_cli.scontrol import update
+from aver.slurm_cli.sinfo import command as sinfo
+from aver.slurm_cli.squeue import command as squeue
+from aver.slurm_cli.squeue import fields as squeue_fields
+from aver.slurm_cli.srun import options as srun_options
+from aver.slurm_cli.sstat import command as sstat
+from aver.spec.sbatch.call import SILENT
+from aver.spec.sbatch.options import USES
 
 BEGIN = "<!-- made by aver.slurm_cli.served: begin -->"
 END = "<!-- made by aver.slurm_cli.served: end -->"
@@ -160,7 +156,7 @@ def _more(name: str) -> list[str]:
                 _line("Commands that are not served: one line, exit 1", scontrol.NOT_SERVED),
                 _line("Entities of `show`", entities),
                 _line("Entities that are not served: one line, exit 1", scontrol_show.NOT_SERVED),
-                _line("Words of `update JobId=`", scontrol_update.WORDS),
+                _line("Words of `update JobId=`", update.WORDS),
             ]
         case _:
             return []

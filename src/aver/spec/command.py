@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from aver.core.model import Argv, FlowSpec, JobSpec
 from aver.errors import UsageError
-from aver.spec.options import Overrides, apply, clean_name
+from aver.model.job import Argv, FlowSpec, JobSpec
+from aver.spec.flags import Overrides, apply, clean_name
 
 
 def flow_of_command(argv: Sequence[str], overrides: Overrides = Overrides()) -> FlowSpec:

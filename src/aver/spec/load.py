@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aver.core.model import FlowSpec
 from aver.errors import UsageError
-from aver.spec import document, script
-from aver.spec.flow import looks_like_flow, parse_flow
+from aver.model.job import FlowSpec
+from aver.spec import document
+from aver.spec.flags import Overrides, flag_of
+from aver.spec.flow.file import looks_like_flow, parse_flow
 from aver.spec.mistakes import printable, shown
-from aver.spec.options import Overrides, flag_of
+from aver.spec.sbatch import script
 
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 

@@ -10,8 +10,8 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from aver.core.record import dataclass
 from aver.errors import UsageError
+from aver.model.record import dataclass
 
 
 class Place(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from aver.core.record import dataclass
+from aver.model.record import dataclass
 
 NO_ARRAY_TASK = 4294967294  # what Slurm writes for %a outside of an array
 MAX_WIDTH = 10

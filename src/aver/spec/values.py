@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from aver.core.units import parse_size, parse_time
+from aver.model.units import parse_size, parse_time
 from aver.spec.document import Entry, Mapping, Scalar, Sequence, Value
 from aver.spec.mistakes import Mistakes, did_you_mean, shown
 

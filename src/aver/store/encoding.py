@@ -12,12 +12,12 @@ from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, get_args
 
-from aver.core.codec import decode, dumps, encode
-from aver.core.events import AttemptPlanned, Event, JobMoved, Observed, Usage
-from aver.core.evidence import Verdict
-from aver.core.exit import ExitStatus
-from aver.core.model import Request
-from aver.core.states import UNSETTLED, State
+from aver.model.codec import decode, dumps, encode
+from aver.model.events import AttemptPlanned, Event, JobMoved, Observed, Usage
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import Request
+from aver.model.states import UNSETTLED, State
 
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")

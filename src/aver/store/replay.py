@@ -9,11 +9,11 @@ import sqlite3
 from itertools import islice
 from pathlib import Path
 
-from aver.store.derive import statements
 from aver.store.open import connect, reading_failed
-from aver.store.reader import Reader
+from aver.store.read.reader import Reader
 from aver.store.schema import DERIVED_TABLES
-from aver.store.writer import migrate
+from aver.store.write.derive import statements
+from aver.store.write.writer import migrate
 
 EVENTS_PER_STEP = 1000
 

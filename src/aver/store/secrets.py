@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
-from aver.core.masking import Digests, Masking, to_bytes, values_of
 from aver.errors import AverError, CantWriteError
+from aver.render.masking import Digests, Masking, to_bytes, values_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

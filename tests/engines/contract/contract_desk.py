@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 
 from aver.config import Config, SlurmConfig
-from aver.coordinator.cluster import make_engine, note_site
-from aver.core.evidence import Evidence, Rules, Verdict
-from aver.core.judge import judge
-from aver.core.judge_cluster import judge_cluster
-from aver.core.model import Request
 from aver.engines.api import Control, Engine, Order, Rejected, Totals
 from aver.engines.local import engine as local
 from aver.engines.local.capabilities import find_cgroup
+from aver.engines.slurm.cluster import make_engine, note_site
 from aver.home import Home
+from aver.judge.local import judge
+from aver.judge.scheduler import judge_cluster
+from aver.model.evidence import Evidence, Rules, Verdict
+from aver.model.job import Request
 
 DEADLINE_S = 120.0
 _numbers = itertools.count(1)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 from contract_desk import Desk
 
-from aver.core.evidence import Rules, Verdict
-from aver.core.model import Request, Scope, WarningSignal
-from aver.core.states import State
 from aver.engines.api import Control, NotListed, Order, Seen
 from aver.engines.local.capabilities import find_cgroup
+from aver.model.evidence import Rules, Verdict
+from aver.model.job import Request, Scope, WarningSignal
+from aver.model.states import State
 from live_home import wait_for
 
 MIB = 1 << 20

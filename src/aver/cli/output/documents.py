@@ -6,19 +6,9 @@ is None. A table or a JSON document is made from these and from nothing else.
 
 from __future__ import annotations
 
+from aver.cli.output.exit_facts import ExitFacts as ExitFacts
 from aver.cli.output.report_documents import ReportDocument
-from aver.core.record import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class ExitFacts:
-    """`text` is code:signal; `return_code` is what a shell would show."""
-
-    text: str
-    code: int
-    signal: int
-    core_dumped: bool
-    return_code: int
+from aver.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import json
 from dataclasses import fields, is_dataclass
 
 from aver.cli.output.documents import Document
-from aver.core.masking import Masking, to_bytes
+from aver.render.masking import Masking, to_bytes
 
 KINDS = {
     "JobList": "jobs",

@@ -12,8 +12,8 @@ import time
 from aver.cli.output.documents import JobFacts, RunFacts
 from aver.cli.output.text import Output, one_line
 from aver.cli.output.views import UNKNOWN, absent_text, believed_text, counts_text, duration, state_text
-from aver.core.reasons import JOB_LAUNCH_FAILURE
-from aver.core.states import State
+from aver.model.reasons import JOB_LAUNCH_FAILURE
+from aver.model.states import State
 
 REDRAW_S = 0.1
 BAR = 20

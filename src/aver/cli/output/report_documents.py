@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aver.core.record import dataclass
+from aver.model.record import dataclass
 
 if TYPE_CHECKING:
-    from aver.cli.output.documents import ExitFacts
+    from aver.cli.output.exit_facts import ExitFacts
     from aver.report.results import Sums
     from aver.report.usage import GroupUse, JobUse
 

@@ -9,14 +9,14 @@ from typing import assert_never
 from aver.cli.output import report_documents as doc
 from aver.cli.output.table import Table, fits, show_table
 from aver.cli.output.text import Output, coloured, one_line
-from aver.core import render
-from aver.core.measure import Mark, share
-from aver.core.states import State
-from aver.report.csv_rows import csv_rows
+from aver.model.states import State
+from aver.render import verdict
+from aver.report.csv import csv_rows
+from aver.report.measure import Mark, share
 from aver.report.usage import Ended, GroupUse, JobUse, Use, group_name, measured_by
 
 UNKNOWN = "?"
-NOTHING = render.NOTHING
+NOTHING = verdict.NOTHING
 BAR = 8
 LOG_MARK = "  | "
 
@@ -111,18 +111,18 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
 def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
     state = State(one.state)
     has_begun = one.attempt is not None and one.started_at is not None
-    absent = render.absent_text(state, has_begun, one.reason)
+    absent = verdict.absent_text(state, has_begun, one.reason)
     return (
         str(one.job),
         one.name,
         NOTHING if one.attempt is None else str(one.attempt),
-        render.believed_text(state, one.verified),
+        verdict.believed_text(state, one.verified),
         absent if one.exit is None else one.exit.text,
         absent if one.return_code is None else str(one.return_code),
         one.reason if one.reason not in ("", "None") else NOTHING,
-        absent if one.elapsed_s is None else render.duration_words(one.elapsed_s),
-        absent if one.cpu_s is None else render.duration_words(one.cpu_s),
-        absent if one.peak_bytes is None else render.bytes_words(one.peak_bytes),
+        absent if one.elapsed_s is None else verdict.duration_words(one.elapsed_s),
+        absent if one.cpu_s is None else verdict.duration_words(one.cpu_s),
+        absent if one.peak_bytes is None else verdict.bytes_words(one.peak_bytes),
         one.node or NOTHING,
     )
 
@@ -142,9 +142,9 @@ def sums_text(document: doc.ResultList) -> str:
     absent = UNKNOWN if sums.attempts else NOTHING
     known = "known " if sums.peaks_unknown and sums.peak_bytes is not None else ""
     parts = [
-        f"{UNKNOWN if sums.elapsed_s is None else render.duration_words(sums.elapsed_s)} of time",
-        f"{UNKNOWN if sums.cpu_s is None else render.duration_words(sums.cpu_s)} of cpu",
-        f"highest {known}peak {absent if sums.peak_bytes is None else render.bytes_words(sums.peak_bytes)}",
+        f"{UNKNOWN if sums.elapsed_s is None else verdict.duration_words(sums.elapsed_s)} of time",
+        f"{UNKNOWN if sums.cpu_s is None else verdict.duration_words(sums.cpu_s)} of cpu",
+        f"highest {known}peak {absent if sums.peak_bytes is None else verdict.bytes_words(sums.peak_bytes)}",
     ]
     amounts = f"{_count(sums.jobs, 'job')}, {_count(sums.attempts, 'attempt')}"
     return f"run {document.run} {document.state}: {amounts}: {counts}; {', '.join(parts)}"
@@ -195,7 +195,7 @@ def _show_usage(output: Output, document: doc.UsageList) -> None:
         output.line(f"{_count(document.never_ran, 'job')} without figures: never seen to run, or not ended yet")
     used, given = document.cpu_s, document.cpu_given_s
     part = "" if used is None or not given else f" ({used / given:.0%})"
-    words = (UNKNOWN if value is None else render.duration_words(value) for value in (used, given))
+    words = (UNKNOWN if value is None else verdict.duration_words(value) for value in (used, given))
     output.line(f"run {document.run}: {next(words)} of cpu time used, of {next(words)} asked for{part}")
 
 
@@ -226,14 +226,14 @@ def _use_cells(one: JobUse | GroupUse, bars: bool) -> tuple[str, ...]:
         if use.mark in (Mark.OVER, Mark.UNDER)
     ]
     return (
-        NOTHING if mem.asked is None else render.limit_words(int(mem.asked)),
-        UNKNOWN if mem.used is None else render.bytes_words(int(mem.used)),
+        NOTHING if mem.asked is None else verdict.limit_words(int(mem.asked)),
+        UNKNOWN if mem.used is None else verdict.bytes_words(int(mem.used)),
         _share(mem, bars),
         UNKNOWN if cpus.asked is None else f"{cpus.asked:g}",
         UNKNOWN if cpus.used is None else f"{cpus.used:.2f}",
         _share(cpus, bars),
-        NOTHING if time.asked is None else render.duration_words(time.asked),
-        UNKNOWN if time.used is None else render.duration_words(time.used),
+        NOTHING if time.asked is None else verdict.duration_words(time.asked),
+        UNKNOWN if time.used is None else verdict.duration_words(time.used),
         _share(time, bars),
         ", ".join(marks) or NOTHING,
     )

@@ -7,8 +7,8 @@ imported only when a table is drawn on a terminal.
 from __future__ import annotations
 
 from aver.cli.output.text import COLOURS, Output, one_line
-from aver.core.record import dataclass
-from aver.core.states import State
+from aver.model.record import dataclass
+from aver.model.states import State
 
 FOLDED = 16  # columns that a folded value needs at least
 

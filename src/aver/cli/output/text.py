@@ -13,9 +13,9 @@ import sys
 from typing import BinaryIO
 
 from aver.cli.output import ReaderLeft
-from aver.core.masking import Masking, to_bytes
-from aver.core.states import State
 from aver.errors import CantWriteError
+from aver.model.states import State
+from aver.render.masking import Masking, to_bytes
 
 COLOURS = {
     State.COMPLETED: "32",

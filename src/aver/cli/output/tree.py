@@ -12,8 +12,8 @@ from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
 from aver.cli.output.text import BAD, COLOURS, Output, one_line
 from aver.cli.output.views import counts_text, duration
-from aver.core.record import dataclass
-from aver.core.states import State
+from aver.model.record import dataclass
+from aver.model.states import State
 
 Piece = tuple[str, State | None]  # a text, and the state whose colour it has
 

@@ -1,4 +1,4 @@
-"""How each document looks to a person. The words for outcomes come from `core.render` alone."""
+"""How each document looks to a person. The words for outcomes come from `render.verdict` alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
 from aver.cli.output.table import Table, show_table
 from aver.cli.output.text import Output, coloured, one_line
-from aver.core import render
-from aver.core.states import State
+from aver.model.states import State
+from aver.render import verdict
 
 UNKNOWN = "?"
-NOTHING = render.NOTHING
+NOTHING = verdict.NOTHING
 
 
 def answer(output: Output, document: doc.Document, as_json: bool) -> None:
@@ -119,11 +119,11 @@ def _show_accounts(output: Output, document: doc.AccountList) -> None:
 
 
 def duration(seconds: float | None) -> str:
-    return NOTHING if seconds is None else render.duration_words(seconds)
+    return NOTHING if seconds is None else verdict.duration_words(seconds)
 
 
 def size(size_bytes: int | None) -> str:
-    return NOTHING if size_bytes is None else render.bytes_words(size_bytes)
+    return NOTHING if size_bytes is None else verdict.bytes_words(size_bytes)
 
 
 def moment(at: float | None) -> str:
@@ -137,17 +137,17 @@ def clock(at: float) -> str:
 
 def state_text(output: Output, state: str, verified: bool | None = None) -> str:
     """The state; with a `*` where it is believed and not verified."""
-    mark = render.believed_text(State(state), verified).removeprefix(state)
+    mark = verdict.believed_text(State(state), verified).removeprefix(state)
     return f"{coloured(State(state)) if output.has_colours else state}{mark}"
 
 
 def believed_text(job: doc.JobFacts) -> str:
-    return render.believed_text(State(job.state), job.verified)
+    return verdict.believed_text(State(job.state), job.verified)
 
 
 def absent_text(job: doc.JobFacts) -> str:
     """`?` for what nobody knows of a job that ran, `-` for what there is none of."""
-    return render.absent_text(State(job.state), job.attempt > 0 and job.started_at is not None, job.reason)
+    return verdict.absent_text(State(job.state), job.attempt > 0 and job.started_at is not None, job.reason)
 
 
 def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:

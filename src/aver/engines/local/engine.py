@@ -17,8 +17,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from aver.core.evidence import LimitMoved, Refused, WitnessStart, WitnessVanished
-from aver.core.testimony import parse_due, parse_passed, parse_record, parse_start
 from aver.engines.api import (
     Control,
     Heard,
@@ -35,6 +33,8 @@ from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import is_same_process, sweep
+from aver.judge.witness_record import parse_due, parse_passed, parse_record, parse_start
+from aver.model.evidence import LimitMoved, Refused, WitnessStart, WitnessVanished
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0

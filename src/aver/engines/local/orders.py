@@ -9,10 +9,10 @@ import math
 import os
 import struct
 
-from aver.core.model import Scope
 from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
+from aver.model.job import Scope
 
 FRAME_LIMIT_BYTES = 8 << 20
 _SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}

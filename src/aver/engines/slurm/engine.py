@@ -25,16 +25,16 @@ from aver.engines.api import (
     SubmitReply,
     Unsure,
 )
-from aver.engines.slurm.asking import Questions
 from aver.engines.slurm.batches import Batch, Shelf
-from aver.engines.slurm.cancelling import Cancelling
-from aver.engines.slurm.commands import Commands
-from aver.engines.slurm.exit_records import RecordsFolder
-from aver.engines.slurm.handover import Handing, Handover
-from aver.engines.slurm.listening import Listening
-from aver.engines.slurm.pace import RECENT_S, Pace
-from aver.engines.slurm.tracked import Tracked
-from aver.engines.slurm.tracking import Settle
+from aver.engines.slurm.commands.call import Commands
+from aver.engines.slurm.commands.questions import Questions
+from aver.engines.slurm.submit.handover import Handing, Handover
+from aver.engines.slurm.track.cancel import Cancelling
+from aver.engines.slurm.track.evidence import Settle
+from aver.engines.slurm.track.exit_records import RecordsFolder
+from aver.engines.slurm.track.listener import Listening
+from aver.engines.slurm.track.pace import RECENT_S, Pace
+from aver.engines.slurm.track.tracked import Tracked
 from aver.engines.slurm.worker import Worker
 
 

@@ -1,0 +1,25 @@
+"""`aver accept`: a person's evidence for a job of which nobody knows how it ended."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import act
+from aver.cli.options import addresses, json_option
+
+
+@click.command("accept", short_help="State as a person that a lost job succeeded.")
+@addresses
+@json_option
+def command(ids: tuple[str, ...], as_json: bool) -> None:
+    """State as a person that a lost job succeeded.
+
+    For UNVERIFIED jobs: nobody saw how they ended, and you have checked their results. Your name
+    and the time are kept as evidence, and jobs that were skipped because of them come back.
+
+    \b
+    Examples:
+      aver accept 7
+      aver accept '3/train*'
+    """
+    act("accept", ids, as_json)

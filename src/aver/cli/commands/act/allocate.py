@@ -1,0 +1,55 @@
+"""`aver allocate`: more allocations for a run whose jobs run in them."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import done_list
+from aver.cli.options import json_option
+from aver.cli.output.documents import Acted
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.errors import UsageError
+from aver.model.codec import encode
+from aver.spec.flow.allocation import allocation_of
+from aver.store.read.rows import RunRow
+
+
+class WordsAfterRun(click.Command):
+    """What comes right after the run are its words, though they begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        valued = ("--allocations", "--headroom")
+        places = (place for place, word in enumerate(args) if not word.startswith("-"))
+        run = next((place for place in places if place == 0 or args[place - 1] not in valued), None)
+        if run is not None and len(args) > run + 1:
+            args = [*args[:run], *args[run + 2 :], "--", args[run], args[run + 1]]
+        return super().parse_args(ctx, args)
+
+
+@click.command("allocate", cls=WordsAfterRun, short_help="Take more allocations of Slurm for a run that runs in them.")
+@click.argument("run", metavar="RUN")
+@click.argument("words", metavar="WORDS")
+@click.option("--allocations", metavar="N", help="So many of them, one after the other (1 without this).")
+@click.option("--headroom", metavar="TIME", help="No step runs so long before an allocation's end (120 s).")
+@json_option
+def command(run: str, words: str, allocations: str | None, headroom: str | None, as_json: bool) -> None:
+    """Take more allocations of Slurm for a run that was submitted with --allocation.
+
+    They come beside those that it has: its jobs go where there is room. WORDS are options of sbatch
+    in one argument.
+
+    \b
+    Examples:
+      aver allocate 3 "-N 4 -t 4:00:00"
+      aver allocate 3 "-N 1 --mem=0 -t 30" --allocations 2
+    """
+    session = Session()
+    wish = allocation_of(words, allocations, headroom)
+    found = session.find(run)
+    if not isinstance(found, RunRow) and len(found) != 1:
+        raise UsageError(f"{run} names several jobs; give the number of a run")
+    number = found.id if isinstance(found, RunRow) else found[0].run
+    session.call("allocate", run=number, allocation=encode(wish), by=user_name())
+    did = f"asks for {wish.count if wish is not None else 0} more"
+    answer(session.output, Acted("allocate", tuple(done_list([{"id": number, "did": did}]))), as_json)

@@ -1,0 +1,36 @@
+"""`aver cancel`: end jobs or runs, or send them a signal."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import act
+from aver.cli.options import addresses, json_option
+from aver.errors import UsageError
+from aver.model.signals import parse_signal
+
+
+@click.command("cancel", short_help="Cancel jobs or runs, or send them a signal.")
+@addresses
+@click.option("--signal", "-s", "signal_name", metavar="SIG", help="Only send this signal; nothing is cancelled.")
+@click.option("--now", is_flag=True, help="Cancel the run's finishers (`if: always`) too.")
+@json_option
+def command(ids: tuple[str, ...], signal_name: str | None, now: bool, as_json: bool) -> None:
+    """Cancel jobs or runs, or send them a signal.
+
+    A running job gets TERM, and KILL after its kill wait. A pending job never starts. Jobs that
+    need a cancelled one are skipped. Twice is harmless.
+
+    \b
+    Examples:
+      aver cancel 7
+      aver cancel 3 '4/train*'
+      aver cancel 7 --signal USR1
+    """
+    if now and signal_name is not None:
+        raise UsageError("--now and --signal do not go together: a signal cancels nothing")
+    try:
+        number = None if signal_name is None else parse_signal(signal_name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    act("cancel", ids, as_json, signal=number, now=now)

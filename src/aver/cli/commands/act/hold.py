@@ -1,0 +1,24 @@
+"""`aver hold`: keep pending jobs from starting."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import act
+from aver.cli.options import addresses, json_option
+
+
+@click.command("hold", short_help="Hold pending jobs back.")
+@addresses
+@json_option
+def command(ids: tuple[str, ...], as_json: bool) -> None:
+    """Hold pending jobs back.
+
+    A held job is PENDING (JobHeldUser) until `aver release`. Running jobs are not touched.
+
+    \b
+    Examples:
+      aver hold 7
+      aver hold '3/train*'
+    """
+    act("hold", ids, as_json)

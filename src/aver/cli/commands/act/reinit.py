@@ -1,0 +1,78 @@
+"""`aver reinit`: run again what has a cause to, and all below it."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from aver.cli.options import json_option
+from aver.cli.output.documents import Acted, Done
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.client.reinit import compare
+from aver.errors import UsageError
+from aver.model.job import FlowSpec
+from aver.model.states import State
+from aver.store.read.rows import RunRow
+
+
+@click.command("reinit", short_help="Run jobs again whose inputs, command or environment changed.")
+@click.argument("run")
+@click.argument("file", required=False)
+@click.option("--dry-run", "-n", is_flag=True, help="Only say what would run again, and why.")
+@click.option("--inherit", multiple=True, metavar="NAME", help="Take this variable from this shell, and compare it.")
+@json_option
+def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...], as_json: bool) -> None:
+    """Run jobs again whose inputs, command or environment changed.
+
+    Also those whose outputs are missing, and all jobs below them. Each is named with its cause;
+    finished work without a cause is not repeated. The flow is read again from the file that the
+    run was submitted from, or from FILE; what runs again is run as it says now.
+
+    \b
+    Examples:
+      aver reinit 3 --dry-run
+      aver reinit 3
+      aver reinit 3 changed.yaml
+      aver reinit 3 --inherit DATA_DIR
+    """
+    session = Session()
+    found = session.find(run)
+    number = found.id if isinstance(found, RunRow) else found[0].run
+    if not isinstance(found, RunRow) and not session.run_row(number).is_single:
+        raise UsageError(f"{run} is a job of run {number}; give the run: aver reinit {number}")
+    flow = _flow_now(session, number, file)
+    reinit = compare(session.home, session.found_reader(run), number, flow, inherit, os.environ)
+    changes = reinit.changes
+    session.mask([number])
+    if changes.causes and not dry_run:
+        session.call("reinit", **reinit.arguments(), by=user_name())
+        session.mask([number])
+    word = "would run again" if dry_run else "runs again"
+    if not changes.causes:
+        session.output.note(
+            f"nothing to run again: nothing that run {number} rests on has changed{_failed(session, number)}"
+        )
+    results = tuple(Done(cause.job, f"{word} ({cause.name}): {cause.why}") for cause in changes.causes)
+    answer(session.output, Acted("reinit", results), as_json)
+
+
+def _failed(session: Session, number: int) -> str:
+    is_fine = session.run_row(number).state is State.COMPLETED
+    return "" if is_fine else f"; `aver retry {number}` runs what failed again"
+
+
+def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | None:
+    """The flow as its file has it now; None, with a word, if the file that it came from is gone."""
+    from aver.spec.load import load  # YAML is paid for only here
+
+    if file is not None:
+        return load(file)
+    known = session.submission(number).origin.file
+    if known is None:
+        return None
+    if not os.path.exists(known):
+        session.output.note(f"{known} is gone: only inputs and outputs are compared")
+        return None
+    return load(known)

@@ -1,0 +1,24 @@
+"""`aver release`: let held jobs go."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import act
+from aver.cli.options import addresses, json_option
+
+
+@click.command("release", short_help="Let held jobs go.")
+@addresses
+@json_option
+def command(ids: tuple[str, ...], as_json: bool) -> None:
+    """Let held jobs go.
+
+    A released job starts as soon as its needs and the machine allow.
+
+    \b
+    Examples:
+      aver release 7
+      aver release '3/train*'
+    """
+    act("release", ids, as_json)

@@ -1,0 +1,24 @@
+"""`aver resume`: let suspended jobs go on."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import act
+from aver.cli.options import addresses, json_option
+
+
+@click.command("resume", short_help="Let suspended jobs go on.")
+@addresses
+@json_option
+def command(ids: tuple[str, ...], as_json: bool) -> None:
+    """Let suspended jobs go on.
+
+    They go on where they were stopped.
+
+    \b
+    Examples:
+      aver resume 7
+      aver resume '3/train*'
+    """
+    act("resume", ids, as_json)

@@ -1,0 +1,50 @@
+"""`aver retry`: run jobs again that failed, were lost or were skipped."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import done_list
+from aver.cli.options import addresses, json_option
+from aver.cli.output.documents import Acted, Done
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.store.read.rows import RunRow
+
+
+@click.command("retry", short_help="Run failed, lost and skipped jobs of a run again.")
+@addresses
+@json_option
+def command(ids: tuple[str, ...], as_json: bool) -> None:
+    """Run failed, lost and skipped jobs of a run again.
+
+    A run's number means all of its jobs that failed, were lost or were skipped; jobs can also be
+    named one by one. Finished work is not repeated. Each try is a new attempt, and all are kept.
+
+    \b
+    Examples:
+      aver retry 3
+      aver retry '3/train[seed=2]'
+    """
+    session = Session()
+    chosen: dict[int, list[int] | None] = {}
+    for text in ids:
+        found = session.find(text)
+        if isinstance(found, RunRow):
+            chosen[found.id] = None
+            continue
+        for job in found:
+            named = chosen.setdefault(job.run, [])
+            if named is not None and job.id not in named:
+                named.append(job.id)
+    results: list[Done] = []
+    for run, jobs in chosen.items():
+        reply = session.call("retry", run=run, jobs=jobs, by=user_name())
+        results += done_list([{"id": job, "did": "will run again"} for job in _numbers(reply.get("jobs"))])
+    if not results:
+        session.output.note("nothing to retry: no job failed, was lost or was skipped")
+    answer(session.output, Acted("retry", tuple(results)), as_json)
+
+
+def _numbers(jobs: object) -> list[int]:
+    return [int(job) for job in jobs] if isinstance(jobs, list) else []

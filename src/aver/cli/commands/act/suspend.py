@@ -1,0 +1,24 @@
+"""`aver suspend`: stop running jobs for a while."""
+
+from __future__ import annotations
+
+import click
+
+from aver.cli.action import act
+from aver.cli.options import addresses, json_option
+
+
+@click.command("suspend", short_help="Stop running jobs for a while.")
+@addresses
+@json_option
+def command(ids: tuple[str, ...], as_json: bool) -> None:
+    """Stop running jobs for a while.
+
+    A suspended job keeps its place and its memory, and its time limit stands still.
+
+    \b
+    Examples:
+      aver suspend 7
+      aver suspend '3/train*'
+    """
+    act("suspend", ids, as_json)

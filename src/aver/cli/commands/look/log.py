@@ -1,0 +1,156 @@
+"""`aver log`: what a job wrote, as the bytes that it wrote, with secrets masked."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import BinaryIO
+
+import click
+
+from aver.cli.attach.follow import tail_offset
+from aver.cli.attach.stream import OutputStream
+from aver.cli.facts import files_of
+from aver.cli.options import json_option
+from aver.cli.output.documents import LogText
+from aver.cli.output.views import answer
+from aver.cli.remote_log import RemoteLog, find_remote
+from aver.cli.session import Session
+from aver.errors import AverError, UsageError
+from aver.store.read.rows import JobRow
+
+CHUNK = 256 * 1024
+JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
+
+
+@click.command("log", short_help="Show what a job wrote.")
+@click.argument("address", metavar="ID")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job is settled.")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of this attempt (the newest without this).")
+@click.option("--err", is_flag=True, help="Its stderr, where that is a file of its own.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
+@json_option
+def command(address: str, follow: bool, attempt: int | None, err: bool, lines: int | None, as_json: bool) -> None:
+    """Show what a job wrote.
+
+    \b
+    Examples:
+      aver log 7
+      aver log 7 -f
+      aver log '3/train[seed=2]' --attempt 1 -n 20
+    """
+    if follow and as_json:
+        raise UsageError("--follow and --json do not go together: a document has an end")
+    session = Session()
+    session.refresh()
+    job = session.find_job(address)
+    session.mask([job.run])
+    which = _attempt(job, attempt)
+    files = files_of(session, job, which)
+    if err and files.stderr is None:
+        session.output.note("its stderr is in the same file as its stdout")
+    path = files.stderr if err and files.stderr is not None else files.stdout
+    remote = find_remote(session, job, path)
+    if remote is not None:
+        with remote:
+            _show_remote(session, job, remote, lines, follow, (which, err, path) if as_json else None)
+        return
+    if follow and not job.state.is_settled:
+        _follow(session, job, path, lines)
+        return
+    _refuse_if_pruned_and_gone(session, job, path)
+    with _open(path, job) as file:
+        if as_json:
+            answer(session.output, _document(session, job, which, err, path, file, lines), as_json)
+        else:
+            _copy(session, file, tail_offset(file, lines))
+
+
+def _attempt(job: JobRow, wanted: int | None) -> int:
+    if job.attempt == 0:
+        raise UsageError(f"job {job.id} is {job.state} and has not started; `aver why {job.id}` says why")
+    if wanted is not None and wanted > job.attempt:
+        raise UsageError(f"job {job.id} has no attempt {wanted}; its newest is {job.attempt}")
+    return wanted or job.attempt
+
+
+def _refuse_if_pruned_and_gone(session: Session, job: JobRow, path: str) -> None:
+    """A log that was cut says so at its end; one that is gone since then can't."""
+    if os.path.exists(path):
+        return
+    asked = [event for event in session.found_reader(str(job.id)).asked(job.run) if event.what == "prune"]
+    if asked and asked[-1].at >= (job.ended_at or 0.0):
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(asked[-1].at))
+        raise AverError(
+            f"{path} is gone; the logs of run {job.run} were pruned on {when} by {asked[-1].by} "
+            f"({asked[-1].detail}); `aver why {job.id}` says how the job ended"
+        )
+
+
+def _open(path: str, job: JobRow) -> BinaryIO:
+    try:
+        return open(path, "rb", buffering=0)
+    except OSError as error:
+        raise AverError(
+            f"can't read the output of job {job.id}, {path}: {error.strerror}; `aver why {job.id}` says how it ended"
+        ) from None
+
+
+def _copy(session: Session, file: BinaryIO, offset: int) -> None:
+    masked = session.output.masking.stream()
+    file.seek(offset)
+    while data := file.read(CHUNK):
+        session.output.raw(masked.feed(data))
+    session.output.raw(masked.finish())
+
+
+def _follow(session: Session, job: JobRow, path: str, lines: int | None) -> None:
+    offset = 0
+    if lines is not None and os.path.exists(path):
+        with _open(path, job) as file:
+            offset = tail_offset(file, lines)
+    client = session.connect()
+    stream = OutputStream(session.output.masking)
+    stream.begin(path, offset, session.output.raw)
+    for _ in client.watch([job.id]):
+        pass
+    stream.finish()
+    client.close()
+
+
+def _show_remote(
+    session: Session, job: JobRow, remote: RemoteLog, lines: int | None, follow: bool,
+    document: tuple[int, bool, str] | None,
+) -> None:  # fmt: skip
+    """What it wrote on its host; `document`: attempt, whether stderr, and path, for JSON."""
+    if follow and not job.state.is_settled:
+        if lines is not None:
+            remote.begin_at_last(lines)
+        remote.follow()
+        client = session.connect()
+        stream = OutputStream(session.output.masking)
+        stream.begin(remote.path, 0, session.output.raw)
+        for _ in client.watch([job.id]):
+            pass
+        remote.finish()
+        stream.finish()
+        client.close()
+        return
+    remote.copy()
+    with _open(remote.path, job) as file:
+        if document is not None:
+            which, err, path = document
+            answer(session.output, _document(session, job, which, err, path, file, lines), True)
+        else:
+            _copy(session, file, tail_offset(file, lines))
+
+
+def _document(
+    session: Session, job: JobRow, attempt: int, err: bool, path: str, file: BinaryIO, lines: int | None
+) -> LogText:
+    size = os.fstat(file.fileno()).st_size
+    begin = max(tail_offset(file, lines), size - JSON_BYTES)
+    file.seek(begin)
+    data = b"".join(iter(lambda: file.read(CHUNK), b""))
+    text = session.output.masking.whole(data).decode("utf-8", "replace")
+    return LogText(job.id, attempt, "stderr" if err else "stdout", path, size, begin > 0, text)

@@ -1,0 +1,74 @@
+"""`aver status`: whether a coordinator runs, and what it has to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from aver.cli.options import json_option
+from aver.cli.output.documents import CoordinatorFacts
+from aver.cli.output.views import answer
+from aver.cli.session import Session
+from aver.errors import UnreachableError
+from aver.model.states import UNSETTLED, State
+from aver.protocol.client import Client
+
+
+@click.command("status", short_help="Show the coordinator and what it has to do.")
+@json_option
+def command(as_json: bool) -> None:
+    """Show the coordinator and what it has to do.
+
+    Starts none. A coordinator starts by itself when it is needed and leaves when it is idle.
+
+    \b
+    Example:
+      aver status --json
+    """
+    session = Session()
+    try:
+        client = Client.connect(session.home, start=False)
+    except UnreachableError:
+        facts = nobody(session)
+    else:
+        facts = read_status(session, client, "runs")
+        client.close()
+    answer(session.output, facts, as_json)
+
+
+def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts:
+    """Ask the coordinator who it is."""
+    reply = client.call("ping")
+    running, pending = to_do(session)
+    return CoordinatorFacts(
+        is_running=True,
+        pid=int(reply["pid"]),
+        version=str(reply["version"]),
+        running=running,
+        pending=pending,
+        home=str(session.home.path),
+        detail=f"coordinator {reply['pid']} {verb}: {running} running, {pending} pending, home {session.home.path}",
+    )
+
+
+def to_do(session: Session) -> tuple[int, int]:
+    """How many jobs run, and how many have not begun: held ones and those that wait for others or for a cluster too."""
+    counts: Counter[State] = Counter()
+    if session.reader is not None:
+        for run in session.reader.unsettled_runs():
+            counts.update(session.reader.counts(run))
+    pending = counts[State.PENDING] + counts[State.SUBMITTED]
+    return sum(counts[state] for state in UNSETTLED) - pending, pending
+
+
+def nobody(session: Session) -> CoordinatorFacts:
+    return CoordinatorFacts(
+        is_running=False,
+        pid=None,
+        version=None,
+        running=None,
+        pending=None,
+        home=str(session.home.path),
+        detail=f"no coordinator runs in {session.home.path}; the next command that needs one starts it",
+    )

@@ -1,0 +1,230 @@
+"""`aver run`: submit, show what the job writes, wait for its verdict, exit as it ended.
+
+Ctrl-C and TERM cancel the job and wait for its verdict; a second one stops the waiting. HUP
+detaches: the job goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from aver.cli.attach.signals import SignalReceived, heard, held_back, listen
+from aver.cli.attach.step_news import StepNews
+from aver.cli.attach.stream import OutputStream
+from aver.cli.attach.tails import show_tails
+from aver.cli.attach.wait import Watched, shown_for, wait
+from aver.cli.commands.run.submit import note_ignored, report
+from aver.cli.facts import files_of
+from aver.cli.group import Invocation
+from aver.cli.options import json_option
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.cli.submission import Accepted, build, submission_options, submit
+from aver.client.output_paths import Which, job_files
+from aver.errors import CantWriteError, UsageError
+from aver.judge.fold import exit_status_of, return_code
+from aver.model.job import Submission
+from aver.model.reasons import JOB_LAUNCH_FAILURE, NONE, PRIORITY
+from aver.model.states import State
+from aver.render import verdict as render
+from aver.store.read.rows import AttemptRow, JobRow
+
+LEAVING_S = 1.0  # for the output's rest when nobody reads it, or nobody waits for the verdict any more
+AT_ONCE = ("", NONE, PRIORITY)  # a job that waits for nothing passes through these
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command(
+    "run",
+    short_help="Run a script, a flow or a command, show its output and exit as it ended.",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("file", required=False, type=click.Path())
+@click.argument("args", nargs=-1)
+@submission_options
+@click.option("--detach", "-d", is_flag=True, help="Leave it in the background, as `aver submit` does.")
+@click.option("--forward-exit", is_flag=True, help="Exit with the job's own return code.")
+@click.option("--quiet", "-q", is_flag=True, help="No words of ours, only the job's output.")
+@json_option
+@click.pass_obj
+def command(
+    invocation: Invocation,
+    /,
+    file: str | None,
+    args: tuple[str, ...],
+    detach: bool,
+    forward_exit: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Run a script, a flow or a command, show its output and exit as it ended.
+
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
+    goes to the script. A command comes after --. With --json the output is only in its file, and
+    the answer is one document. Ctrl-C cancels the job. While a job is held back, stderr says why.
+
+    \b
+    Examples:
+      aver run --time 10m --mem 2G -- python train.py
+      aver run train.sh
+      aver run flow.yaml
+    """
+    session = Session()
+    submission, environment = build(session, invocation, file, args, options)
+    if forward_exit and not submission.flow.is_single:
+        raise UsageError("--forward-exit is for a script or a command: a flow has no return code of its own")
+    if detach:
+        report(session, submit(session, submission, environment), quiet, as_json)
+        return 0
+    session.connect().close()  # a coordinator is started before signals are held back, and inherits none of that
+    offset = _appended(submission)
+    try:
+        with listen(*SIGNALS), held_back(*SIGNALS) as release:
+            accepted = submit(session, submission, environment)
+            attached = Attached(session, accepted, offset, quiet, as_json)
+            return attached.wait(release, forward_exit)
+    except SignalReceived as late:  # while we were leaving anyway
+        heard()
+        return 128 + late.number
+
+
+class Attached:
+    """Somebody who waits in the foreground for what they started."""
+
+    def __init__(self, session: Session, accepted: Accepted, offset: int, quiet: bool, as_json: bool) -> None:
+        self._session = session
+        self._accepted = accepted
+        self._offset = offset
+        self._quiet = quiet
+        self._as_json = as_json
+        self._is_single = accepted.submission.flow.is_single
+        self._watched = Watched(session, [accepted.run], foreground_only=True)
+        self._stream = OutputStream(session.output.masking)
+        self._attempt = 0  # whose output is shown
+        self._waits = ""  # the reason that was told
+        self._shown = shown_for(self._watched)
+        self._news = StepNews(session)
+
+    def wait(self, release: Callable[[], None], forward_exit: bool) -> int:
+        """Wait for the verdict, report it, and return the exit status; `release` lets signals come."""
+        note_ignored(self._session, self._accepted, self._quiet)
+        try:
+            release()
+            status = exit_status_of(self._wait())
+        except SignalReceived as received:
+            heard()
+            return self._interrupted(received.number)
+        finally:
+            self._stream.finish(LEAVING_S)
+        self._report(status)
+        if self._stream.failure is not None:
+            raise CantWriteError(f"{self._stream.failure}; all of it is in its file: aver log {self._accepted.run}")
+        if forward_exit:
+            verdict = self._watched.jobs()[0].verdict
+            code = None if verdict is None else return_code(verdict)
+            return code or status  # 0 only where it is COMPLETED, whatever its script exits with
+        return status
+
+    def _wait(self, stalled_s: float | None = None) -> State:
+        """Wait for the verdict and return it, after the output's rest, unless nobody reads that for `stalled_s`."""
+        client = self._session.connect()
+        try:
+            state = wait(self._watched, client, self._seen, foreground_only=True)
+            self._seen(())
+        except BaseException:
+            self._shown.clear()
+            raise
+        finally:
+            client.close()
+        self._shown.end()
+        self._stream.finish(stalled_s=stalled_s)
+        return state
+
+    def _seen(self, changed: tuple[int, ...]) -> None:
+        if self._as_json:
+            return
+        if not self._is_single:
+            if not self._quiet:
+                self._shown(changed)
+            return
+        job = self._watched.jobs()[0]
+        for text in self._news.of([job]):
+            self._note(text)
+        if job.state is State.PENDING and not self._attempt and job.reason not in (self._waits, *AT_ONCE):
+            self._waits = job.reason
+            self._note(f"job {job.id} {render.moved_words(job.state, job.reason)}")
+        for attempt in self._session.found_reader(str(job.id)).attempts(job.id):
+            if attempt.attempt > self._attempt and attempt.started_at is not None:
+                self._begin_stream(job, attempt)
+
+    def _begin_stream(self, job: JobRow, attempt: AttemptRow) -> None:
+        """Show the output from the start of the attempt on: before that, the file may be somebody else's."""
+        if attempt.reason == JOB_LAUNCH_FAILURE:
+            return
+        files = files_of(self._session, job, attempt.attempt)
+        before = self._stream
+        if self._attempt:
+            before.finish()
+            self._stream = OutputStream(self._session.output.masking)
+            self._note(f"attempt {attempt.attempt} begins")
+        offset = before.end_of(files.stdout) if self._attempt else self._offset
+        self._attempt = attempt.attempt
+        self._stream.begin(files.stdout, offset if files.append else 0, self._session.output.raw)
+        if files.stderr is not None and files.stderr != files.stdout:
+            self._stream.begin(
+                files.stderr, before.end_of(files.stderr) if files.append else 0, self._session.output.error_raw
+            )
+
+    def _interrupted(self, number: int) -> int:
+        """Cancel, and wait for the verdict; a second signal stops the waiting."""
+        run = self._accepted.run
+        status = 128 + number
+        if number == signal.SIGHUP:
+            return status
+        try:
+            self._session.call("cancel", ids=[run], by=user_name(), signal=None, now=False)
+            self._wait(stalled_s=LEAVING_S)
+        except SignalReceived:
+            heard()
+            self._note(f"no longer waiting; {self._what()} {run} is being cancelled; aver watch {run}")
+            return status
+        self._report(status)
+        return status
+
+    def _report(self, status: int) -> None:
+        if self._as_json:
+            answer(self._session.output, self._watched.ended(status), True)
+        elif not self._is_single and not self._quiet:
+            show_tails(self._session, self._accepted.run)
+        for text in self._watched.summaries():
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        if not self._quiet and not self._as_json:
+            self._session.output.note(text)
+
+    def _what(self) -> str:
+        return "job" if self._is_single else "run"
+
+
+def _appended(submission: Submission) -> int:
+    """The size of the output file before the job, where the job appends to it."""
+    spec = submission.flow.jobs[0]
+    if not submission.flow.is_single or not spec.streams.append:
+        return 0
+    first, second = (
+        job_files(submission, spec, Which(run=number, job=number, name=spec.name, attempt=1), is_single=True).stdout
+        for number in (1, 2)
+    )
+    if first != second:
+        return 0  # the number is in its name: nobody has written to it before
+    try:
+        return os.stat(first).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,71 @@
+"""`aver submit`: run in the background; stdout has the number and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from aver.cli.group import Invocation
+from aver.cli.options import json_option
+from aver.cli.output.documents import SubmittedFacts
+from aver.cli.output.views import answer
+from aver.cli.session import Session
+from aver.cli.submission import Accepted, build, ignored_options, submission_options, submit
+
+
+@click.command(
+    "submit",
+    short_help="Submit in the background and print the number.",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.argument("file", required=False, type=click.Path())
+@click.argument("args", nargs=-1)
+@submission_options
+@click.option("--quiet", "-q", is_flag=True, help="Only the number.")
+@json_option
+@click.pass_obj
+def command(
+    invocation: Invocation, /, file: str | None, args: tuple[str, ...], quiet: bool, as_json: bool, **options: Any
+) -> None:
+    """Submit in the background and print the number.
+
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
+    goes to the script. A command comes after --.
+
+    \b
+    Examples:
+      aver submit train.sh
+      aver submit flow.yaml
+      job=$(aver submit --time 10m --mem 2G -- python train.py)
+    """
+    session = Session()
+    submission, environment = build(session, invocation, file, args, options)
+    accepted = submit(session, submission, environment)
+    report(session, accepted, quiet, as_json)
+
+
+def report(session: Session, accepted: Accepted, quiet: bool, as_json: bool) -> None:
+    """Answer with the number; words go to stderr, on a terminal."""
+    answer(session.output, SubmittedFacts(accepted.run, accepted.first_job, accepted.jobs), as_json)
+    note_ignored(session, accepted, quiet)
+    if not quiet and session.output.err_is_terminal:
+        what = "job" if accepted.submission.flow.is_single else f"run of {accepted.jobs} jobs:"
+        name = accepted.submission.flow.name
+        session.output.note(f"submitted {what} {accepted.run} ({name}); aver watch {accepted.run}")
+
+
+def note_ignored(session: Session, accepted: Accepted, quiet: bool) -> None:
+    """Say what was asked for and is not done as it was written."""
+    if quiet:
+        return
+    flow = accepted.submission.flow
+    if any(spec.background for spec in flow.jobs):
+        from aver.cli.attach.promotion import promoted_jobs  # planning is paid for only here
+
+        promoted = sorted(promoted_jobs(flow))
+        if promoted:
+            session.output.note(f"promoted to the foreground, since foreground jobs need them: {', '.join(promoted)}")
+    ignored = ignored_options(flow)
+    if ignored:
+        session.output.note(f"ignored: {', '.join(ignored)}")

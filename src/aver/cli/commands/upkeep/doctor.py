@@ -1,0 +1,205 @@
+"""`aver doctor`: what this machine can enforce, and what it can't and why."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from aver.cli.commands.look.status import to_do
+from aver.cli.options import json_option
+from aver.cli.output.documents import Check, Diagnosis
+from aver.cli.output.views import answer
+from aver.cli.session import Session
+from aver.client.notified import read_told
+from aver.config import load_config
+from aver.engines.local.capabilities import Capabilities, capabilities
+from aver.errors import AverError, UsageError
+from aver.protocol.client import Client
+from aver.protocol.lock import read_holder
+from aver.render import verdict
+from aver.store.open import is_on_network, sqlite_version
+from aver.version import __version__
+from aver.witness import binary as find_witness
+
+OK, LIMITED, MISSING = "ok", "limited", "missing"
+VERSION_TIMEOUT_S = 5
+
+
+@click.command("doctor", short_help="Say what this machine can enforce, and what it can't and why.")
+@click.option("--engine", type=click.Choice(("local", "slurm")), default="local", help="slurm: what the site has.")
+@click.option("--host", metavar="HOST", help="With --engine slurm: through ssh on this host, me@login.")
+@json_option
+def command(engine: str, host: str | None, as_json: bool) -> int:
+    """Say what this machine can enforce, and what it can't and why.
+
+    With --engine slurm: what the cluster has (version, accounting, limits, shared folder). Exits 1 if
+    something without which no job can run is missing.
+
+    \b
+    Examples:
+      aver doctor
+      aver doctor --engine slurm
+      aver doctor --engine slurm --host me@login.example.org
+      aver doctor --json
+    """
+    session = Session()
+    if engine == "slurm":
+        from aver.cli.cluster_checks import cluster_checks  # most never need it
+
+        site = (*cluster_checks(session.home, load_config(), host), _witness(), _coordinator(session), _settings())
+        answer(session.output, Diagnosis(__version__, str(session.home.path), site), as_json)
+        return 1 if any(check.status == MISSING for check in site) else 0
+    found = capabilities()
+    checks = (
+        *_resources(found),
+        _memory_limit(found),
+        _processes(found),
+        _core_dumps(found),
+        _witness(),
+        *_home(session),
+        _coordinator(session),
+        Check("sqlite", OK, f"SQLite {sqlite_version()}", None),
+        _settings(),
+        _notifications(session),
+    )
+    answer(session.output, Diagnosis(__version__, str(session.home.path), checks), as_json)
+    return 1 if any(check.status == MISSING for check in checks) else 0
+
+
+def _resources(found: Capabilities) -> Iterator[Check]:
+    yield Check("cpus", OK, f"{found.cpus} (those that this process may use)", None)
+    yield Check(
+        "memory", OK, f"{verdict.bytes_words(found.memory_bytes)} (the cgroup's limit where that is less)", None
+    )
+    gpus = f"{len(found.gpus)}: {', '.join(f'nvidia{number}' for number in found.gpus)}" if found.gpus else "none"
+    yield Check("gpus", OK, gpus, None)
+
+
+def _memory_limit(found: Capabilities) -> Check:
+    if found.cgroup is not None:
+        return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
+    return Check(
+        "memory limit",
+        LIMITED,
+        f"by sampling: {found.cgroup_reason}",
+        "a job that grows faster than it is sampled may pass its limit for a moment",
+    )
+
+
+def _processes(found: Capabilities) -> Check:
+    if found.has_children_files:
+        return Check(
+            "clean-up", OK, "the kernel lists the children of a process; nothing of a job is left behind", None
+        )
+    return Check(
+        "clean-up",
+        LIMITED,
+        "the kernel has no /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)",
+        "left-over processes are found through the cgroup and by the job's key only",
+    )
+
+
+def _core_dumps(found: Capabilities) -> Check:
+    where = (
+        f"kernel.core_pattern is {found.core_pattern}" if found.core_pattern else "kernel.core_pattern can't be read"
+    )
+    if found.core_limit_bytes == 0:
+        return Check(
+            "core dumps", OK, f"off (limit 0); {where}", "`ulimit -c unlimited` before `aver run` turns them on"
+        )
+    size = "no limit" if found.core_limit_bytes is None else f"limit {verdict.bytes_words(found.core_limit_bytes)}"
+    return Check("core dumps", OK, f"on ({size}); {where}", None)
+
+
+def _witness() -> Check:
+    try:
+        path = find_witness()
+        done = subprocess.run(
+            [str(path), "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (AverError, OSError, subprocess.TimeoutExpired) as error:
+        return Check(
+            "witness", MISSING, f"can't be run: {error}", "install Aver again where a C compiler is (gcc or clang)"
+        )
+    if done.returncode != 0:
+        return Check("witness", MISSING, f"{path} --version exits {done.returncode}", "install Aver again")
+    return Check("witness", OK, f"{done.stdout.strip()}, {path}", None)
+
+
+def _home(session: Session) -> Iterator[Check]:
+    path = session.home.path
+    existing = _existing(path)
+    try:
+        session.home.check()
+    except AverError as error:
+        yield Check("home", MISSING, str(error), None)
+        return
+    if not os.access(existing, os.W_OK | os.X_OK):
+        yield Check("home", MISSING, f"{path} can't be written", "set AVER_HOME to a folder that you can write")
+        return
+    yield Check("home", OK, str(path) if existing == path else f"{path} (made when it is first needed)", None)
+    if is_on_network(existing):
+        yield Check(
+            "file system",
+            LIMITED,
+            "a network file system, or one that can't be told from it: a rollback journal is used instead of WAL",
+            "readers may wait for the writer; AVER_HOME on a local disk is faster",
+        )
+    else:
+        yield Check("file system", OK, "local: WAL is used, readers never wait", None)
+    space = os.statvfs(existing)
+    free = space.f_bavail * space.f_frsize
+    status = OK if free > 100 * 1024 * 1024 else LIMITED
+    yield Check("free space", status, verdict.bytes_words(free), None if status == OK else "free some space soon")
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _coordinator(session: Session) -> Check:
+    try:
+        client = Client.connect(session.home, start=False)
+        reply = client.call("ping")
+        client.close()
+    except UsageError:
+        return Check("coordinator", MISSING, "not asked: it, or the home, may be another user's", None)
+    except AverError:
+        holder = read_holder(session.home.lock).get("host")
+        if holder is not None and holder != os.uname().nodename:
+            return Check("coordinator", LIMITED, f"on host {holder}: from here only reading works", None)
+        return Check("coordinator", OK, "none runs; the next command that needs one starts it", None)
+    running, pending = to_do(session)
+    text = f"process {reply['pid']}, {running} running, {pending} pending"
+    if reply.get("version") != __version__:
+        return Check(
+            "coordinator", LIMITED, f"{text}, version {reply.get('version')}", "`aver stop`: the next one is new"
+        )
+    return Check("coordinator", OK, text, None)
+
+
+def _notifications(session: Session) -> Check:
+    told = read_told(session.home)
+    if told is None or not (told.delivered or told.given_up):
+        return Check("notifications", OK, "none was due", None)
+    fact = f"{told.delivered} delivered, {told.given_up} given up"
+    if not told.problem:
+        return Check("notifications", OK, fact, None)
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.problem_at))
+    advice = f"try the command by hand; {session.home.log} has every try"
+    return Check("notifications", LIMITED, f"{fact}; the last: {when}, {told.problem}", advice)
+
+
+def _settings() -> Check:
+    try:
+        load_config()
+    except AverError as error:
+        return Check("settings", MISSING, str(error), None)
+    return Check("settings", OK, "no mistakes", None)

@@ -1,0 +1,59 @@
+"""`aver prune`: cut the logs of old runs; their verdicts stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from aver.cli.options import DurationType, json_option
+from aver.cli.output.documents import Pruned, PrunedRun
+from aver.cli.output.views import answer
+from aver.cli.session import Session, user_name
+from aver.config import load_config
+from aver.errors import InternalError, UsageError
+from aver.model.units import parse_size
+
+
+@click.command("prune", short_help="Cut the logs of old runs; their verdicts stay.")
+@click.option("--older-than", type=DurationType(), metavar="TIME", help="Runs that ended longer ago: 30d, 12h.")
+@click.option("--keep-last", type=click.IntRange(min=0), metavar="N", help="Never the newest N runs.")
+@click.option("--max-size", metavar="SIZE", help="The oldest, until all logs together are no more: 5G.")
+@click.option("--dry-run", "-n", is_flag=True, help="Only say what would be cut.")
+@json_option
+def command(
+    older_than: float | None, keep_last: int | None, max_size: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Cut the logs of old runs; their verdicts stay.
+
+    Only settled runs, and only files that Aver named itself. Of a job that did not complete the end
+    of its log stays. Each log ends with a line that says when and why it was cut. The run's
+    environment, scripts and copy of stdin are removed: it can't be retried any more. With
+    --keep-last alone all older runs are cut. Without options: as `[retention]` in the settings says.
+
+    \b
+    Examples:
+      aver prune --older-than 30d --keep-last 10 --dry-run
+      aver prune --max-size 5G
+    """
+    session = Session()
+    if older_than is None and keep_last is None and max_size is None and load_config().retention is None:
+        raise UsageError("say what may go: --older-than 30d, --keep-last 10 or --max-size 5G")
+    try:
+        max_bytes = None if max_size is None else parse_size(max_size)
+    except ValueError as error:
+        raise UsageError(f"--max-size: {error}") from None
+    if older_than is not None and older_than <= 0:
+        raise UsageError("--older-than: 0 is no age; give 30d, 12h or 90s")
+    reply = session.call(
+        "prune", older_than_s=older_than, keep_last=keep_last, max_bytes=max_bytes, dry_run=dry_run, by=user_name()
+    )
+    answer(session.output, _document(reply, dry_run), as_json)
+
+
+def _document(reply: dict[str, Any], is_dry_run: bool) -> Pruned:
+    try:
+        runs = tuple(PrunedRun(**{**run, "problems": tuple(run["problems"])}) for run in reply["runs"])
+        return Pruned(is_dry_run, runs, sum(run.size_bytes for run in runs), int(reply["left_bytes"]))
+    except (KeyError, TypeError, ValueError):
+        raise InternalError("the coordinator's answer has no runs") from None

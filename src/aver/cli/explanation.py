@@ -1,0 +1,95 @@
+"""What happened to a job: the sentence, the timeline, the next commands.
+
+The sentence and the next commands are `render.verdict`'s. The timeline is the job's events in order,
+each in plain words, with the source's own words kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aver.cli.facts import jobs_facts
+from aver.cli.output.documents import Explained, Happening
+from aver.cli.session import Session
+from aver.model import events as ev
+from aver.model import reasons
+from aver.model.evidence import WitnessRecord
+from aver.model.states import State
+from aver.render import verdict as render
+from aver.render.timeline import is_about, parse_said, tell
+from aver.store.read.rows import JobRow
+
+WHOLE_RUN_JOBS = 2000
+AT_THE_CLUSTER = "somebody at the cluster"
+
+
+def explain(session: Session, job: JobRow) -> Explained:
+    """Put together what the store knows about the job."""
+    reader = session.found_reader(str(job.id))
+    session.mask([job.run])
+    happened = events_of(session, job)
+    attempts = reader.attempts(job.id)
+    request = attempts[-1].request if attempts else session.spec(job).request
+    record = _last_record(happened, job.attempt)
+    verdict = job.verdict
+    if verdict is None:
+        sentence = render.unsettled_sentence(job.state, job.reason)
+        steps = _unsettled_steps(job)
+    else:
+        sentence = render.sentence(verdict, record, request, cancelled_by(happened))
+        steps = render.next_steps(verdict, job.id, record, request)
+        if verdict.state in (State.OUT_OF_MEMORY, State.TIMEOUT) and not session.run_row(job.run).is_single:
+            others = (step for step in steps if not step.startswith("aver run "))
+            steps = (f"aver recover {job.run} --dry-run", *others)
+    told = [one for event in happened for one in tell(event, job.id)]
+    timeline = tuple(Happening(one.at, one.source, one.what, one.attempt, one.said) for one in told)
+    return Explained(jobs_facts(session, [job])[0], sentence, timeline, steps)
+
+
+def events_of(session: Session, job: JobRow) -> list[ev.Event]:
+    """The job's own events, what made it, and what was asked of the whole run; of a large run no more is read."""
+    reader = session.found_reader(str(job.id))
+    run = session.run_row(job.run)
+    if run.jobs <= WHOLE_RUN_JOBS:
+        return [stored.event for stored in reader.events(run=job.run) if is_about(stored.event, job.id, job.first_job)]
+    made: list[ev.Event] = [event for event in reader.generated(run.id) if event.first_job == job.first_job]
+    if not made:
+        made = [ev.RunSubmitted(run.submitted_at, run.id, run.first_job, session.submission(run.id))]
+    asked = [event for event in reader.asked(run.id) if event.job is None]
+    own = [stored.event for stored in reader.events(run=job.run, job=job.id)]
+    return sorted([*made, *asked, *own], key=lambda event: event.at)
+
+
+def _last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None:
+    for event in reversed(happened):
+        if isinstance(event, ev.Observed) and event.attempt == attempt:
+            said = parse_said(event.source, event.said)
+            if isinstance(said, WitnessRecord):
+                return said
+    return None
+
+
+def cancelled_by(happened: Iterable[ev.Event]) -> str | None:
+    """Who last asked for it since the newest attempt was planned: what was asked before ended another one.
+
+    Nobody else than Aver cancels on this machine; on a cluster anybody may who has the right to.
+    """
+    by = None
+    for event in happened:
+        if isinstance(event, ev.AttemptPlanned):
+            by = None if event.engine == "local" else AT_THE_CLUSTER
+        elif isinstance(event, ev.PersonAsked) and event.what == "cancel":
+            by = event.by
+    return by
+
+
+def _unsettled_steps(job: JobRow) -> tuple[str, ...]:
+    match job.state:
+        case State.PENDING if job.reason == "JobHeldUser":
+            return (f"aver release {job.id}", f"aver cancel {job.id}")
+        case State.PENDING if job.reason in (reasons.ALLOCATION_TOO_SMALL, reasons.NO_ALLOCATION):
+            return (f'aver allocate {job.run} "-N 1 --exclusive --mem=0 -t TIME"', f"aver cancel {job.id}")
+        case State.PENDING:
+            return (f"aver watch {job.id}", f"aver cancel {job.id}")
+        case _:
+            return (f"aver log {job.id} -f", f"aver watch {job.id}", f"aver cancel {job.id}")

@@ -1,0 +1,170 @@
+"""What has changed since the jobs of a settled run ran, and what must therefore run again.
+
+Reads the store and the file system, changes nothing. A job runs again for a cause that can be named:
+its command, its environment or an input changed, an output is missing, or something that it needs
+runs again. What ran well and has no cause is never repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from aver.client.input_files import find_files, hash_file, stat_file
+from aver.client.job_files import Which, job_files
+from aver.errors import UsageError
+from aver.model.events import Fingerprinted
+from aver.model.job import FlowSpec, JobSpec, Matrix, Script, Submission
+from aver.model.states import State
+from aver.plan.matrix import member_at
+from aver.plan.placeholders import fill
+from aver.plan.planner import Plan
+from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A job that runs again, and why."""
+
+    job: int
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """`flow` is what the run's flow becomes; None: it stays as it is."""
+
+    causes: tuple[Cause, ...]
+    flow: FlowSpec | None
+
+
+def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tuple[str, ...] = ()) -> Changes:
+    """Compare the run with the files and, where `read` is given, with the flow as it is now.
+
+    `inherited` are variables that the run inherited and that have other values now.
+    Raise UsageError if the run is not settled, or if the flow has other jobs now.
+    """
+    row, submission = reader.run(run), reader.submission(run)
+    if row is None or submission is None:
+        raise UsageError(f"there is no run {run}; `aver runs` lists them")
+    if not row.state.is_settled:
+        raise UsageError(f"run {run} is {row.state}: what changed can be told when it is settled; aver watch {run}")
+    old = submission.flow
+    new = old if read is None else merged(old, read, run)
+    batches = reader.generated(run)
+    plan = Plan(new)
+    specs = {row.first_job: (old, new)}
+    for batch in batches:
+        plan.add(batch.flow)
+        specs[batch.first_job] = (batch.flow, batch.flow)
+    marks = {event.job: event for event in reader.fingerprints(run)}
+    jobs = reader.jobs(run)
+    why: dict[int, str] = {}  # by index
+    for index, job in enumerate(jobs):
+        if job.attempt == 0 or job.started_at is None:
+            continue  # it never ran: it follows what it needs
+        before, now = (flow.jobs[job.spec] for flow in specs[job.first_job])
+        found = [*_of_definition(before, now, inherited), *_of_files(submission, now, job, marks.get(job.id))]
+        if found:
+            why[index] = "; ".join(found)
+    below: dict[int, str] = {}
+    for index in why:
+        for lower in plan.below(index):
+            if lower not in why:
+                below.setdefault(lower, f"it needs {jobs[index].name}, which runs again")
+    together = sorted((why | below).items())
+    causes = tuple(Cause(jobs[index].id, jobs[index].name, text) for index, text in together)
+    return Changes(causes, None if new == old else new)
+
+
+def merged(old: FlowSpec, read: FlowSpec, run: int) -> FlowSpec:
+    """The run's flow with the definitions that were read now. Its jobs must be the same, matrices included."""
+    if old.is_single:
+        return _merged_single(old, read)
+    found = {spec.name: spec for spec in read.jobs}
+    gone = [spec.name for spec in old.jobs if spec.name not in found]
+    names = {spec.name for spec in old.jobs}
+    more = [spec.name for spec in read.jobs if spec.name not in names]
+    other = [spec.name for spec in old.jobs if spec.name in found and _members(spec) != _members(found[spec.name])]
+    words = [
+        f"{word}: {', '.join(some)}" for word, some in (("new", more), ("gone", gone), ("other members", other)) if some
+    ]
+    if words:
+        raise UsageError(f"the flow has other jobs now than run {run} ({'; '.join(words)}); submit it as a new run")
+    jobs = tuple(
+        replace(
+            found[spec.name],
+            background=spec.background,
+            hold=spec.hold,
+            begin_at=spec.begin_at,
+            deadline_at=spec.deadline_at,
+        )
+        for spec in old.jobs
+    )
+    return replace(old, jobs=jobs, max_parallel=read.max_parallel, retry_budget=read.retry_budget)
+
+
+def _merged_single(old: FlowSpec, read: FlowSpec) -> FlowSpec:
+    """Of a batch script only the text is read again: what was said on the command line stays."""
+    spec = old.jobs[0]
+    command = read.jobs[0].command
+    if not read.is_single or not isinstance(spec.command, Script) or not isinstance(command, Script):
+        return old
+    return replace(old, jobs=(replace(spec, command=replace(spec.command, text=command.text)),))
+
+
+def _members(spec: JobSpec) -> Matrix | None:
+    return None if spec.matrix is None else replace(spec.matrix, max_parallel=None)
+
+
+def _of_definition(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) -> Iterator[str]:
+    if before.command != now.command:
+        yield "its command changed"
+    then, later = dict(before.env), dict(now.env)
+    names = {name for name in then.keys() | later.keys() if then.get(name) != later.get(name)}
+    names |= {name for name in inherited if name not in later}  # its own value hides the inherited one
+    if names:
+        yield f"its environment changed ({', '.join(sorted(names))})"
+    if before.folder != now.folder:
+        yield "its folder changed"
+    if before.streams.stdin != now.streams.stdin:
+        yield "its stdin changed"
+
+
+def _of_files(submission: Submission, spec: JobSpec, job: JobRow, marks: Fingerprinted | None) -> Iterator[str]:
+    if not spec.inputs and not spec.outputs:
+        return
+    values = dict(member_at(spec, job.member).values)
+    which = Which(job.run, job.id, job.name, max(1, job.attempt), tuple(values.items()))
+    folder = job_files(submission, spec, which, submission.flow.is_single).folder
+    if spec.inputs:
+        paths = find_files(folder, [fill(pattern, values) for pattern in spec.inputs])
+        yield from _of_inputs(paths, job, marks if marks is not None and marks.attempt == job.attempt else None)
+    if job.state is State.COMPLETED:
+        for pattern in spec.outputs:
+            filled = fill(pattern, values)
+            if not find_files(folder, [filled]):
+                yield f"output {filled} is missing"
+
+
+def _of_inputs(paths: list[str], job: JobRow, marks: Fingerprinted | None) -> Iterator[str]:
+    assert job.started_at is not None
+    known = {mark.path: mark for mark in marks.files} if marks is not None else {}
+    for path in paths:
+        info = stat_file(path)
+        if info is None:
+            continue
+        mark = known.pop(path, None)
+        if mark is None:
+            if info.st_mtime > job.started_at:
+                yield f"input {path} changed after the job began"
+            elif marks is not None:
+                yield f"input {path} is new"
+        elif (info.st_size, info.st_mtime_ns) != (mark.size, mark.mtime_ns) and (
+            info.st_size != mark.size or hash_file(path) != mark.sha256
+        ):
+            yield f"input {path} changed"
+    for path in known:
+        yield f"input {path} is gone"

@@ -1,0 +1,72 @@
+"""The files that a job names as its inputs: which there are, and what they contain."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Sequence
+
+from aver.model.events import FileMark
+
+CHUNK_BYTES = 1 << 20
+
+
+def find_files(folder: str, patterns: Sequence[str]) -> list[str]:
+    """The files that the patterns name now, absolute and in order; all files below a folder that is named."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        path = os.path.join(folder, pattern)
+        names = [path] if os.path.lexists(path) else glob.glob(path, recursive=True)
+        for name in sorted(names):
+            if os.path.isdir(name):
+                for base, folders, files in os.walk(name):
+                    folders.sort()
+                    found.update((os.path.join(base, file), None) for file in sorted(files))
+            else:
+                found[os.path.normpath(name)] = None
+    return list(found)
+
+
+def mark_files(
+    paths: Iterable[str], changed_before: float, known: dict[tuple[str, int, int], str] | None = None
+) -> list[FileMark]:
+    """A mark for each regular file that was not changed since; what can't be read has none."""
+    marks = []
+    for path in paths:
+        info = stat_file(path)
+        if info is None or info.st_mtime > changed_before:
+            continue
+        key = (path, info.st_size, info.st_mtime_ns)
+        digest = known.get(key) if known is not None else None
+        if digest is None:
+            digest = hash_file(path)
+            again = stat_file(path)
+            if digest is None or again is None or (again.st_size, again.st_mtime_ns) != key[1:]:
+                continue
+            if known is not None:
+                known[key] = digest
+        marks.append(FileMark(path, info.st_size, info.st_mtime_ns, digest))
+    return marks
+
+
+def stat_file(path: str) -> os.stat_result | None:
+    """Of a regular file; None for anything else, and for what is not there."""
+    try:
+        info = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return info if stat.S_ISREG(info.st_mode) else None
+
+
+def hash_file(path: str) -> str | None:
+    """SHA-256 in hex, or None if it can't be read."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError:
+        return None
+    return digest.hexdigest()

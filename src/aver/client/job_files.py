@@ -1,0 +1,212 @@
+"""The files of a job: its output, its script, its environment. Names and writing; no decisions.
+
+`aver log` finds a job's output by the same functions that the coordinator uses to open it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from aver.client.output_paths import JobFiles as JobFiles
+from aver.client.output_paths import Which as Which
+from aver.client.output_paths import job_files as job_files
+from aver.client.output_paths import output_folder as output_folder
+from aver.client.slurm_bin import with_commands
+from aver.errors import CantWriteError, UsageError
+from aver.home import Home
+from aver.model.job import FlowSpec, JobSpec, Script, Submission
+from aver.spec.prologue import with_prologue
+from aver.store.secrets import seal_values
+
+NO_FILE = "/dev/null"
+STDIN_COPY = "stdin-"  # how the name of a copy begins that no run has yet
+
+
+def needs_outputs(specs: Sequence[JobSpec]) -> bool:
+    """Whether a job's output has no name of the user's, so that Aver's own place is to be prepared."""
+    return any(spec.streams.stdout is None for spec in specs)
+
+
+def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) -> None:
+    """Make sure that default outputs can be written, or raise CantWriteError while the submitter still listens."""
+    folder = submission.origin.folder
+    if not needs_outputs(specs):
+        return
+    try:
+        if submission.flow.is_single:
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
+        else:
+            _make_own_folder(os.path.join(folder, output_folder(run)), submission.origin.umask)
+    except OSError as error:
+        raise CantWriteError(
+            f"can't write the job's output in {folder}: {error.strerror}; "
+            "choose a place with --output FILE, or submit from another folder"
+        ) from None
+
+
+def _make_own_folder(path: str, umask: int) -> None:
+    """Make the folder of a flow's outputs, or use it if it is ours alone; CantWriteError if it is not."""
+    try:
+        os.mkdir(path, 0o755 & ~umask)
+        os.chmod(path, 0o755 & ~umask)  # the coordinator's own umask is narrower
+    except FileExistsError:
+        pass
+    info = os.lstat(path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        raise CantWriteError(
+            f"can't write the output of the flow's jobs: {path} is there already and is not yours; "
+            "submit from another folder"
+        )
+    if info.st_mode & 0o022:
+        raise CantWriteError(f"can't write the output of the flow's jobs: others can write in {path}; chmod go-w it")
+
+
+def remove_outputs(submission: Submission, run: int) -> None:
+    """Remove the folder that was made for the run's outputs, if nothing is in it."""
+    if not submission.flow.is_single:
+        with suppress(OSError):
+            os.rmdir(os.path.join(submission.origin.folder, output_folder(run)))
+
+
+def write_env(home: Home, run: int, env: Sequence[str]) -> None:
+    """Write the run's environment with Slurm's commands on its PATH, mode 0600, durable when this returns."""
+    data = b"".join(os.fsencode(pair) + b"\0" for pair in with_commands(home, env))
+    _write(home.env(run), data, 0o600)
+
+
+def read_env(home: Home, run: int) -> dict[str, str]:
+    """The run's environment by its variables' names; UsageError if it can't be read."""
+    try:
+        data = home.env(run).read_bytes()
+    except FileNotFoundError:
+        raise env_removed(run) from None
+    except OSError as error:
+        raise UsageError(f"can't read the environment of run {run}: {error.strerror}") from None
+    return dict(os.fsdecode(pair).partition("=")[::2] for pair in data.split(b"\0") if pair)
+
+
+def has_env(home: Home, run: int) -> bool:
+    return home.env(run).exists()
+
+
+def check_env(home: Home, run: int) -> None:
+    """Refuse to run again what has no environment any more."""
+    if not has_env(home, run):
+        raise env_removed(run)
+
+
+def env_removed(run: int) -> UsageError:
+    return UsageError(f"the environment of run {run} was removed, by its age or by aver prune; submit it again")
+
+
+def change_env(home: Home, run: int, pairs: Sequence[str]) -> None:
+    """Set these variables (NAME=VALUE) in the run's environment, or remove them (NAME): all or none, and durable."""
+    known = read_env(home, run)
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if equals:
+            known[name] = value
+        else:
+            known.pop(name, None)
+    scratch = home.env(run).with_name(f"{run}.new.env")
+    _write(scratch, b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in known.items()), 0o600)
+    try:
+        os.replace(scratch, home.env(run))
+    except OSError as error:
+        raise CantWriteError(f"can't write {home.env(run)}: {error.strerror}") from None
+
+
+def write_scripts(home: Home, run: int, flow: FlowSpec, first_spec: int = 0) -> None:
+    """Keep the batch scripts, with Slurm's commands on PATH after their shells have read login files."""
+    for number, spec in enumerate(flow.jobs, start=first_spec):
+        if isinstance(spec.command, Script):
+            home.scripts(run).mkdir(mode=0o700, exist_ok=True)
+            text = with_prologue(spec.command.text, os.fspath(home.bin))
+            _write(script_path(home, run, number), os.fsencode(text), 0o700)
+
+
+def script_path(home: Home, run: int, spec_number: int) -> Path:
+    return home.scripts(run) / f"script-{spec_number}"
+
+
+def adopt_stdin(home: Home, run: int, flow: FlowSpec) -> FlowSpec:
+    """The flow with the copy of its submitter's stdin under the run's own name: it goes when the run's files go."""
+    spec = flow.jobs[0]
+    pattern = spec.streams.stdin if flow.is_single else None
+    path = Path((pattern or "").replace("%%", "%"))
+    if path.parent != home.stdin or not path.name.startswith(STDIN_COPY):
+        return flow
+    own = home.stdin / str(run)
+    try:
+        os.rename(path, own)
+    except OSError as error:
+        raise CantWriteError(f"can't take {path}: {error.strerror}") from None
+    streams = replace(spec.streams, stdin=os.fspath(own).replace("%", "%%"))
+    return replace(flow, jobs=(replace(spec, streams=streams), *flow.jobs[1:]))
+
+
+def private_files(home: Home, run: int) -> list[Path]:
+    """What the home keeps so that the run could run again: environments, scripts, a copy of stdin."""
+    return [*(home.path / "env").glob(f"{run}.*env"), *home.scripts(run).glob("*"), *home.stdin.glob(str(run))]
+
+
+def remove_private_files(home: Home, run: int, secrets: Sequence[str]) -> None:
+    """Remove them from a settled run; of its secrets keyed digests are left, by which they are masked.
+
+    Raise OSError or AverError; what is left then goes the next time.
+    """
+    seal_values(os.fspath(home.path), run, secrets)
+    for path in private_files(home, run):
+        path.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        home.scripts(run).rmdir()
+
+
+def remove_run_files(home: Home, run: int) -> None:
+    """Remove what the home keeps for the run; missing files are fine."""
+    for path in (*(home.path / "env").glob(f"{run}.secrets*"), *private_files(home, run)):
+        with suppress(OSError):
+            path.unlink()
+    with suppress(OSError):
+        home.scripts(run).rmdir()
+
+
+def remove_unknown_files(home: Home, known: Collection[int]) -> None:
+    """Remove what submissions left that never became durable; `known` are the numbers of runs."""
+    for folder in (home.path / "env", home.path / "scripts", home.stdin):
+        for path in folder.iterdir():
+            number = path.name.partition(".")[0]
+            if number.isdigit() and int(number) not in known:
+                remove_run_files(home, int(number))
+
+
+def runs_with_files(home: Home) -> list[int]:
+    """The runs that have files of their own in the home."""
+    names = {path.name.partition(".")[0] for path in (home.path / "env").glob("*.env")}
+    names |= {path.name for folder in (home.path / "scripts", home.stdin) for path in folder.iterdir()}
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def remove_stray_copies(home: Home, before: float) -> None:
+    """Remove copies of stdin, older than this moment, whose submitter died before the run was accepted."""
+    for path in home.stdin.glob(f"{STDIN_COPY}*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        with open(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+    except OSError as error:
+        raise CantWriteError(f"can't write {path}: {error.strerror}") from None

@@ -1,0 +1,47 @@
+"""How far the notifications of a home have come."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from aver.home import Home
+from aver.model.codec import decode, dumps, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How far it has come. `rules` names the settings' rules that hold from `since` on."""
+
+    done: int
+    rules: str = ""
+    since: int = 0
+    delivered: int = 0
+    given_up: int = 0
+    problem: str = ""
+    problem_at: float = 0.0
+
+
+def told_path(home: Home) -> Path:
+    return home.path / "notified"
+
+
+def read_told(home: Home) -> Told | None:
+    """None when there is no such file, or none that can be read."""
+    try:
+        return decode(Told, json.loads(told_path(home).read_bytes()))
+    except (OSError, ValueError):
+        return None
+
+
+def write_told(home: Home, told: Told) -> None:
+    """Whole and durable; raise OSError."""
+    path = told_path(home)
+    scratch = path.with_suffix(".new")
+    with open(scratch, "wb") as file:
+        file.write(dumps(encode(told)).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(scratch, path)

@@ -1,0 +1,114 @@
+"""Where a job reads and writes: names alone, made by the coordinator to open them and by every command to show them.
+
+Imports little: `scontrol show job` is called in loops. Flows' texts with `{name}` load what fills them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aver.model.record import dataclass
+from aver.spec.patterns import Facts, expand_pattern
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aver.model.job import JobSpec, Submission
+
+LONGEST_FILE_NAME_BYTES = 200
+SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT = "slurm-%j.out", "slurm-%A_%a.out"  # of sbatch without --output
+
+
+@dataclass(frozen=True, slots=True)
+class JobFiles:
+    """Absolute paths. stderr None: the same as stdout.
+
+    `own_parts`: how many of the last parts of stdout Aver chose: 0 is a name of the user's, 1 the file, 2 its folder
+    as well. There nothing is used that another user may have put there.
+    """
+
+    folder: str
+    stdin: str | None
+    stdout: str
+    stderr: str | None
+    append: bool
+    own_parts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which attempt's files."""
+
+    run: int
+    job: int
+    name: str
+    attempt: int
+    values: tuple[tuple[str, str], ...] = ()
+    member: int | None = None  # its number in its matrix
+
+
+def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bool) -> JobFiles:
+    """Where this attempt reads and writes."""
+    origin = submission.origin
+    name, values, member = which.name, dict(which.values), which.member
+    if (index := array_index(spec, which.values)) is not None:  # it is no value to fill in, but %a
+        name, values, member = spec.name, {}, index
+    folder = os.path.join(origin.folder, _filled(spec.folder, values)) if spec.folder else origin.folder
+    facts = Facts(which.job, which.run, name, origin.user, origin.host, member)
+    streams = spec.streams
+
+    def place(pattern: str) -> str:
+        return os.path.normpath(os.path.join(folder, expand_pattern(_filled(pattern, values), facts)))
+
+    append = streams.append
+    if streams.stdout is None:
+        stdout = os.path.join(origin.folder, _default_output(which, is_single))
+        own_parts = 1 if is_single else 2
+    else:
+        stdout = place(streams.stdout)
+        is_slurms = any(name == "command" for name, _ in spec.facts)  # sbatch's, which truncates when it begins again
+        own_parts = 1 if is_slurms and streams.stdout in (SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT) else 0
+        append = append or (which.attempt > 1 and not is_slurms)
+    stderr = place(streams.stderr) if streams.stderr is not None else None
+    stdin = place(streams.stdin) if streams.stdin is not None else None
+    return JobFiles(folder, stdin, stdout, stderr, append, own_parts)
+
+
+def synced_folders(names: Sequence[str], folder: str) -> tuple[str, ...]:
+    """The folders of `sync`, absolute; relative ones are in the folder that the flow was submitted from."""
+    return tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(name))) for name in names)
+
+
+def array_index(spec: JobSpec, values: tuple[tuple[str, str], ...]) -> int | None:
+    """The job's number in sbatch's array, or None."""
+    return int(values[0][1]) if values and _is_array(spec) else None
+
+
+def _default_output(which: Which, is_single: bool) -> str:
+    again = f".{which.attempt}" if which.attempt > 1 else ""
+    if is_single:
+        return f"aver-{which.job}{again}.out"
+    name = which.name.replace("/", "_")
+    if len(os.fsencode(name)) > LONGEST_FILE_NAME_BYTES:
+        name = str(which.job)
+    return os.path.join(output_folder(which.run), f"{name}{again}.out")
+
+
+def output_folder(run: int) -> str:
+    """The folder of a flow's default outputs, below the folder that it was submitted from."""
+    return f"aver-{run}"
+
+
+def _is_array(spec: JobSpec) -> bool:
+    from aver.spec.sbatch.array import is_array
+
+    return is_array(spec)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    if not values:
+        return text
+    from aver.plan.placeholders import fill
+
+    return fill(text, values)

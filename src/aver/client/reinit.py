@@ -1,0 +1,66 @@
+"""What a client does to have a settled run reinitialised: compare, then ask. For the command and for Python alike.
+
+Reads the store, the run's environment and the files; the coordinator alone changes them. Values of the environment
+are compared here and sent over the socket; they are never in a cause, an event or an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aver.client import vault
+from aver.client.changes import Changes, find_changes
+from aver.client.job_files import read_env
+from aver.client.slurm_bin import with_commands
+from aver.errors import UsageError
+from aver.home import Home
+from aver.model.codec import encode
+from aver.model.job import FlowSpec
+from aver.store.read.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Reinit:
+    """What would run again and why, and what the coordinator has to know for that."""
+
+    run: int
+    changes: Changes
+    values: Mapping[str, str]  # of the flow's own environment, by their digests
+    inherit: tuple[str, ...]  # NAME=VALUE, or NAME for a variable that is gone
+
+    def arguments(self) -> dict[str, Any]:
+        """Of the request `reinit`."""
+        flow = None if self.changes.flow is None else encode(self.changes.flow)
+        causes = [[cause.job, cause.why] for cause in self.changes.causes]
+        return {
+            "run": self.run, "causes": causes, "flow": flow, "values": dict(self.values), "inherit": list(self.inherit),
+        }  # fmt: skip
+
+
+def compare(
+    home: Home, reader: Reader, run: int, flow: FlowSpec | None, inherit: Sequence[str], environment: Mapping[str, str]
+) -> Reinit:
+    """Compare the run with the files, with the flow as it is now, and with these variables as they are now.
+
+    Raise UsageError if the run is not settled, if the flow has other jobs now, or if a name is none.
+    """
+    sealed, values = (None, {}) if flow is None else vault.seal(home, flow)
+    taken = _taken(home, run, inherit, environment)
+    names = tuple(pair.partition("=")[0] for pair in taken)
+    return Reinit(run, find_changes(reader, run, sealed, names), values, taken)
+
+
+def _taken(home: Home, run: int, inherit: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of the variables that are not as the run inherited them."""
+    for name in inherit:
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(f"{name!r} is no name of a variable; give names only: --inherit NAME")
+    if not inherit:
+        return ()
+    pairs = [f"{name}={value}" for name, value in environment.items()]
+    now = dict(pair.partition("=")[::2] for pair in with_commands(home, pairs))
+    then = read_env(home, run)
+    changed = [name for name in dict.fromkeys(inherit) if now.get(name) != then.get(name)]
+    return tuple(f"{name}={now[name]}" if name in now else name for name in changed)

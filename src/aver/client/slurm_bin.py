@@ -1,0 +1,132 @@
+"""The folder with Slurm's commands: AVER_HOME/bin. Made when it is missing, made again when it is of another version.
+
+Each command is a few lines that start this Python without its `site` (which takes half of a start) and
+call `aver.slurm_cli.NAME`. They are on PATH after `aver env`, in `aver shell`, and inside every local job.
+`put_into` makes others in a folder of the user's choice, which lead to these inside of jobs; never anywhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from aver.client.startup_files import INSIDE, startup_files, without_ours
+from aver.errors import CantWriteError, UsageError
+from aver.home import Home
+from aver.version import __version__
+
+COMMANDS = (
+    "sbatch", "srun", "salloc", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "sacctmgr", "sshare",
+    "seff",
+)  # fmt: skip
+LONGEST_INTERPRETER_BYTES = 100  # old kernels read 127 bytes of a `#!` line
+_STAMP = ".made-by"
+
+
+def install(home: Home) -> Path:
+    """The folder, with all commands in it as this version makes them; CantWriteError if it can't be written."""
+    folder = home.bin
+    stamp = _stamp()
+    try:
+        if (folder / _STAMP).read_text("utf-8", "surrogateescape") == stamp:
+            return folder
+    except OSError:
+        pass
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.chmod(folder, 0o700)
+        for name in COMMANDS:
+            _write(folder / name, text_of(name, sys.executable, _package_folder()), 0o700)
+        (folder / "zsh").mkdir(mode=0o700, exist_ok=True)
+        for name, text in startup_files(os.fspath(folder), COMMANDS).items():
+            _write(folder / name, text, 0o600)
+        _write(folder / _STAMP, stamp, 0o600)
+    except OSError as error:
+        raise CantWriteError(f"can't make Slurm's commands in {folder}: {error.strerror}") from None
+    return folder
+
+
+def put_into(folder: Path) -> None:
+    """Make commands there that lead to those of the job they are called in; UsageError where others' would be lost."""
+    foreign = [name for name in COMMANDS if os.path.lexists(folder / name) and not is_ours(os.fspath(folder / name))]
+    if foreign:
+        raise UsageError(f"{folder / foreign[0]} is not made by aver: choose another folder")
+    try:
+        for name in COMMANDS:
+            _write(folder / name, text_of(name, sys.executable, _package_folder(), leads=True), 0o755)
+    except OSError as error:
+        raise CantWriteError(f"can't make Slurm's commands in {folder}: {error.strerror}") from None
+
+
+def is_ours(path: str) -> bool:
+    """Whether the file is one that `put_into` or `install` made."""
+    try:
+        with open(path, "rb") as file:
+            return b"from aver.slurm_cli." in file.read(4096)
+    except OSError:
+        return False
+
+
+def take_out_of(folder: Path) -> int:
+    """Remove what `put_into` made there; how many there were."""
+    ours = [folder / name for name in COMMANDS if is_ours(os.fspath(folder / name))]
+    try:
+        for path in ours:
+            path.unlink()
+    except OSError as error:
+        raise CantWriteError(f"can't remove Slurm's commands from {folder}: {error.strerror}") from None
+    return len(ours)
+
+
+def text_of(name: str, python: str, package_folder: str, leads: bool = False) -> str:
+    """The text of one command, or of one that leads to it."""
+    module, words = ("dispatch", f"{name!r}, ") if leads else (name, "")
+    call = (
+        f"import sys\nsys.path.insert(0, {package_folder!r})\n"
+        f"from aver.slurm_cli.{module} import main\nsys.exit(main({words}sys.argv[1:]))\n"
+    )
+    if len(os.fsencode(python)) <= LONGEST_INTERPRETER_BYTES and not any(one.isspace() for one in python):
+        return f"#!{python} -IS\n{call}"
+    body = call.replace("\n", "; ").rstrip("; ")
+    return f'#!/bin/sh\nexec {shlex.quote(python)} -IS -c {shlex.quote(body)} "$@"\n'
+
+
+def with_commands(home: Home, environment: Sequence[str]) -> list[str]:
+    """The environment with the folder in front of its PATH, and the user's own BASH_ENV."""
+    folder = os.fspath(home.bin)
+    found = without_ours(dict(pair.partition("=")[::2] for pair in environment), folder)
+    found.pop(INSIDE, None)  # of the shell that it was submitted in
+    path = found.pop("PATH", os.defpath)
+    return [*(f"{name}={value}" for name, value in found.items()), f"PATH={in_front(folder, path)}"]
+
+
+def in_front(folder: str, path: str) -> str:
+    """A PATH that begins with the folder, once."""
+    return os.pathsep.join([folder, *(one for one in path.split(os.pathsep) if one != folder)])
+
+
+def _package_folder() -> str:
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _stamp() -> str:
+    return f"aver {__version__} 3\n{sys.executable}\n{_package_folder()}\n"
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Replace the file at once: somebody may be starting it."""
+    handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise

@@ -1,0 +1,94 @@
+"""Environment values of jobs, kept out of the store.
+
+A flow's `env:` values are sealed before the flow is stored: each becomes a keyed digest, and the value itself
+goes into a file of the run, mode 0600, that is removed with the run's environment. Equal values have equal
+digests in one home, so a changed value is still seen as changed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from aver.errors import CantWriteError
+from aver.home import Home
+from aver.model.job import FlowSpec, JobSpec
+from aver.plan.matrix import members
+from aver.plan.placeholders import fill, names_in
+from aver.store.secrets import home_key
+
+MARK = "sealed:"
+DIGEST_HEX = 32
+MOST_MEMBERS = 1000  # of a matrix whose values make secrets
+
+
+def seal(home: Home, flow: FlowSpec) -> tuple[FlowSpec, dict[str, str]]:
+    """The flow with digests in place of its environment values, and the values by their digests."""
+    if not any(spec.env for spec in flow.jobs):
+        return flow, {}
+    key = home_key(os.fspath(home.path))
+    values: dict[str, str] = {}
+
+    def sealed(value: str) -> str:
+        if is_sealed(value):
+            return value
+        digest = MARK + hmac.digest(key, os.fsencode(value), "sha256").hex()[:DIGEST_HEX]
+        values[digest] = value
+        return digest
+
+    def sealed_job(spec: JobSpec) -> JobSpec:
+        return replace(spec, env=tuple((name, sealed(value)) for name, value in spec.env)) if spec.env else spec
+
+    return replace(flow, jobs=tuple(sealed_job(spec) for spec in flow.jobs)), values
+
+
+def is_sealed(value: str) -> bool:
+    digest = value.removeprefix(MARK)
+    return value != digest and len(digest) == DIGEST_HEX and all(letter in "0123456789abcdef" for letter in digest)
+
+
+def store(home: Home, run: int, values: Mapping[str, str]) -> None:
+    """Add values to the run's file; durable when this returns."""
+    if not values:
+        return
+    data = b"".join(os.fsencode(f"{digest}={value}") + b"\0" for digest, value in values.items())
+    try:
+        fd = os.open(_path(home, run), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        with open(fd, "ab") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+    except OSError as error:
+        raise CantWriteError(f"can't write {_path(home, run)}: {error.strerror}") from None
+
+
+def load(home: Home, run: int) -> dict[str, str]:
+    """The run's values by their digests; none when it has none."""
+    try:
+        data = _path(home, run).read_bytes()
+    except FileNotFoundError:
+        return {}
+    pairs = (os.fsdecode(pair).partition("=") for pair in data.split(b"\0")[:-1])
+    return {digest: value for digest, _, value in pairs}
+
+
+def secret_values(flow: FlowSpec, names: Collection[str], opened: Mapping[str, str] = {}) -> set[str]:
+    """The values of these names in a flow's own `env:`, and what a matrix makes of them; `opened` are by digests."""
+    found: set[str] = set()
+    for spec in flow.jobs:
+        for name, sealed in spec.env:
+            if name not in names:
+                continue
+            value = opened.get(sealed, sealed)
+            found.add(value)
+            if spec.matrix is not None and names_in(value):
+                found |= {fill(value, dict(one.values)) for one in islice(members(spec), MOST_MEMBERS)}
+    return found
+
+
+def _path(home: Home, run: int) -> Path:
+    return home.path / "env" / f"{run}.values.env"

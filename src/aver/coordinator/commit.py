@@ -1,0 +1,139 @@
+"""Which events are committed together, when, and what waits for it.
+
+Events become durable in the order in which they were decided, one batch at a time. A reply is given with the batch
+that it rests on, after that is durable. When the disk can't be written, what was submitted is given back and nothing
+new is taken; all else is kept and tried again, and nothing of it is shown meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aver.coordinator.commit_thread import Committer
+from aver.coordinator.server import Peer
+from aver.coordinator.state.machine import Driver
+from aver.crashpoint import reached
+from aver.errors import AverError, CantWriteError
+from aver.log import log
+from aver.model.events import AttemptPlanned, Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
+
+GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
+RETRY_S = 1.0
+Send = Callable[[Peer, dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Events that are committed together, and who waits for them."""
+
+    events: list[Event] = field(default_factory=list)
+    replies: list[tuple[Peer, dict[str, Any]]] = field(default_factory=list)
+
+
+class Commits:
+    """`give_back`: a run's submission could not be made durable."""
+
+    def __init__(self, committer: Committer, driver: Driver, send: Send, give_back: Callable[[int], None]) -> None:
+        self._committer = committer
+        self._driver = driver
+        self._send = send
+        self._give_back = give_back
+        self._batch = Batch()
+        self._flying: Batch | None = None
+        self._cant_write: AverError | None = None
+        self._retry_at: float | None = None
+        self._last_at = 0.0
+        self._due: float | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self._committer.is_busy or self._flying or self._batch.events)
+
+    def dues(self) -> list[float]:
+        """When there is something to do, whatever comes."""
+        return [at for at in (self._retry_at, self._due) if at is not None]
+
+    def check_writable(self) -> None:
+        """Raise CantWriteError while what is decided can't be written."""
+        if self._cant_write is not None:
+            raise CantWriteError(f"nothing new is taken at the moment: {self._cant_write}")
+
+    def has_events_of(self, run: int) -> bool:
+        """Whether something of the run waits to be committed."""
+        return any(event.run == run for event in self._batch.events)
+
+    def reply(self, peer: Peer, message: dict[str, Any]) -> None:
+        """Send it when all that was decided so far, and all of this turn, is durable."""
+        self._batch.replies.append((peer, message))
+
+    def add(self, events: Sequence[Event]) -> None:
+        self._batch.events += events
+
+    def begin(self) -> bool:
+        """Begin to commit, if it is time to; True: there is nothing to commit, and replies have been sent."""
+        if self._committer.is_busy or (self._retry_at is not None and time.monotonic() < self._retry_at):
+            return False
+        if not self._batch.events:
+            self.send_replies()
+            return True
+        now = time.monotonic()
+        if now < self._last_at + GATHER_S and not self._is_waited_for(self._batch):
+            self._due = self._last_at + GATHER_S
+            return False
+        self._due = None
+        self._last_at = now
+        self._flying, self._batch = self._batch, Batch()
+        reached("before-commit")
+        self._committer.begin(self._flying.events)
+        return False
+
+    def _is_waited_for(self, batch: Batch) -> bool:
+        """Whether something can go on only after this commit: a start, a step, a signal, somebody's answer."""
+        if batch.replies or self._driver.after_commit:
+            return True
+        return any(
+            isinstance(event, (GpusGiven, StepStarted, TaskEnded, StepEnded))
+            or (isinstance(event, AttemptPlanned) and self._driver.starting.waits_to_start(event.key))
+            for event in batch.events
+        )
+
+    def finish(self) -> Batch | None:
+        """The batch that is durable now; None: it could not be written, and what can be kept is tried again."""
+        error = self._committer.finish()
+        assert self._flying is not None
+        batch, self._flying = self._flying, None
+        if error is not None:
+            self._keep(batch, error)
+            return None
+        if self._cant_write is not None:
+            log("writing works again")
+        self._cant_write = self._retry_at = None
+        reached("committed")
+        return batch
+
+    def _keep(self, batch: Batch, error: AverError) -> None:
+        """The disk is full, or the like: submissions are given back, all else is kept and tried again."""
+        if self._cant_write is None:
+            log(f"can't commit: {error}")
+        self._cant_write = error
+        submitted = {event.run for event in batch.events if isinstance(event, RunSubmitted)}
+        for number in submitted:
+            self._give_back(number)
+        kept = [event for event in (*batch.events, *self._batch.events) if event.run not in submitted]
+        for peer, _ in (*batch.replies, *self._batch.replies):
+            self._send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
+        self._batch = Batch(kept)
+        self._retry_at = time.monotonic() + RETRY_S
+
+    def send_replies(self) -> None:
+        """Nothing that they rest on is missing, or we leave."""
+        replies, self._batch.replies = self._batch.replies, []
+        for peer, reply in replies:
+            self._send(peer, reply)
+
+    def hurry(self) -> None:
+        """Try now what was to be tried later."""
+        self._retry_at = None

@@ -1,0 +1,76 @@
+"""Evidence that comes after the verdict: a job of a cluster of which nobody knew how it ended is settled by it.
+
+Only an attempt that is still its job's newest is open to that, and that is UNVERIFIED, or counted as completed by
+settle.fallback. What a person accepted or had run again meanwhile stands, and so does what ran after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aver.coordinator.requests import actions
+from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.scheduler_job import cluster_usage
+from aver.engines.api import LOCAL, Heard
+from aver.judge.scheduler import is_open, judge_cluster
+from aver.model.evidence import Evidence, LeftQueue, NobodySaid, Taken
+from aver.model.job import FlowSpec
+from aver.model.states import State
+from aver.store.read.reader import Reader
+
+Revive = Callable[[int, float], LiveRun | None]
+
+
+def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: Revive, one: Heard, now: float) -> bool:
+    """Take it; False if it is of an attempt that is not open any more, and the engine may forget it."""
+    job, attempt = _numbers(one.key)
+    if job is None:
+        return False
+    reader = open_reader()
+    if reader is None:
+        return False
+    with reader:
+        row = reader.job(job)
+        newest = max(reader.attempts(job), key=lambda some: some.attempt, default=None)
+    if row is None or newest is None or newest.key != one.key or newest.attempt != attempt or newest.engine == LOCAL:
+        return False
+    if not all(is_open(each.state, each.exit, each.verified) for each in (row, newest)):
+        return False
+    if isinstance(one.evidence, (Taken, LeftQueue)):
+        return True
+    run = revive(job, now)
+    index = run.index_of(job) if run is not None else None
+    if run is None or index is None:
+        return False
+    # that is what is known of it
+    known: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent"), one.evidence]
+    verdict = judge_cluster(known, run.rules(index))
+    if verdict is None or is_open(verdict.state, verdict.exit, verdict.verified):
+        return True
+    usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
+
+    def settle(found: FlowSpec | str | None, now: float) -> None:
+        again = revive(job, now)
+        if again is None or again.plan.state(index) is not row.state or one.key in driver.attempts:
+            return  # a person was quicker
+        if found is not None:
+            actions.reopen_run(driver, again, now)
+            known.append(driver.following.add_generated(again, index, found, now))
+        judged = judge_cluster(known, again.rules(index))
+        assert judged is not None
+        driver.ending.note_key(job, attempt, one.key)
+        actions.correct_late(driver, again, index, attempt, judged, usage, one, now)
+
+    if verdict.state is State.COMPLETED and run.spec(index).generates is not None:
+        driver.following.read_generated(run, index, settle)
+    else:
+        settle(None, now)
+    return True
+
+
+def _numbers(key: str) -> tuple[int | None, int]:
+    parts = key.split(".")
+    if len(parts) != 4 or not parts[1].isdecimal() or not parts[2].isdecimal():
+        return None, 0
+    return int(parts[1]), int(parts[2])

@@ -1,0 +1,155 @@
+"""What a notification says: one JSON document, with the keys that `aver show --json` has for a job and a run.
+
+It holds no environment values and no command lines. Values of secret names are masked in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from aver.home import Home
+from aver.judge.fold import fold_derived, return_code
+from aver.judge.witness_record import parse_record
+from aver.model.events import Event, JobMoved, Observed, RunMoved
+from aver.model.evidence import Verdict, WitnessRecord
+from aver.model.exit_text import raw_text
+from aver.model.record import dataclass
+from aver.render import verdict as render
+from aver.render.masking import Masking
+from aver.store.read.reader import Reader
+from aver.store.read.rows import AttemptRow, JobRow, RunRow
+from aver.store.read.step_warnings import step_warnings
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`subject` is for our own log: numbers and states alone."""
+
+    on: str
+    at: float
+    run: int
+    job: int | None
+    state: str
+    subject: str
+    document: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.document)
+
+
+def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | None:
+    """None when the store has forgotten what it is about."""
+    run = reader.run(event.run)
+    if run is None:
+        return None
+    head = {"kind": "notification", "on": on, "home": os.fspath(home.path), "host": socket.gethostname()}
+    if isinstance(event, RunMoved):
+        is_now = (run.round, run.state) == (event.round, event.state)  # else it has gone on: the counts are of that
+        counts = {state.value: count for state, count in reader.counts(run.id).items()} if is_now else None
+        took = f" in {render.duration_words(event.at - run.submitted_at)}"
+        words = "" if counts is None else ": " + ", ".join(f"{count} {state}" for state, count in counts.items())
+        sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}."
+        facts = _run(run) | {"state": event.state.value, "is_settled": True, "round": event.round, "counts": counts}
+        facts["ended_at"] = event.at
+        document = {**head, "sentence": sentence, "run": facts, "job": None}
+        return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
+    if not isinstance(event, (Observed, JobMoved)) or event.verdict is None:
+        return None
+    job = reader.job(event.job)
+    if job is None:
+        return None
+    verdict = event.verdict
+    number = event.attempt if isinstance(event, Observed) else job.attempt
+    attempt = next((one for one in reader.attempts(job.id) if one.attempt == number), None)
+    sentence = render.sentence(verdict, _record(event), None if attempt is None else attempt.request)
+    if isinstance(event, Observed) and attempt is not None:
+        job = _as_it_ended(reader, job, attempt)
+    facts = _job(job, verdict, run.is_single, step_warnings(reader, [job]).get(job.id, ()))
+    document = {**head, "sentence": sentence, "run": _run(run) | {"counts": None}, "job": facts}
+    return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
+
+
+def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:
+    """The job with what is of this attempt: by now it may have gone on."""
+    steps = [step for step in reader.steps(job.id, attempt.attempt) if step.state.is_settled]
+    return replace(
+        job,
+        attempt=attempt.attempt,
+        exit=attempt.exit,
+        derived=fold_derived(step.derived for step in steps),
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        elapsed_s=attempt.elapsed_s,
+    )
+
+
+def _record(event: Observed | JobMoved) -> WitnessRecord | None:
+    if not isinstance(event, Observed) or event.source != "witness":
+        return None
+    try:
+        return parse_record(json.loads(event.said))
+    except (ValueError, AttributeError):
+        return None
+
+
+def _job(job: JobRow, verdict: Verdict, is_single: bool, step_warned: Sequence[str]) -> dict[str, Any]:
+    """The verdict is the event's: by now the job may have gone on."""
+    status = verdict.exit
+    return {
+        "id": job.id,
+        "run": job.run,
+        "name": job.name,
+        "address": str(job.id) if is_single else f"{job.run}/{job.name}",
+        "state": verdict.state.value,
+        "is_settled": True,
+        "reason": verdict.reason,
+        "exit": None
+        if status is None
+        else {
+            "text": str(status),
+            "code": status.code,
+            "signal": status.signal,
+            "core_dumped": status.core,
+            "return_code": status.shell_code,
+        },
+        "return_code": return_code(verdict),
+        "verified": verdict.verified,
+        "source": verdict.source,
+        "warnings": [*verdict.warnings, *step_warned],
+        "detail": verdict.detail,
+        "attempt": job.attempt,
+        "is_background": job.background,
+        "submitted_at": job.submitted_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+        "elapsed_s": job.elapsed_s,
+        "derived_exit": None if job.derived is None else raw_text(job.derived),
+    }
+
+
+def _run(run: RunRow) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "name": run.name,
+        "state": run.state.value,
+        "is_settled": run.state.is_settled,
+        "round": run.round,
+        "is_single": run.is_single,
+        "user": run.user,
+        "folder": run.folder,
+        "submitted_at": run.submitted_at,
+        "ended_at": run.ended_at,
+        "first_job": run.first_job,
+        "jobs": run.jobs,
+    }
+
+
+def masked(notice: Notice, masking: Masking) -> Notice:
+    """The notice with the mask in place of each secret."""
+    return replace(notice, document=masking.document(notice.document)) if masking else notice

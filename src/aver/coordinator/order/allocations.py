@@ -1,0 +1,83 @@
+"""What a run wants of a cluster as a whole: what it was submitted with, once for each round, and what persons add."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from aver.coordinator.state.live import LiveRun
+from aver.engines.api import ALLOCATION, AllocationAsk
+from aver.errors import UsageError
+from aver.home import Home
+from aver.model.codec import decode, dumps, encode
+from aver.model.events import PersonAsked
+from aver.model.job import Allocation, Submission
+
+if TYPE_CHECKING:
+    from aver.coordinator.state.machine import Driver
+
+WHAT = "allocate"
+MOST = 100
+ELSEWHERE = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task")
+
+
+def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
+    """All of them, each by its name: whoever got them before does nothing."""
+    of_round = run.submission.allocation
+    if of_round is None:
+        return []
+    named = [(f"r{run.round}", of_round), *((f"p{number}", one) for number, one in enumerate(run.extra, start=1))]
+    origin = run.submission.origin
+    return [
+        AllocationAsk(
+            run.number, name, one.words, one.count, one.headroom_s, os.fspath(home.env(run.number)), origin.folder,
+            origin.umask,
+        )
+        for name, one in named
+    ]  # fmt: skip
+
+
+def extra_allocations(asked: Iterable[PersonAsked]) -> list[Allocation]:
+    """What persons asked for, in order."""
+    return [decode(Allocation, json.loads(event.detail)) for event in asked if event.what == WHAT]
+
+
+def want_more(driver: Driver, run: LiveRun, document: object, by: str, now: float) -> None:
+    """Take note of a person's wish; it is acted on when it is durable. UsageError says what is wrong with it."""
+    if run.submission.allocation is None:
+        raise UsageError(f'run {run.number} does not run in allocations: aver submit --allocation "-N 4 -t 4:00:00" …')
+    try:
+        wish = decode(Allocation, document)
+    except ValueError as error:
+        raise UsageError(f"the allocation can't be read: {error}") from None
+    _check(wish)
+    run.extra.append(wish)
+    driver.emit(PersonAsked(now, run.number, None, by, WHAT, dumps(encode(wish))))
+
+
+def check_allocation(submission: Submission) -> None:
+    """Refuse what no allocation can do."""
+    inside = [spec for spec in submission.flow.jobs if (spec.engine or submission.engine) == ALLOCATION]
+    if submission.allocation is None:
+        if inside:
+            raise UsageError('the engine allocation needs an allocation: aver submit --allocation "-N 4 -t 4:00:00" …')
+        return
+    _check(submission.allocation)
+    for spec in inside:
+        for word in spec.slurm_options:
+            name, _, value = word.partition("=")
+            if name in ("--nodes", "-N") and value != "1":
+                raise UsageError(f"job {spec.name!r}: in an allocation a job runs on one node, not on {value}")
+            if name in ELSEWHERE:
+                raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")
+
+
+def _check(wish: Allocation) -> None:
+    if not 1 <= wish.count <= MOST:
+        raise UsageError(f"{wish.count} allocations: 1 to {MOST} are possible")
+    if wish.headroom_s < 0:
+        raise UsageError("the headroom of an allocation can't be negative")
+    if any("\0" in word for word in wish.words):
+        raise UsageError("the words of an allocation can't contain a NUL byte")

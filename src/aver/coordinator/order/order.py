@@ -1,0 +1,284 @@
+"""From a planned attempt to the engine's order: command, files, environment."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from aver.client import vault
+from aver.client.job_files import Which, job_files, script_path
+from aver.client.output_paths import array_index, synced_folders
+from aver.client.startup_files import BASH_ENV
+from aver.coordinator.order.slurm_environment import slurm_pairs
+from aver.coordinator.state.live import LiveAttempt, LiveRun
+from aver.coordinator.state.steps import LiveStep, LiveTask, is_shared
+from aver.engines.api import ALLOCATION, LOCAL, SLURM, Order, ScriptText, Sync
+from aver.home import Home
+from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
+from aver.plan.placeholders import fill, fill_shell
+from aver.spec.patterns import Facts, expand_pattern
+from aver.spec.prologue import interpreter, prologue
+
+MIB = 1 << 20
+RLIM_INFINITY = -1
+LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
+
+
+def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
+    """Everything that the witness needs to start this attempt.
+
+    OSError if its script can't be written or its environment can't be read.
+    """
+    spec = run.spec(attempt.index)
+    name = run.name(attempt.index)
+    values = run.values(attempt.index)
+    which = Which(run.number, attempt.job, name, attempt.attempt, values)
+    files = job_files(run.submission, spec, which, run.is_single)
+    origin = run.submission.origin
+    on_cluster = attempt.engine == SLURM
+    in_allocation = attempt.engine == ALLOCATION
+    return Order(
+        key=attempt.key,
+        args=_args(home, run, attempt),
+        folder=files.folder,
+        env_file=os.fspath(home.env(run.number)),
+        env=_env(home, run, attempt, name),
+        umask=origin.umask,
+        limits=origin.limits,
+        request=attempt.request,
+        stdin=files.stdin,
+        stdout=None if spec.has_streams else files.stdout,
+        stderr=files.stderr,
+        append=files.append,
+        own_parts=0 if spec.has_streams else files.own_parts,
+        warning=_warning(spec, spec.step_warning if in_allocation else None),
+        kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
+        streams=attempt.streams,
+        name=name,
+        group=_group(run, attempt) if on_cluster else "",
+        script=_script(run, attempt) if attempt.engine != LOCAL else None,
+        options=_options(run, attempt) if on_cluster else (),
+        requeues=spec.slurm_requeues,
+        deadline_at=spec.deadline_at if on_cluster else None,
+        host=run.host(attempt.index) if on_cluster else "",
+        sync=_sync(run, attempt) if on_cluster else None,
+        run=run.number,
+        step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if in_allocation else "",
+        least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
+    )
+
+
+def _sync(run: LiveRun, attempt: LiveAttempt) -> Sync | None:
+    """The flow's folders that its jobs on another host need."""
+    flow = run.submission.flow
+    if not flow.sync or not run.host(attempt.index):
+        return None
+    folders = synced_folders(flow.sync, run.submission.origin.folder)
+    return Sync(run.number, run.round, folders, flow.sync_exclude)
+
+
+def _group(run: LiveRun, attempt: LiveAttempt) -> str:
+    """Members of one matrix with the same request go to a cluster together."""
+    spec = run.spec(attempt.index)
+    if spec.matrix is None or spec.slurm_requeues:
+        return ""
+    return f"{run.number} {run.spec_number(attempt.index)} {attempt.request}"
+
+
+def _script(run: LiveRun, attempt: LiveAttempt) -> ScriptText | None:
+    """The text of a job whose command is a file of this machine."""
+    match run.spec(attempt.index).command:
+        case Script(text=text, args=args):
+            return ScriptText(interpreter(text), text, args)
+        case Shell(text=text, shell=shell):
+            filled = fill_shell(text, dict(run.values(attempt.index)))
+            is_long = len(os.fsencode(filled)) > LONGEST_INLINE_TEXT_BYTES
+            return ScriptText(shell, filled) if is_long else None
+        case Argv():
+            return None
+
+
+def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    """The words of sbatch that ask for resources: the user's, and what the request says that they do not."""
+    spec, request = run.spec(attempt.index), attempt.request
+    words = spec.slurm_options
+    if spec.facts and request == spec.request:
+        return words  # a batch script: its own words ask for all of it
+    names = {word.partition("=")[0] for word in words}
+    if spec.facts:
+        names = {name for name in names if name not in ("--mem", "--mem-per-cpu")}
+        words = tuple(word for word in words if not word.startswith(("--mem=", "--mem-per-cpu=")))
+    else:
+        if not names & {"--cpus-per-task", "-c"}:
+            words = (*words, f"--cpus-per-task={request.cpus}")
+        if not names & {"--ntasks", "-n", "--ntasks-per-node", "--nodes", "-N"}:  # one task would be one node
+            words = (*words, "--ntasks=1")
+        if request.gpus and not names & {"--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task"}:
+            words = (*words, f"--gres=gpu:{request.gpus}")
+    if request.mem_bytes is not None and not names & {"--mem-per-cpu", "--mem-per-gpu"}:
+        words = (*words, f"--mem={-(-request.mem_bytes // MIB)}M")
+    return words
+
+
+def _warning(spec: JobSpec, of_step: WarningSignal | None = None) -> WarningSignal | None:
+    """A command with no shell is the program itself: the warning is for it, whether it traps it or not."""
+    warning = of_step or spec.warning
+    if warning is not None and warning.scope is Scope.PROGRAM and isinstance(spec.command, Argv):
+        return WarningSignal(warning.signal, warning.lead_s, Scope.ALL)
+    return warning
+
+
+def task_order(
+    run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float, monotonic_s: float
+) -> Order:
+    """Everything that the witness needs to start one task of a step.
+
+    A limit of its own is the step's; its job's is its script's witness's, and this one is told when it passes.
+    """
+    spec = step.spec
+    attempt = step.attempt
+    facts = _step_facts(run, step, host, task.number)
+
+    def place(pattern: str | None) -> str | None:
+        return None if pattern is None else os.path.join(spec.folder, expand_pattern(pattern, facts))
+
+    def place_output(pattern: str | None) -> str | None:
+        return None if is_shared(spec, pattern) else place(pattern)
+
+    return Order(
+        key=task.key,
+        args=spec.args,
+        folder=spec.folder,
+        env_file=step.env_file,
+        env=task_env(step.number, spec.tasks, task.number, host, spec.cpus_per_task),
+        umask=spec.umask,
+        limits=_task_limits(run.submission.origin.limits, spec.limits),
+        request=step.request(),
+        stdin=place(spec.stdin),
+        stdout=place_output(spec.stdout),
+        stderr=place_output(spec.stderr if spec.stderr is not None else spec.stdout),
+        append=spec.append,
+        warning=_task_warning(run, step, monotonic_s),
+        kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
+        streams=step.streams,
+        job_due_s=attempt.due_s,
+    )
+
+
+def shared_files(run: LiveRun, step: LiveStep, host: str) -> dict[str, str]:
+    """The files that srun is to open for all tasks of the step, by stream."""
+    spec = step.spec
+    facts = _step_facts(run, step, host, None)
+    return {
+        name: os.path.join(spec.folder, expand_pattern(pattern, facts))
+        for name, pattern in (("stdout", spec.stdout), ("stderr", spec.stderr))
+        if pattern is not None and is_shared(spec, pattern)
+    }
+
+
+def _step_facts(run: LiveRun, step: LiveStep, host: str, task: int | None) -> Facts:
+    index = step.attempt.index
+    job = run.spec(index)
+    member = array_index(job, run.values(index))
+    name = run.name(index) if member is None else job.name
+    user = run.submission.origin.user
+    return Facts(step.attempt.job, run.number, name, user, host, member, step.number, task)
+
+
+def _task_limits(
+    of_job: tuple[tuple[int, int, int], ...], of_step: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Soft limits are those of srun, hard ones those that the job began with."""
+    soft = dict(of_step)
+    kept = tuple((number, soft.pop(number, own), hard) for number, own, hard in of_job)
+    return (*kept, *((number, value, RLIM_INFINITY) for number, value in soft.items()))
+
+
+def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSignal | None:
+    """The step's own; or its job's that is for steps, if that is still to come and the step has no earlier limit."""
+    of_job = run.spec(step.attempt.index).warning
+    if step.spec.warning is not None or of_job is None or of_job.scope is not Scope.STEPS:
+        return step.spec.warning
+    due_s, own_s = step.attempt.due_s, step.spec.time_s
+    if due_s is None or due_s - monotonic_s <= of_job.lead_s:
+        return None
+    if own_s is not None and own_s <= due_s - monotonic_s:
+        return None
+    return WarningSignal(of_job.signal, of_job.lead_s, Scope.ALL)
+
+
+def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) -> tuple[str, ...]:
+    """What Slurm tells a task about itself."""
+    ranks = ",".join(str(one) for one in range(tasks)) if tasks <= 1024 else ""
+    pairs = [
+        f"SLURM_STEP_ID={step}", f"SLURM_STEPID={step}", f"SLURM_PROCID={rank}", f"SLURM_LOCALID={rank}",
+        "SLURM_NODEID=0", f"SLURM_NTASKS={tasks}", f"SLURM_NPROCS={tasks}", f"SLURM_STEP_NUM_TASKS={tasks}",
+        "SLURM_STEP_NUM_NODES=1", f"SLURM_STEP_TASKS_PER_NODE={tasks}", f"SLURM_TASKS_PER_NODE={tasks}",
+        f"SLURM_STEP_NODELIST={host}", f"SLURMD_NODENAME={host}", f"SLURM_GTIDS={ranks}",
+    ]  # fmt: skip
+    if cpus_per_task > 1:
+        pairs.append(f"SLURM_CPUS_PER_TASK={cpus_per_task}")
+    return tuple(pairs)
+
+
+def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    values = dict(run.values(attempt.index))
+    match run.spec(attempt.index).command:
+        case Argv(args=args):
+            return tuple(fill(argument, values) for argument in args) if values else args
+        case Script(text=text, args=args):
+            path = os.fspath(script_path(home, run.number, run.spec_number(attempt.index)))
+            return (*interpreter(text), path, *args)
+        case Shell(text=text, shell=shell):
+            filled = prologue(shell, os.fspath(home.bin)) + (fill_shell(text, values) if values else text)
+            if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
+                return (*shell, "-c", filled, run.name(attempt.index))
+            path = os.fspath(_write_text(home, run, attempt, filled))
+            return (*shell, path)
+
+
+def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Path:
+    folder = home.scripts(run.number)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"run-{attempt.job}"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(os.fsencode(text))
+    return path
+
+
+def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:
+    """The job's own environment with its values, which the flow has only sealed."""
+    if not spec.env:
+        return []
+    if any(value not in run.sealed for _, value in spec.env):
+        run.sealed = vault.load(home, run.number)
+    for name, value in spec.env:
+        if value not in run.sealed:
+            raise FileNotFoundError(errno.ENOENT, f"the value of {name} is gone from the home")
+    return [(name, run.sealed[value]) for name, value in spec.env]
+
+
+def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
+    spec = run.spec(attempt.index)
+    values = {} if spec.facts else dict(run.values(attempt.index))
+    pairs = [
+        f"AVER_HOME={home.path}",
+        f"AVER_RUN={run.number}",
+        f"AVER_JOB={attempt.job}",
+        f"AVER_JOB_NAME={name}",
+        f"AVER_ATTEMPT={attempt.attempt}",
+        f"AVER_CPUS={attempt.request.cpus}",
+    ]
+    if attempt.engine == LOCAL:
+        pairs.append(f"BASH_ENV={home.bin / BASH_ENV}")
+    if attempt.request.gpus and attempt.engine == LOCAL:
+        pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
+    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
+    if spec.facts and attempt.engine == LOCAL:  # it came from one of Slurm's commands
+        pairs += slurm_pairs(run, attempt)
+    elif attempt.engine == LOCAL:
+        asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
+        pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts
+    return tuple(pairs)

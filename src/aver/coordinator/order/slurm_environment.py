@@ -1,0 +1,103 @@
+"""The SLURM_* variables of a batch job, as Slurm sets them. Pure: names and texts.
+
+Every local job has those that name it, so that Slurm's commands and programs written for Slurm work in it;
+what depends on options (NTASKS, CPUS_PER_TASK, MEM_PER_*) is there only if it was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aver.coordinator.state.live import LiveAttempt, LiveRun
+from aver.model.job import JobSpec
+from aver.model.slurm_names import CLUSTER, PARTITION, QOS
+from aver.spec.sbatch.array import is_array, step_of
+
+MIB = 1 << 20
+
+
+def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
+    """NAME=VALUE of all that Slurm would set for this attempt's script."""
+    spec = run.spec(attempt.index)
+    facts = dict(spec.facts)
+    found = _naming(run, attempt, spec, facts)
+    found |= _sizes(attempt, facts)
+    if is_array(spec):
+        found |= _array(run, attempt, spec)
+    if attempt.attempt > 1:
+        found["SLURM_RESTART_COUNT"] = str(attempt.attempt - 1)
+    if spec.streams.append:
+        found["SLURM_OPEN_MODE"] = "a"  # the files of its steps as well
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, facts: dict[str, str]) -> dict[str, str]:
+    origin = run.submission.origin
+    node = origin.host.partition(".")[0]
+    number = str(attempt.job)
+    return {
+        "ENVIRONMENT": "BATCH",
+        "SLURMD_NODENAME": node,
+        "SLURM_CLUSTER_NAME": CLUSTER,
+        "SLURM_JOBID": number,
+        "SLURM_JOB_ACCOUNT": facts.get("account") or origin.user,
+        "SLURM_JOB_GID": str(os.getgid()),
+        "SLURM_JOB_ID": number,
+        "SLURM_JOB_NAME": spec.name if spec.facts else run.name(attempt.index),
+        "SLURM_JOB_NODELIST": node,
+        "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_JOB_PARTITION": facts.get("partition") or PARTITION,
+        "SLURM_JOB_QOS": facts.get("qos") or QOS,
+        "SLURM_JOB_UID": str(origin.uid),
+        "SLURM_JOB_USER": origin.user,
+        "SLURM_NNODES": "1",
+        "SLURM_NODELIST": node,
+        "SLURM_NODE_ALIASES": "(null)",
+        "SLURM_SUBMIT_DIR": origin.folder,
+        "SLURM_SUBMIT_HOST": origin.host,
+        "SLURM_GTIDS": "0",
+        "SLURM_LOCALID": "0",
+        "SLURM_NODEID": "0",
+        "SLURM_PROCID": "0",
+        "SLURM_PRIO_PROCESS": "0",
+        "SLURM_TOPOLOGY_ADDR": node,
+        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+    }
+
+
+def _sizes(attempt: LiveAttempt, facts: dict[str, str]) -> dict[str, str]:
+    tasks = facts.get("ntasks")
+    asked = int(tasks or 1) * int(facts.get("cpus_per_task", 1))  # tasks may share what there is
+    cpus = str(max(asked, attempt.request.cpus))
+    found = {
+        "SLURM_CPUS_ON_NODE": cpus,
+        "SLURM_JOB_CPUS_PER_NODE": cpus,
+        "SLURM_TASKS_PER_NODE": tasks or (cpus if facts.get("exclusive") == "" else "1"),
+    }
+    if tasks is not None:
+        found |= {"SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
+    if "ntasks_per_node" in facts:
+        found["SLURM_NTASKS_PER_NODE"] = facts["ntasks_per_node"]
+    if "cpus_per_task" in facts:
+        found["SLURM_CPUS_PER_TASK"] = facts["cpus_per_task"]
+    if "mem_per_cpu" in facts:
+        found["SLURM_MEM_PER_CPU"] = str(int(facts["mem_per_cpu"]) // MIB)
+    elif attempt.request.mem_bytes is not None:
+        found["SLURM_MEM_PER_NODE"] = str(attempt.request.mem_bytes // MIB)
+    if attempt.request.gpus:
+        gpus = ",".join(str(gpu) for gpu in attempt.gpus)
+        found |= {"SLURM_GPUS_ON_NODE": str(attempt.request.gpus), "SLURM_JOB_GPUS": gpus}
+    return found
+
+
+def _array(run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> dict[str, str]:
+    assert spec.matrix is not None
+    values = tuple(int(value) for value in spec.matrix.axes[0][1])
+    return {
+        "SLURM_ARRAY_JOB_ID": str(run.number),
+        "SLURM_ARRAY_TASK_ID": run.values(attempt.index)[0][1],
+        "SLURM_ARRAY_TASK_COUNT": str(len(values)),
+        "SLURM_ARRAY_TASK_MIN": str(values[0]),
+        "SLURM_ARRAY_TASK_MAX": str(values[-1]),
+        "SLURM_ARRAY_TASK_STEP": str(step_of(values)),
+    }

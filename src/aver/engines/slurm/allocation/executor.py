@@ -1,0 +1,278 @@
+"""The batch script of an allocation: it takes orders from the shared folder and runs each as a step of srun.
+
+Pure text; bash 4.2 or newer and Slurm's commands are all that the node needs. The folder of a run has
+
+- `in/SEQ_CPUS_MIB_GPUS_SECONDS_KEY`: an order that nobody has taken. What it asks for is in its name, the rest in its
+  lines; SECONDS must be left for it (0: any time will do), MIB 0 is no limit;
+- `orders/KEY.sh`: what runs;
+- `started/NAME@JOB@NODE`: taken by the allocation JOB. It is a rename, so of an executor and a cancellation one wins;
+- `done/KEY`: srun has ended, with this exit status, and a newline when it is whole; `said/KEY` is what srun printed;
+- `allocs/JOB`: the nodes of an allocation that has begun, `NAME CPUS MIB GPUS` each;
+- `close`: nothing will come any more.
+
+What always holds: an order is started once, by whoever renamed it. The executor needs no coordinator, and what it has
+not taken the next allocation's takes. The oldest order that does not fit now has a node held for it: what starts past
+it there must leave its room free, so nothing big waits for ever. Ours begin with `_aver_`: the environment is the
+jobs' own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aver.engines.slurm.submit.script import quote
+
+LONGEST_MINUTES = 527_040  # a year: of an allocation without a limit
+WARN_SLACK_S = 90  # Slurm looks at limits every 30 s and waits between TERM and KILL: our own limit comes after both
+
+
+def executor_script(folder: str, headroom_s: int) -> bytes:
+    """The script for sbatch. ValueError if the folder can't be said in a script."""
+    if "\0" in folder or "\n" in folder:
+        raise ValueError("the folder of an allocation can't have a newline in its path")
+    settings = f"_aver_folder={quote(folder)} _aver_headroom={headroom_s}\n"
+    constants = f"_aver_longest={LONGEST_MINUTES} _aver_slack={WARN_SLACK_S}\n"
+    return os.fsencode("#!/bin/bash\n" + settings + constants + TIMES + _BODY)
+
+
+TIMES = """\
+_aver_minutes() { # REMAINING_S HEADROOM_S: whole minutes that a step may have, to $_aver_reply; 0: nothing may start
+    _aver_reply=$((($1 - $2) / 60))
+    [ "$(($1 - $2))" -ge 60 ] || _aver_reply=0
+}
+_aver_seconds() { # [DAYS-][[HOURS:]MINUTES:]SECONDS as squeue prints them, to $_aver_reply; fails for anything else
+    [[ $1 =~ ^(([0-9]+)-)?(([0-9]+):)?([0-9]+):([0-9]+)$ ]] || return 1
+    _aver_reply=$((((10#0${BASH_REMATCH[2]} * 24 + 10#0${BASH_REMATCH[4]}) * 60 + 10#${BASH_REMATCH[5]}) * 60))
+    _aver_reply=$((_aver_reply + 10#${BASH_REMATCH[6]}))
+}
+_aver_limits() { # MINUTES OWN_S SIGNAL LEAD_S SCOPE: for srun in $_aver_time, for the witness in AVER_STEP_*
+    _aver_time=$1
+    unset AVER_STEP_TIME AVER_STEP_WARN
+    local end=$(($1 * 60)) limit=
+    if [ "$2" -gt 0 ] && [ "$2" -le "$end" ]; then
+        end=$2 limit=$2
+        _aver_time=$((($2 + 59) / 60))
+    fi
+    if [ "$3" -gt 0 ]; then # a step's own --signal is taken by srun and comes to nothing, so the witness warns
+        [ -n "$limit" ] || limit=$((end + _aver_slack))
+        export AVER_STEP_WARN="$3 $((($4 + limit - end) * 1000)) $5"
+    fi
+    [ -z "$limit" ] || export AVER_STEP_TIME=$((limit * 1000))
+}
+"""
+
+_BODY = """\
+_aver_now() { printf -v _aver_reply '%(%s)T' -1; }
+_aver_say() { printf '%(%H:%M:%S)T %s\\n' -1 "$1" >&2; }
+_aver_ask_end() { # when this allocation ends, to $_aver_end; what was known stays where squeue does not say
+    local left
+    _aver_now
+    _aver_asked=$_aver_reply
+    left=$(squeue -h -j "$SLURM_JOB_ID" -o %L 2>/dev/null)
+    if _aver_seconds "$left"; then
+        _aver_end=$((_aver_asked + _aver_reply))
+    elif [ "$left" = UNLIMITED ]; then
+        _aver_end=$((_aver_asked + _aver_longest * 60))
+    elif [ -z "$_aver_end" ] && [[ $SLURM_JOB_END_TIME =~ ^[0-9]+$ ]]; then
+        _aver_end=$SLURM_JOB_END_TIME
+    fi
+}
+_aver_left() { # how many minutes a step may have now, to $_aver_reply
+    _aver_now
+    if [ -z "$_aver_end" ] || [ "$((_aver_reply - _aver_asked))" -ge 60 ]; then
+        _aver_ask_end
+        _aver_now
+    fi
+    [ -n "$_aver_end" ] || { _aver_reply=0; return; }
+    _aver_minutes "$((_aver_end - _aver_reply))" "$_aver_headroom"
+}
+_aver_learn() { # nodes, and what each has for us: free counts that go down and up
+    local words word counts=() nodes=() list mib=0 gpus=0 many node place=0
+    for word in ${SLURM_JOB_CPUS_PER_NODE//,/ }; do
+        many=1
+        [[ $word =~ ^([0-9]+)\\(x([0-9]+)\\)$ ]] && many=${BASH_REMATCH[2]} word=${BASH_REMATCH[1]}
+        while [ "$many" -gt 0 ]; do counts+=("$word"); many=$((many - 1)); done
+    done
+    for node in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
+        _aver_nodes+=("$node")
+        _aver_cpus[$node]=${counts[place]:-1} _aver_mib[$node]=-1 _aver_gpus[$node]=0
+        place=$((place + 1))
+    done
+    words=$(scontrol -d -o show job "$SLURM_JOB_ID")
+    for word in $words; do
+        case $word in
+        Nodes=*) list=${word#Nodes=} ;;
+        Mem=*) [ -z "$list" ] || mib=${word#Mem=} ;;
+        GRES=*)
+            [ -n "$list" ] || continue
+            gpus=0
+            for many in ${word//,gpu/ gpu}; do
+                [[ $many =~ gpu(:[^:\\(]*)?:([0-9]+)(\\(|$) ]] && gpus=$((gpus + BASH_REMATCH[2]))
+            done
+            for node in $(scontrol show hostnames "$list"); do
+                [[ $mib =~ ^[1-9][0-9]*$ ]] && _aver_mib[$node]=$mib
+                _aver_gpus[$node]=$gpus
+            done
+            list=
+            ;;
+        esac
+    done
+    for node in "${_aver_nodes[@]}"; do
+        _aver_has_gpus=$((_aver_has_gpus + _aver_gpus[$node]))
+        _aver_free "$node"
+        _aver_whole[$node]=$_aver_reply
+        printf '%s %s\\n' "$node" "$_aver_reply"
+    done >"allocs/.$SLURM_JOB_ID"
+    mv "allocs/.$SLURM_JOB_ID" "allocs/$SLURM_JOB_ID"
+}
+_aver_place() { # CPUS MIB GPUS NAME: a node with room, to $_aver_node; fails where there is none
+    for _aver_node in "${_aver_nodes[@]}"; do
+        _aver_free "$_aver_node"
+        _aver_holds "$1" "$2" "$3" $_aver_reply || continue
+        if [ "$_aver_node" = "$_aver_held" ] && [ "$4" != "$_aver_waiter" ]; then
+            _aver_holds "$1" "$2" "$3" $_aver_spare || continue
+        fi
+        return 0
+    done
+    return 1
+}
+_aver_free() { _aver_reply="${_aver_cpus[$1]} ${_aver_mib[$1]} ${_aver_gpus[$1]}"; }
+_aver_holds() { # CPUS MIB GPUS, and what there is of each; no MIB: nothing is asked for, or (-1) nobody knows
+    [ "$4" -ge "$1" ] && [ "$6" -ge "$3" ] && { [ "$2" -eq 0 ] || [ "$5" -lt 0 ] || [ "$5" -ge "$2" ]; }
+}
+_aver_hold() { # NAME CPUS MIB GPUS: hold the emptiest node that is large enough for an order that does not fit now
+    local node whole most=-1
+    for node in "${_aver_nodes[@]}"; do
+        whole=${_aver_whole[$node]}
+        if _aver_holds "$2" "$3" "$4" $whole && [ "${_aver_cpus[$node]}" -gt "$most" ]; then
+            _aver_waiter=$1 _aver_held=$node most=${_aver_cpus[$node]}
+            _aver_spare=$whole
+        fi
+    done
+    [ "$most" -lt 0 ] || _aver_spend - "$2" "$3" "$4"
+}
+_aver_spend() { # SIGN CPUS MIB GPUS of what may start past the waiter
+    set -- "$@" $_aver_spare
+    [ "$6" -lt 0 ] || set -- "$1" "$2" "$3" "$4" "$5" "$(($6 $1 $3))" "$7"
+    _aver_spare="$(($5 $1 $2)) $6 $(($7 $1 $4))"
+}
+_aver_let_go() { _aver_waiter= _aver_held= _aver_spare=; }
+_aver_take() { # SIGN NODE CPUS MIB GPUS WAITER: room goes (-) or comes back (+); WAITER was passed by
+    _aver_cpus[$2]=$((_aver_cpus[$2] $1 $3)) _aver_gpus[$2]=$((_aver_gpus[$2] $1 $5))
+    [ "${_aver_mib[$2]}" -lt 0 ] || _aver_mib[$2]=$((_aver_mib[$2] $1 $4))
+    if [ "$2" = "$_aver_held" ] && [ "$6" = "$_aver_waiter" ]; then _aver_spend "$1" "$3" "$4" "$5"; fi
+}
+_aver_start() { # NAME CPUS MIB GPUS KEY NODE MINUTES: claim it, and run it in the background
+    local file=started/$1@$SLURM_JOB_ID@$6 lines
+    mv "in/$1" "$file" 2>/dev/null || [ -e "$file" ] || return 1 # cancelled, or another allocation's
+    mapfile -t lines <"$file" # step's name, own limit, signal, lead, scope
+    _aver_limits "$7" "${lines[1]:-0}" "${lines[2]:-0}" "${lines[3]:-0}" "${lines[4]:-p}"
+    local words=(--exact -N1 -n1 "-c$2" "--mem=${3}M" "-w$6" "--time=$_aver_time" "--job-name=${lines[0]}")
+    [ "$3" -gt 0 ] || words[4]=--mem=0
+    if [ "$4" -gt 0 ]; then words+=("--gres=gpu:$4"); elif [ "$_aver_has_gpus" -gt 0 ]; then words+=(--gres=none); fi
+    [ "$1" != "$_aver_waiter" ] || _aver_let_go
+    local passed=${_aver_waiter:--}
+    _aver_take - "$6" "$2" "$3" "$4" "$passed"
+    _aver_running=$((_aver_running + 1))
+    {
+        srun "${words[@]}" --input=none /bin/bash --posix "orders/$5.sh" </dev/null >"said/$5" 2>&1 5>&-
+        _aver_reply=$?
+        printf '%s\\n' "$_aver_reply" >"done/$5"
+        [ "$_aver_reply" -ne 1 ] || case $(<"said/$5") in *"srun: error: Unable to c"*) _aver_reply=255 ;; esac
+        printf '%s %s %s %s %s %s\\n' "$6" "$2" "$3" "$4" "$passed" "$_aver_reply" >&5
+    } &
+}
+_aver_scan() { # start what fits, the oldest first
+    local name rest cpus mib gpus seconds key shape path minutes
+    local -A full=()
+    _aver_left
+    minutes=$_aver_reply
+    [ "$minutes" -gt 0 ] || return 0
+    [ -e "in/$_aver_waiter" ] || _aver_let_go # cancelled, or another allocation's
+    for path in in/*; do
+        name=${path#in/} rest=${path#in/*_}
+        cpus=${rest%%_*} rest=${rest#*_}
+        mib=${rest%%_*} rest=${rest#*_}
+        gpus=${rest%%_*} rest=${rest#*_}
+        seconds=${rest%%_*} key=${rest#*_}
+        shape=$cpus.$mib.$gpus
+        if [ "$seconds" -gt "$((minutes * 60))" ]; then
+            [ "$name" != "$_aver_waiter" ] || _aver_let_go
+            continue
+        fi
+        [ -z "${full[$shape]}" ] || continue
+        if _aver_place "$cpus" "$mib" "$gpus" "$name"; then
+            _aver_start "$name" "$cpus" "$mib" "$gpus" "$key" "$_aver_node" "$minutes"
+        else
+            full[$shape]=1
+            [ -n "$_aver_waiter" ] || _aver_hold "$name" "$cpus" "$mib" "$gpus"
+            _aver_place 1 0 0 || return 0 # no cpu is free
+        fi
+        [ -z "$_aver_stop" ] || return 0
+    done
+}
+_aver_ended() { # NODE CPUS MIB GPUS WAITER STATUS of a step
+    _aver_take + "$1" "$2" "$3" "$4" "$5"
+    _aver_running=$((_aver_running - 1))
+    [ "$6" -lt 128 ] || _aver_doubt=1
+}
+_aver_wait() { # for the end of a step, or a while; fails where there was none. All that have ended are heard
+    local line='' rest=''
+    if ! read -r -t "$1" -u 5 line; then
+        [ -n "$line" ] || return 1
+        read -r -u 5 rest # the time was over in the middle of a line
+    fi
+    _aver_ended $line$rest
+    while read -t 0 -u 5; do
+        read -r -u 5 line
+        _aver_ended $line
+    done
+}
+_aver_ask_state() { # a step that was killed, or was not made: is the allocation itself being ended?
+    case $(squeue -h -j "$SLURM_JOB_ID" -o %T 2>/dev/null) in
+    RUNNING) _aver_doubt= ;;
+    '') ;; # no answer: nothing is started meanwhile
+    *) _aver_stop=1 ;;
+    esac
+}
+
+cd "$_aver_folder" || exit 1
+for _aver_name in $(compgen -e SLURM_); do # srun takes these for its options; a step's are its own
+    case $_aver_name in
+    SLURM_JOB_ID | SLURM_JOBID | SLURM_CONF | SLURM_JWT | SLURM_JOB_END_TIME) ;;
+    SLURM_CLUSTER* | SLURM_WORKING_CLUSTER | SLURM_JOB_NODELIST | SLURM_JOB_CPUS_PER_NODE) ;;
+    SLURM_SUBMIT_* | SLURM_JOB_USER | SLURM_JOB_UID) ;;
+    SLURM_JOB_PARTITION | SLURM_JOB_ACCOUNT | SLURM_JOB_QOS | SLURM_TOPOLOGY_*) ;;
+    *) unset "$_aver_name" ;;
+    esac
+done
+_aver_pipe=$(mktemp -u "${TMPDIR:-/tmp}/aver.XXXXXXXXXX") && mkfifo -m 600 "$_aver_pipe" || exit 1
+exec 5<>"$_aver_pipe" # ends of steps come through here
+rm -f "$_aver_pipe"
+declare -A _aver_cpus=() _aver_mib=() _aver_gpus=() _aver_whole=()
+_aver_let_go
+_aver_nodes=() _aver_running=0 _aver_has_gpus=0 _aver_end= _aver_asked=0
+_aver_stop= _aver_doubt= _aver_quiet=0 _aver_pause=0.5
+trap '_aver_stop=1' TERM
+set -f # node lists have brackets
+_aver_learn
+set +f
+shopt -s nullglob
+_aver_say "began on ${_aver_nodes[*]}"
+while :; do
+    [ -z "$_aver_doubt" ] || _aver_ask_state
+    [ -n "$_aver_stop$_aver_doubt" ] || _aver_scan
+    if [ "$_aver_running" -eq 0 ]; then
+        [ -z "$_aver_stop" ] || break
+        [ ! -e close ] || break
+        _aver_left
+        [ "$_aver_reply" -gt 0 ] || break
+    fi
+    if _aver_wait "$_aver_pause"; then
+        _aver_quiet=0 _aver_pause=0.5
+    elif [ "$((_aver_quiet += 1))" -gt 60 ]; then
+        _aver_pause=2
+    fi
+done
+_aver_say "leaves"
+"""

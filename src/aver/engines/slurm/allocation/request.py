@@ -1,0 +1,124 @@
+"""Taking an allocation: the words of sbatch, what became of it, and why an order still waits.
+
+Allocations of one wish come one after the other: each is submitted with the next and waits for the end of the one
+before it, however that ends, so that they age in the queue and need no coordinator. Each has a name of its own, with
+the home's key in it, by which it is found if sbatch's answer is lost; one common name for `singleton` would not tell
+which of them was taken.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from aver.engines.api import AllocationAsk
+from aver.engines.slurm.allocation.executor import executor_script
+from aver.engines.slurm.allocation.folder import Asked, RunFolder, Size
+from aver.engines.slurm.allocation.steps import allocation_name
+from aver.engines.slurm.batches import write_durably
+from aver.engines.slurm.commands.call import Call, Commands
+from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
+from aver.engines.slurm.submit.sbatch_call import read_env
+from aver.engines.slurm.submit.script import Witness
+from aver.model import reasons
+from aver.render.verdict import duration_words
+
+AFTER_ANOTHER = "Dependency"  # Slurm's reason of all but the first of a wish: says nothing of why they wait
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What sbatch's answer comes to. Neither an id nor a refusal nor not taken: nobody knows."""
+
+    id: int | None = None
+    refused: str = ""
+    is_not_taken: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """`commands` are asked for anew each time: the last submitter says where they are."""
+
+    commands: Callable[[], Commands]
+    home: str  # its key
+    witness: Witness
+    shim: str  # the folder with our srun
+    own_folder: str  # of Aver's own Slurm commands, which a job on a cluster must not find
+    timeout_s: float
+
+    def name(self, ask: AllocationAsk, number: int) -> str:
+        return allocation_name(ask.run, self.home, ask.name, number)
+
+    def take(self, ask: AllocationAsk, name: str, after: int | None, folder: RunFolder) -> Answer:
+        """Call sbatch."""
+        commands = self.commands()
+        try:
+            script = folder.path / "asks" / f"{ask.name}.sh"
+            write_durably(script, executor_script(os.fspath(folder.path), ask.headroom_s))
+            env = read_env(ask.env_file)
+            sbatch, *more = commands.words("sbatch")
+            sbatch = shutil.which(sbatch, path=commands.environment()["PATH"]) or sbatch  # the job's PATH is its own
+        except ValueError as error:
+            return Refusal(f"its allocation can't be asked for: {error}")
+        except OSError as error:
+            return Unreachable("CantWrite", f"can't write what is handed to sbatch: {error.strerror}")
+        env["PATH"] = ":".join(one for one in env.get("PATH", os.defpath).split(":") if one != self.own_folder)
+        if commands.conf is not None:
+            env["SLURM_CONF"] = commands.conf
+        log = os.fspath(folder.path / "log").replace("%", "%%")
+        words = [
+            sbatch, *more, *ask.words, "--parsable", "--export=ALL", "--no-requeue", f"--job-name={name}",
+            f"--output={log}/%j", "--open-mode=append", "--input=/dev/null", f"--chdir={ask.folder}",
+        ]  # fmt: skip
+        if after is not None:
+            words.append(f"--dependency=afterany:{after}")
+        call = Call((*words, os.fspath(script)), env, self.timeout_s, umask=ask.umask)
+        return read_submission(commands.transport.run(call))
+
+    def outcome(self, answer: Answer) -> Outcome:
+        match answer:
+            case Handed(id=number):
+                return Outcome(id=number)
+            case Refusal(text=text):
+                return Outcome(refused=text, is_not_taken=True)
+            case Busy(reason=reason) | Unreachable(reason=reason):
+                return Outcome(is_not_taken=True, reason=reason)
+            case Lost():
+                return Outcome()
+            case _:
+                assert_never(answer)
+
+
+def reason_for(folder: RunFolder, asks: Sequence[Asked]) -> Callable[[Size | None], tuple[str, str]]:
+    """Why orders of this run that nobody has taken wait: a word and a sentence, by their size."""
+    live = [one for asked in asks for one in asked.allocations if not one.is_over]
+    coming = [asked for asked in asks if not asked.is_complete]
+    nodes = [node for one in live if one.id is not None for node in folder.nodes(one.id)]
+    refused = asks[-1].refused if asks else ""
+    also = f"; the last one was refused: {refused}" if refused else ""
+    if not live and not coming:
+        said = f'no allocation is left; aver allocate {folder.run} "…" takes another{also}'
+        return lambda size: (reasons.NO_ALLOCATION, said)
+    if not nodes:
+        waits = next((one.reason for one in live if one.reason not in ("", "None", AFTER_ANOTHER)), "")
+        waits = waits or next((asked.held_back for asked in coming if asked.held_back), "")
+        text = f"its allocation waits in the queue{f': {waits}' if waits else ''}{also}"
+        return lambda size: (reasons.ALLOCATION_PENDING, text)
+
+    def reason(size: Size | None) -> tuple[str, str]:
+        if size is None or any(node.holds(size) for node in nodes):
+            time = (
+                "too little time" if size is None or not size.seconds else f"less than {duration_words(size.seconds)}"
+            )
+            return reasons.RESOURCES, f"its allocation has no room for it now, or {time} left{also}"
+        most = max(nodes, key=lambda node: (node.cpus, node.mib or 0, node.gpus))
+        asks_for = f"{size.cpus} cpus, {size.mib} MiB, {size.gpus} gpus"
+        has = f"{most.cpus} cpus, {most.mib if most.mib is not None else '?'} MiB, {most.gpus} gpus"
+        text = f"it asks for {asks_for}; the largest node of its allocation has {has}{also}"
+        return reasons.ALLOCATION_TOO_SMALL, text
+
+    return reason

@@ -1,0 +1,184 @@
+"""The `srun` that comes first in PATH inside Aver's jobs: it puts the witness before the command of each task.
+
+Everything else goes to the real srun unchanged: the next one in PATH after its own folder. Where it is not sure of what
+it reads (an option that it does not know, a step of several components, a container, a terminal) it inserts nothing: a
+task without a record is better than a job that breaks. It runs in bash, as the batch script does and for the same
+reason. The options are those of Slurm 20.11 to 25.11.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aver.engines.slurm.submit.script import IS_WITNESS, Witness, quote, witness_settings
+
+# name, or name:letter
+FLAGS = (
+    "contiguous disable-status:X exact external external-launcher hold:H interactive label:l no-allocate:Z "
+    "overcommit:O oversubscribe:s preserve-env:E quiet:Q quit-on-interrupt reboot share spread-job "
+    "stepmgr unbuffered:u use-min-nodes verbose:v wait-for-children"
+)
+VALUES = (
+    "accel-bind account:A acctg-freq bb bbf begin:b chdir:D cluster-constraint comment constraint:C core-spec:S "
+    "cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task:c deadline delay-boot dependency:d "
+    "distribution:m epilog error:e exclude:x export extra extra-node-info:B gid gpu-bind gpu-freq gpus:G "
+    "gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input:i job-name:J licenses:L mail-type "
+    "mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout network nodelist:w nodes:N "
+    "ntasks:n ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output:o partition:p "
+    "power prefer priority profile prolog qos:q relative:r reservation segment signal slurmd-debug "
+    "sockets-per-node switches task-epilog task-prolog tasks-per-node thread-spec threads:T threads-per-core "
+    "time:t time-min tmp treewidth tres-bind tres-per-task uid wait:W wckey"
+)
+MAYBE = (
+    "compress exclusive immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step overlap propagate resv-ports "
+    "send-libs x11"
+)
+# Not here, as any option that is not known: those with which the command is not that of each task, or runs where the
+# witness is not: bcast container clusters het-group jobid multi-prog pty help version.
+
+
+def srun_shim(witness: Witness, records: str) -> bytes:
+    """The text of the `srun` that uses this witness and leaves its records in this folder."""
+    values = _longs(VALUES)
+    return os.fsencode(
+        _SHIM.format(
+            is_witness=IS_WITNESS,
+            settings=witness_settings(witness),
+            records=quote(records),
+            flags="|".join(_longs(FLAGS)),
+            values="|".join(values),
+            glued="|".join(f"{name}=*" for name in values),
+            maybe="|".join(word for name in _longs(MAYBE) for word in (name, f"{name}=*")),
+            flag_letters=_letters(FLAGS),
+            value_letters=_letters(VALUES),
+            maybe_letters=_letters(MAYBE),
+        )
+    )
+
+
+def install_shim(folder: Path, witness: Witness, records: str) -> Path:
+    """Put `srun` in this folder, in one step, and return its path; OSError if that fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "srun"
+    text = srun_shim(witness, records)
+    if path.exists() and path.read_bytes() == text and os.access(path, os.X_OK):
+        return path
+    part = folder / f"srun.{os.getpid()}.tmp"
+    try:
+        part.write_bytes(text)
+        part.chmod(0o755)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _longs(words: str) -> list[str]:
+    return ["--" + word.partition(":")[0] for word in words.split()]
+
+
+def _letters(words: str) -> str:
+    return "".join(word.partition(":")[2] for word in words.split())
+
+
+_SHIM = """\
+#!/bin/bash --posix
+# Aver's srun: each task's command under its witness, which leaves an exit record. The rest is the real srun's.
+_aver_cr=$(printf '\\r')
+{settings}_aver_records={records}
+{is_witness}
+_aver_find() {{ # the first $1 in PATH, or the first after the file $2 if that is in PATH; to $_aver_found
+    _aver_rest=$PATH: _aver_found=
+    while [ -n "$_aver_rest" ]; do
+        _aver_folder=${{_aver_rest%%:*}}
+        _aver_folder=${{_aver_folder:-.}}
+        _aver_rest=${{_aver_rest#*:}}
+        if [ "$_aver_folder/$1" -ef "$2" ]; then
+            _aver_found=
+        elif [ -z "$_aver_found" ] && [ -f "$_aver_folder/$1" ] && [ -x "$_aver_folder/$1" ]; then
+            _aver_found=$_aver_folder/$1
+        fi
+    done
+}}
+_aver_plain() {{
+    exec "$_aver_srun" "${{_aver_words[@]}}"
+}}
+
+_aver_find srun "$0"
+_aver_srun=$_aver_found
+if [ -z "$_aver_srun" ]; then
+    echo "srun: command not found (this is Aver's $0, and there is no other in PATH)" >&2
+    exit 127
+fi
+_aver_words=("$@")
+if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ]; then
+    _aver_plain
+fi
+_aver_is_witness || _aver_plain
+
+_aver_options=() _aver_pending= _aver_named= # up to the command
+while [ $# -gt 0 ]; do
+    if [ -n "$_aver_pending" ]; then
+        _aver_pending=
+    else
+        case $1 in
+        --job-name | --job-name=*) _aver_named=yes ;;
+        esac
+        case $1 in
+        --)
+            _aver_options+=("$1")
+            shift
+            break
+            ;;
+        {flags} | {glued} | {maybe}) ;;
+        {values}) _aver_pending=yes ;;
+        --*) _aver_plain ;;
+        -?*)
+            _aver_letters=${{1#-}}
+            while [ -n "$_aver_letters" ]; do
+                case $_aver_letters in
+                J*) _aver_named=yes ;;
+                esac
+                case $_aver_letters in
+                [{flag_letters}]*) _aver_letters=${{_aver_letters#?}} ;;
+                [{value_letters}])
+                    _aver_pending=yes
+                    break
+                    ;;
+                [{value_letters}{maybe_letters}]*) break ;;
+                *) _aver_plain ;;
+                esac
+            done
+            ;;
+        *) break ;;
+        esac
+    fi
+    _aver_options+=("$1")
+    shift
+done
+[ $# -gt 0 ] || _aver_plain
+for _aver_word in "$@"; do
+    [ "$_aver_word" != : ] || _aver_plain # a step of several components
+done
+
+_aver_program=$1
+shift
+_aver_name=() _aver_task=("$_aver_witness" task --records "$_aver_records" --key "$AVER_RECORD_KEY")
+if [ -z "$_aver_named" ]; then # a step has its command's name, and its tasks know that of the job
+    _aver_name=("--job-name=${{_aver_program##*/}}")
+    _aver_task+=(--env "SLURM_JOB_NAME=$SLURM_JOB_NAME")
+fi
+case $_aver_program in
+*/*) ;;
+*) # srun looks here, not on the node
+    _aver_find "$_aver_program" ""
+    _aver_program=${{_aver_found:-$_aver_program}}
+    ;;
+esac
+if [ "${{SLURM_JOB_NUM_NODES:-1}}" != 1 ]; then # a node may not have the witness
+    _aver_guard='[ -x "$0" ] && exec "$0" "$@"; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
+    _aver_task=(/bin/bash --posix -c "$_aver_guard" "${{_aver_task[@]}}")
+fi
+exec "$_aver_srun" "${{_aver_name[@]}}" "${{_aver_options[@]}}" "${{_aver_task[@]}}" -- "$_aver_program" "$@"
+"""

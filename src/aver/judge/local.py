@@ -1,0 +1,264 @@
+"""Decide what the evidence supports.
+
+Pure: no clock, no IO. Never returns COMPLETED without a named source that attests exit 0.
+The order of causes is that of OUTCOMES 2; docs/design/verdicts.md has the rules in words.
+
+What always holds: a witness's record beats every other source, whenever it comes. A person's
+word counts only where nobody saw the end. Nothing that was seen to start is judged as never
+having run. While the evidence may still grow, there is no verdict.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from aver.model import reasons
+from aver.model.evidence import (
+    Accepted,
+    AccountingSaid,
+    Act,
+    ActKind,
+    CancelledBefore,
+    DeadlinePassed,
+    Evidence,
+    GeneratedRead,
+    HeldBack,
+    LaunchFailure,
+    LeftQueue,
+    LimitMoved,
+    LimitPassed,
+    MachineRestarted,
+    NeverSeen,
+    NobodySaid,
+    NotTaken,
+    QueueSaid,
+    RecordIsLate,
+    Refused,
+    Rules,
+    StartedAgain,
+    Taken,
+    Verdict,
+    WitnessRecord,
+    WitnessStart,
+    WitnessVanished,
+)
+from aver.model.exit import ExitStatus
+from aver.model.signals import signal_name
+from aver.model.states import State
+
+WITNESS = "witness"
+MACHINE = "machine"
+PERSON = "person"
+COORDINATOR = "coordinator"
+ENGINE = "engine"
+
+NOT_OURS = ", and it is not yours alone: move it away, or submit from another folder"
+NeverRan = Refused | CancelledBefore | DeadlinePassed
+
+
+def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
+    """Return the verdict on one attempt that the evidence supports, or None while it may still grow."""
+    return with_generated(_judge_end(evidence, rules), evidence)
+
+
+def with_generated(verdict: Verdict | None, evidence: Sequence[Evidence]) -> Verdict | None:
+    """The verdict on an attempt of which it may be known what became of the jobs that it generated.
+
+    A completion whose jobs could not be added is none: what needs it would run without them.
+    """
+    read = next((said for said in reversed(evidence) if isinstance(said, GeneratedRead)), None)
+    if verdict is None or verdict.state is not State.COMPLETED or read is None or not read.problem:
+        return verdict
+    state, reason = State.FAILED, reasons.GENERATED_JOBS
+    if read.is_cancelled:
+        state, reason = State.CANCELLED, reasons.NONE
+    return Verdict(state, verdict.exit, reason, verdict.verified, COORDINATOR, verdict.warnings, read.problem)
+
+
+def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
+    """How the attempt itself ended."""
+    start: WitnessStart | None = None
+    record: WitnessRecord | None = None
+    vanished: WitnessVanished | None = None
+    restarted: MachineRestarted | None = None
+    never_ran: NeverRan | None = None
+    accepted: Accepted | None = None
+    records_differ = False
+    for said in evidence:
+        match said:
+            case WitnessRecord():
+                records_differ = records_differ or (record is not None and record != said)
+                record = record or said
+            case WitnessStart():
+                start = start or said
+            case WitnessVanished():
+                vanished = vanished or said
+            case MachineRestarted():
+                restarted = restarted or said
+            case Refused() | CancelledBefore() | DeadlinePassed():
+                never_ran = never_ran or said
+            case Accepted():
+                accepted = said
+            case LimitMoved() | LimitPassed():
+                pass  # no end: the record has the act
+            case (
+                Taken()
+                | HeldBack()
+                | NotTaken()
+                | QueueSaid()
+                | StartedAgain()
+                | LeftQueue()
+                | AccountingSaid()
+                | RecordIsLate()
+                | NobodySaid()
+                | NeverSeen()
+            ):
+                pass  # of a scheduler: judge.scheduler
+            case GeneratedRead():
+                pass  # of what it left, not of how it ended
+            case _:
+                assert_never(said)
+    if record is not None:
+        verdict = judge_record(record, rules)
+        if records_differ:
+            warning = "its witness wrote two records that differ; the first one counts"
+            verdict = replace(verdict, warnings=(*verdict.warnings, warning))
+        return verdict
+    if never_ran is not None and start is None:
+        return _judge_never_ran(never_ran)
+    if restarted is None and vanished is None:
+        return None
+    if accepted is not None:
+        return _judge_accepted(accepted)
+    if restarted is not None:
+        return _judge_restarted(restarted)
+    assert vanished is not None
+    return _judge_vanished(vanished)
+
+
+def judge_record(record: WitnessRecord, rules: Rules) -> Verdict:
+    """The verdict on an attempt whose witness saw its end. The quick way for the usual case: one record."""
+    if record.exit is None:
+        return _judge_launch(record)
+    exit_status = record.exit
+    if exit_status.is_success and not record.acts and not record.oom_kills and not record.left_over:
+        return _CLEAN
+    warnings: tuple[str, ...] = ()
+    if record.oom_kills or _first(record, ActKind.MEMORY):
+        if not (rules.oom_warns and exit_status.is_success):
+            return _witnessed(State.OUT_OF_MEMORY, exit_status, reasons.OUT_OF_MEMORY, record)
+        warnings = (_memory_warning(record),)
+    ended = _first(record, ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL)
+    if ended is not None and ended.kind is ActKind.TIME:
+        return _witnessed(State.TIMEOUT, exit_status, reasons.TIME_LIMIT, record, warnings)
+    if ended is not None:
+        reason = reasons.TIME_LIMIT if ended.kind is ActKind.JOB_TIME else reasons.NONE
+        return _witnessed(State.CANCELLED, exit_status, reason, record, warnings)
+    if exit_status.signal:
+        return _witnessed(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), record)
+    if record.warned is not None and exit_status.code in rules.checkpoint_codes:
+        return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, warnings)
+    if exit_status.code:
+        return _witnessed(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, record)
+    return _witnessed(State.COMPLETED, exit_status, reasons.NONE, record, warnings)
+
+
+def launch_text(launch: LaunchFailure) -> str:
+    """`exec /no/such: No such file or directory (errno 2)`."""
+    what = f"{launch.operation} {launch.path}".rstrip()
+    hint = NOT_OURS if launch.errno == errno.EEXIST else ""
+    return f"{what}: {os.strerror(launch.errno)} (errno {launch.errno}){hint}"
+
+
+_CLEAN = Verdict(State.COMPLETED, ExitStatus(), reasons.NONE, verified=True, source=WITNESS)
+
+
+def _first(record: WitnessRecord, *kinds: ActKind) -> Act | None:
+    return next((act for act in record.acts if act.kind in kinds), None)
+
+
+def _witnessed(
+    state: State, exit_status: ExitStatus, reason: str, record: WitnessRecord, warnings: tuple[str, ...] = ()
+) -> Verdict:
+    return Verdict(state, exit_status, reason, True, WITNESS, warnings, _detail(state, record))
+
+
+def _detail(state: State, record: WitnessRecord) -> str:
+    """Facts that explain and do not decide."""
+    facts = ["its job's time limit passed"] if _first(record, ActKind.JOB_TIME) else []
+    if state is State.FAILED and record.exit is not None and record.exit.signal:
+        facts += [_sent(act) for act in record.acts if (act.kind, act.signal) == (ActKind.SIGNAL, record.exit.signal)]
+        if record.exit.signal in record.got:
+            facts.append(f"its witness was sent {signal_name(record.exit.signal)} and passed it on")
+        if record.exit.signal == 9 and record.host_oom_kills:
+            facts.append("the kernel killed for memory elsewhere on this machine meanwhile: a hint, not a cause")
+    if record.left_over:
+        noun = "process" if record.left_over == 1 else "processes"
+        facts.append(f"it left {record.left_over} {noun} behind, ended by its witness")
+    return "; ".join(facts)
+
+
+def _sent(act: Act) -> str:
+    if act.last_s is None:
+        return f"{signal_name(act.signal)} was sent by request {act.at_s:.1f} s after its start"
+    return f"{signal_name(act.signal)} was sent by request {act.times} times, last {act.last_s:.1f} s after its start"
+
+
+def _memory_warning(record: WitnessRecord) -> str:
+    if not record.oom_kills:
+        return "its witness killed for memory, and the script still exited 0 (oom: warn)"
+    times = "once" if record.oom_kills == 1 else f"{record.oom_kills} times"
+    return f"the kernel killed a process of it for memory {times}, and the script still exited 0 (oom: warn)"
+
+
+def _judge_launch(record: WitnessRecord) -> Verdict:
+    if record.launch is None:
+        detail = "its witness's record has neither a wait status nor a launch failure; exit code unknown"
+        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, WITNESS, (), detail)
+    return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, WITNESS, (), launch_text(record.launch))
+
+
+def cancelled_words(said: CancelledBefore) -> str:
+    """`cancelled by alice before it started`, unless `by` says itself before what."""
+    return f"cancelled by {said.by}" if " before " in said.by else f"cancelled by {said.by} before it started"
+
+
+def _judge_never_ran(said: NeverRan) -> Verdict:
+    if isinstance(said, Refused):
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ENGINE, (), said.text)
+    if isinstance(said, CancelledBefore):
+        detail = cancelled_words(said)
+        return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
+    detail = "its deadline passed before it started"
+    return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)
+
+
+def _judge_accepted(accepted: Accepted) -> Verdict:
+    """A person's word. Not verified: it is believed, and every surface says whose word it is."""
+    detail = f"accepted as {accepted.exit} by {accepted.by}; no witness saw how it ended"
+    if accepted.exit.is_success:
+        state, reason = State.COMPLETED, reasons.NONE
+    elif accepted.exit.signal:
+        state, reason = State.FAILED, reasons.raised_signal(accepted.exit.signal)
+    else:
+        state, reason = State.FAILED, reasons.NON_ZERO_EXIT_CODE
+    return Verdict(state, accepted.exit, reason, False, PERSON, (), detail)
+
+
+def _judge_restarted(restarted: MachineRestarted) -> Verdict:
+    seen = "while it ran" if restarted.was_seen_running else "before it was seen to run"
+    detail = f"the machine was restarted {seen}; exit code unknown"
+    return Verdict(State.NODE_FAIL, None, reasons.NODE_DOWN, True, MACHINE, (), detail)
+
+
+def _judge_vanished(vanished: WitnessVanished) -> Verdict:
+    who = "its witness" if vanished.witness_pid is None else f"its witness (pid {vanished.witness_pid})"
+    detail = f"{who} vanished without a record; exit code unknown"
+    if vanished.swept:
+        noun = "process" if vanished.swept == 1 else "processes"
+        detail += f"; {vanished.swept} {noun} of the job ended afterwards"
+    return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, COORDINATOR, (), detail)

@@ -1,0 +1,372 @@
+"""The verdict on an attempt that ran under a scheduler: two sources, and none of them is believed alone too early.
+
+Pure. The witness's record has the wait status, whole; the scheduler has the cause (its time limit, a cancellation,
+a lost node). OUTCOMES 6 has the rules; docs/design/verdicts.md has them in words. What always holds: no COMPLETED
+without the record of a clean exit 0, or accounting's word with its end set; a word that nobody knows is quoted and
+settles nothing as a success.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from aver.judge.local import cancelled_words, judge_record, with_generated
+from aver.model import reasons
+from aver.model.evidence import (
+    Accepted,
+    AccountingSaid,
+    ActKind,
+    CancelledBefore,
+    Evidence,
+    LeftQueue,
+    MemoryWatch,
+    NeverSeen,
+    NobodySaid,
+    QueueSaid,
+    RecordIsLate,
+    Refused,
+    Rules,
+    StartedAgain,
+    Taken,
+    Verdict,
+    WitnessRecord,
+)
+from aver.model.exit import ExitStatus
+from aver.model.states import State
+
+WITNESS = "witness"
+QUEUE = "queue"
+ACCOUNTING = "accounting"
+COORDINATOR = "coordinator"
+PERSON = "person"
+
+CAUSES: dict[str, tuple[State, str]] = {
+    "OUT_OF_MEMORY": (State.OUT_OF_MEMORY, reasons.OUT_OF_MEMORY),
+    "TIMEOUT": (State.TIMEOUT, reasons.TIME_LIMIT),
+    "CANCELLED": (State.CANCELLED, reasons.NONE),
+    "NODE_FAIL": (State.NODE_FAIL, reasons.NODE_DOWN),
+    "BOOT_FAIL": (State.BOOT_FAIL, reasons.NODE_DOWN),
+    "PREEMPTED": (State.PREEMPTED, reasons.PREEMPTED),
+    "DEADLINE": (State.DEADLINE, reasons.DEADLINE),
+}
+ENDS = frozenset({"COMPLETED", "FAILED", *CAUSES})
+UNSETTLED = frozenset(
+    "PENDING RUNNING SUSPENDED COMPLETING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RESV_DEL_HOLD "
+    "SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED LAUNCH_FAILED POWER_UP_NODE RECONFIG_FAIL REVOKED EXPEDITING".split()
+)
+CANT_OPEN_OUTPUT = "0:53"
+NOBODY_SAID = "left the queue, and neither its witness nor accounting said how it ended; exit code unknown"
+SRUN_ENDS_S = 5.0  # what ends an allocation may end its srun first
+LOST_WITH_ALLOCATION = "NODE_FAIL"  # its executor was lost: the cluster's loss, not the program's
+NO_RECORD = "sbatch accepted the job but the scheduler has no record of it"
+
+
+def plain_word(said: str) -> str:
+    """`CANCELLED by 1001` and `CANCELLED+` are CANCELLED; a word that nobody knows is itself."""
+    return said.split(" ")[0].rstrip("+")
+
+
+@dataclass(slots=True)
+class Heard:
+    """The evidence of one attempt, by source."""
+
+    record: WitnessRecord | None = None
+    records_differ: bool = False
+    queue: QueueSaid | None = None  # the last thing that it said
+    account: AccountingSaid | None = None
+    has_run: bool = False  # the queue once said when it began
+    taken: bool = False
+    is_gone: bool = False
+    is_late: bool = False
+    nobody: NobodySaid | None = None
+    never: NeverSeen | None = None
+    refused: Refused | CancelledBefore | None = None
+    accepted: Accepted | None = None
+
+    @property
+    def word(self) -> str | None:
+        """How the scheduler says that it ended, by a word that is known if there is one; None while it does not say."""
+        said = [plain_word(one.word) for one in (self.account, self.queue) if one is not None]
+        said = [word for word in said if word not in UNSETTLED]
+        return next((word for word in said if word in ENDS), said[0] if said else None)
+
+    @property
+    def unknown_word(self) -> str:
+        """Verbatim, of accounting or else of the queue."""
+        said = [one.word for one in (self.account, self.queue) if one is not None]
+        return next(word for word in said if plain_word(word) not in UNSETTLED)
+
+    @property
+    def was_seen(self) -> bool:
+        return self.taken or self.queue is not None or self.record is not None
+
+
+def sort_out(evidence: list[Evidence]) -> Heard:
+    heard = Heard()
+    for said in evidence:
+        match said:
+            case WitnessRecord():
+                heard.records_differ = heard.records_differ or (heard.record is not None and heard.record != said)
+                heard.record = heard.record or said
+            case QueueSaid():
+                heard.queue = said
+                heard.has_run = heard.has_run or said.started_at is not None
+                heard.is_gone = False
+            case LeftQueue() | StartedAgain():
+                heard.is_gone = True
+            case AccountingSaid(ended_at=float() | int()):  # a row without an end says nothing
+                heard.account = said
+            case RecordIsLate():
+                heard.is_late = True
+            case NobodySaid():
+                heard.nobody = said
+            case NeverSeen():
+                heard.never = said
+            case Refused() | CancelledBefore():
+                heard.refused = said
+            case Taken():
+                heard.taken = True
+            case Accepted():
+                heard.accepted = said
+            case _:
+                pass  # the other kinds are of one machine's own engine
+    if heard.account is not None and heard.account.allocation:
+        heard.account = _of_step(heard.account, heard.record)
+    return heard
+
+
+def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSaid:
+    """What accounting says of a step that was an attempt, in the words of a job.
+
+    CANCELLED without a name is its word for every step that a signal ended, be it its own; and a step that ended with
+    its allocation has the allocation's cause. A witness that got no signal saw nobody end it.
+    """
+    word = plain_word(said.word)
+    ended, over = said.ended_at, said.allocation_ended_at
+    early_s = 0.0 if plain_word(said.allocation_word) == "COMPLETED" else SRUN_ENDS_S
+    with_allocation = over is not None and ended is not None and ended >= over - early_s
+    is_named = " by " in said.word and not with_allocation  # an srun that is ended cancels its step by its user's name
+    if word in CAUSES and (word != "CANCELLED" or is_named):
+        return said
+    was_signalled = record is None or bool(record.got)
+    cause, is_own = said.allocation_word, word in ("COMPLETED", "FAILED") and record is None
+    if was_signalled and said.is_cancelled:
+        word = "CANCELLED"
+    elif record is None and not word:
+        word = LOST_WITH_ALLOCATION  # there never was a step
+    elif was_signalled and with_allocation and plain_word(cause) in CAUSES and not is_own:
+        word = cause
+    elif was_signalled and with_allocation and word not in ("COMPLETED", "FAILED"):
+        word = LOST_WITH_ALLOCATION
+    else:
+        word = said.word if word in ("COMPLETED", "FAILED") else "FAILED"
+    return replace(said, word=word, batch_word=word if said.batch_word else "")
+
+
+def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None) -> bool:
+    """Whether nobody said how it ended, so that late evidence settles it: also where settle.fallback counts it."""
+    return state is State.UNVERIFIED or (state is State.COMPLETED and exit_status is None and not verified)
+
+
+def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
+    """The verdict that the evidence supports, or None while it may still grow."""
+    return with_generated(_judge_end(evidence, rules), evidence)
+
+
+def _judge_end(evidence: list[Evidence], rules: Rules) -> Verdict | None:
+    """How the attempt itself ended."""
+    heard = sort_out(evidence)
+    if isinstance(heard.refused, Refused) and not heard.was_seen:
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, "engine", (), heard.refused.text)
+    if isinstance(heard.refused, CancelledBefore) and not heard.was_seen:
+        detail = cancelled_words(heard.refused)
+        return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
+    word = heard.word
+    if heard.record is not None:
+        return _with_record(heard, heard.record, word, rules)
+    if word in ENDS:
+        return _without_record(heard, word, rules)
+    if heard.never is not None:
+        text = heard.never.text or NO_RECORD
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ACCOUNTING, (), text)
+    if heard.nobody is None:
+        return None
+    if heard.accepted is not None:
+        return _accepted(heard.accepted)
+    if word is not None:
+        detail = f"{_unknown(heard)}; exit code unknown"
+        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), detail)
+    return _nobody(rules)
+
+
+def _nobody(rules: Rules) -> Verdict:
+    if rules.fallback_completes:
+        detail = "counted as completed by settle.fallback: nobody said how it ended; exit code unknown"
+        return Verdict(State.COMPLETED, None, reasons.NONE, False, COORDINATOR, (detail,), detail)
+    return Verdict(State.UNVERIFIED, None, reasons.NONE, False, COORDINATOR, (), NOBODY_SAID)
+
+
+def _with_record(heard: Heard, record: WitnessRecord, word: str | None, rules: Rules) -> Verdict | None:
+    if not (heard.is_gone or word in ENDS or heard.account is not None or heard.nobody is not None):
+        return None  # a word of the queue that nobody knows may mean that it is still there
+    alone = judge_record(record, rules)
+    if heard.records_differ:
+        warning = "its witness wrote two records that differ; the first one counts"
+        alone = replace(alone, warnings=(*alone.warnings, warning))
+    if word is None or word not in ENDS:
+        if is_clean(record) and word is None:
+            return alone
+        if not is_clean(record) and heard.nobody is None:
+            return None
+        text = f"{_unknown(heard)}: its witness alone says how it ended" if word is not None else ""
+        if heard.nobody is not None and not text:
+            text = f"accounting was {heard.nobody.accounting}: its witness alone says how it ended"
+        return replace(alone, warnings=(*alone.warnings, text))
+    verdict = alone
+    if word in CAUSES and not _is_decided(record, alone, word):
+        state, reason = CAUSES[word]
+        forgiven = state is State.OUT_OF_MEMORY and rules.oom_warns and record.exit is not None
+        if forgiven and record.exit is not None and record.exit.is_success:
+            if record.oom_kills:
+                return alone  # its witness saw that kill too, and warns of it
+            text = "the scheduler killed a process of it for memory, and the script still exited 0 (oom: warn)"
+            verdict = replace(alone, warnings=(*alone.warnings, text))
+        else:
+            verdict = Verdict(state, record.exit, reason, True, WITNESS, alone.warnings, _detail(heard, word))
+    differing = _difference(heard, record, word)
+    return replace(verdict, warnings=(*verdict.warnings, differing)) if differing else verdict
+
+
+def is_clean(record: WitnessRecord) -> bool:
+    """Exit 0, and nothing happened that the scheduler could know better about."""
+    return (
+        record.exit is not None
+        and record.exit.is_success
+        and not record.got
+        and not record.acts
+        and not record.oom_kills
+        and record.watch in (MemoryWatch.CGROUP1, MemoryWatch.CGROUP2)
+    )
+
+
+def _is_decided(record: WitnessRecord, alone: Verdict, word: str) -> bool:
+    """Whether the witness itself ended it, or saw the kernel kill it: then it knows the cause. Memory comes first."""
+    if alone.state is State.OUT_OF_MEMORY or record.launch is not None:
+        return True
+    ended = any(act.kind in (ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL) for act in record.acts)
+    return ended and word != "OUT_OF_MEMORY"
+
+
+def _difference(heard: Heard, record: WitnessRecord, word: str) -> str:
+    """What the scheduler says otherwise, where it can't be explained by what it is known to lose."""
+    if record.exit is None or word in CAUSES:
+        return ""
+    if (word == "COMPLETED") is not record.exit.is_success:
+        return f"the scheduler says {word}; its witness saw it end with {record.exit}"
+    said = [("the queue", heard.queue.exit, True)] if heard.queue is not None else []
+    if heard.account is not None:
+        account = heard.account
+        said.insert(0, (ACCOUNTING, account.batch_exit or account.exit, account.has_whole_codes))
+    for who, text, has_whole_codes in said:
+        theirs = _parse(text)
+        if theirs is None or (theirs.code, theirs.signal) == (record.exit.code, record.exit.signal):
+            continue
+        if not has_whole_codes and record.exit.code >= 128 and theirs.code == record.exit.code - 128:
+            continue
+        return f"{who} says {text}; its witness saw {record.exit}, which counts"
+    return ""
+
+
+def _unknown(heard: Heard) -> str:
+    return f"the scheduler said {heard.unknown_word!r}, which nobody here knows"
+
+
+def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | None:
+    """By the scheduler alone: the controller has whole codes, accounting may have lost 128."""
+    assert word is not None
+    account, queue = heard.account, heard.queue
+    if account is None:
+        if word == "COMPLETED" and heard.nobody is None:
+            return None  # a queue that says COMPLETED is not believed alone
+        if word == "COMPLETED":
+            return _accepted(heard.accepted) if heard.accepted is not None else _nobody(rules)
+        never_ran = word == "CANCELLED" and not heard.has_run  # there is no record to wait for
+        if not (heard.is_late or never_ran) and heard.nobody is None:
+            return None
+    source = ACCOUNTING if account is not None else QUEUE
+    exit_status, either = _exit_of(heard, word)
+    detail = _detail(heard, word)
+    if word in CAUSES:
+        state, reason = CAUSES[word]
+        if state is State.CANCELLED and exit_status is None and not detail and (heard.has_run or _has_started(heard)):
+            detail = "cancelled after it had begun; exit code unknown"
+        return Verdict(state, exit_status, reason, True, source, (), detail)
+    said = (queue.exit if queue is not None else "") or (account.batch_exit or account.exit if account else "")
+    if said == CANT_OPEN_OUTPUT:
+        text = "Slurm could not open the job's output file (0:53)"
+        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, source, (), text)
+    if word == "COMPLETED" and exit_status is not None and exit_status.is_success:
+        return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, source, (), detail)
+    if word == "COMPLETED" and exit_status is None and not either:
+        if heard.accepted is not None:
+            return _accepted(heard.accepted)
+        text = f"accounting says COMPLETED, and its exit code {said!r} can't be read; exit code unknown"
+        return Verdict(State.UNVERIFIED, None, reasons.NONE, False, source, (), text)
+    if either:
+        detail = "; ".join(part for part in (detail, either) if part)
+    if exit_status is not None and exit_status.signal:
+        return Verdict(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), True, source, (), detail)
+    return Verdict(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, True, source, (), detail)
+
+
+def _exit_of(heard: Heard, word: str) -> tuple[ExitStatus | None, str]:
+    """Its exit status, or None and a sentence with the two that it may have been."""
+    account, queue = heard.account, heard.queue
+    if not _has_started(heard):
+        return None, ""
+    if queue is not None and plain_word(queue.word) == word and (whole := _parse(queue.exit)) is not None:
+        return whole, ""
+    if account is None:
+        return None, ""
+    if word in CAUSES and not account.batch_exit:
+        return None, ""  # the job's own row says 0:0 for these, whatever happened
+    said = _parse(account.batch_exit or account.exit)
+    if said is None or account.has_whole_codes:
+        return said, ""
+    is_failed = plain_word(account.batch_word or account.word) == "FAILED"
+    if said.is_success and is_failed:
+        return ExitStatus(128), ""
+    if said.code:
+        return None, f"exit code {said.code} or {said.code + 128}: accounting takes 128 off"
+    return said, ""
+
+
+def _has_started(heard: Heard) -> bool:
+    times = [one.started_at for one in (heard.account, heard.queue) if one is not None]
+    return any(at is not None for at in times)
+
+
+def _parse(text: str) -> ExitStatus | None:
+    try:
+        return ExitStatus.parse(text)
+    except ValueError:
+        return None  # also 0:125: out of memory is no signal
+
+
+def _detail(heard: Heard, word: str) -> str:
+    said = heard.account.word if heard.account is not None else heard.queue.word if heard.queue is not None else ""
+    _, by, who = said.partition(" by ")
+    account = heard.account
+    if account is not None and account.allocation_word and said in (account.allocation_word, LOST_WITH_ALLOCATION):
+        return f"its allocation {account.allocation} ended: {account.allocation_word}"
+    if word == "CANCELLED" and by:
+        return f"cancelled by uid {who.strip()}, says accounting"
+    return ""
+
+
+def _accepted(accepted: Accepted) -> Verdict:
+    detail = f"accepted as {accepted.exit} by {accepted.by}; nobody saw how it ended"
+    if accepted.exit.is_success:
+        return Verdict(State.COMPLETED, accepted.exit, reasons.NONE, False, PERSON, (), detail)
+    word = reasons.raised_signal(accepted.exit.signal) if accepted.exit.signal else reasons.NON_ZERO_EXIT_CODE
+    return Verdict(State.FAILED, accepted.exit, word, False, PERSON, (), detail)

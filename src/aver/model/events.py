@@ -1,0 +1,218 @@
+"""Everything that happens, as facts. The store keeps them in order and derives its tables from them.
+
+Replaying the events of a store gives its tables again; nothing is in a table that is not in
+an event. `at` is unix time in seconds.
+"""
+
+from __future__ import annotations
+
+from aver.model.evidence import Verdict
+from aver.model.job import FlowSpec, Request, StepSpec, Submission
+from aver.model.record import dataclass
+from aver.model.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class RunSubmitted:
+    """A run with its jobs. Jobs are numbered from `first_job` in the order of expansion."""
+
+    at: float
+    run: int
+    first_job: int
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True)
+class JobsGenerated:
+    """A job's verified completion added jobs to its run."""
+
+    at: float
+    run: int
+    job: int
+    first_job: int
+    flow: FlowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlanned:
+    """The intent: this key is about to be handed to the engine."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    key: str
+    engine: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class GpusGiven:
+    """Which gpus the attempt gets, before it is handed over: nobody else gets them, also after a restart."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    started_at: float
+    elapsed_s: float | None = None
+    user_s: float | None = None
+    sys_s: float | None = None
+    peak_bytes: int | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A source said something about an attempt, and what that made of the attempt and of its job."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    source: str
+    said: str  # verbatim
+    state: State  # the attempt's
+    reason: str
+    verdict: Verdict | None = None
+    usage: Usage | None = None
+    job_state: State | None = None  # None: the same as the attempt's
+    job_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step of a running attempt is about to be handed to the engine: the intent for all its tasks."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    step: int
+    token: str  # of the srun that asked; the same token is the same step
+    spec: StepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """A task has ended, as its witness saw it."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    step: int
+    task: int
+    said: str  # verbatim
+    verdict: Verdict
+    usage: Usage | None = None
+    because: bool = False  # ended by us since another task failed
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """The last task of a step has ended; `derived` is its raw share in DerivedExitCode, None if nobody saw its exit."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    step: int
+    verdict: Verdict
+    derived: int | None
+    first_failed: int | None = None
+    srun_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobMoved:
+    """A job's move that no attempt's evidence made: skipped, cancelled while pending, held, a new pending reason."""
+
+    at: float
+    run: int
+    job: int
+    state: State
+    reason: str
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAsked:
+    """Somebody asked for something: who, when, what. Evidence for what follows. job None: the whole run."""
+
+    at: float
+    run: int
+    job: int | None
+    by: str
+    what: str  # cancel, signal, hold, release, accept, retry, reinit, update
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """A file as it was: enough to tell later whether its content changed."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprinted:
+    """What the inputs of a completed attempt were; files that changed after it began are left out."""
+
+    at: float
+    run: int
+    job: int
+    attempt: int
+    files: tuple[FileMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReplaced:
+    """A settled run goes on with other definitions of the same jobs."""
+
+    at: float
+    run: int
+    by: str
+    flow: FlowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RunMoved:
+    """The run's own state, derived from its jobs by the fold."""
+
+    at: float
+    run: int
+    state: State
+    round: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunPruned:
+    at: float
+    run: int
+
+
+Event = (
+    RunSubmitted
+    | JobsGenerated
+    | AttemptPlanned
+    | GpusGiven
+    | Observed
+    | StepStarted
+    | TaskEnded
+    | StepEnded
+    | JobMoved
+    | PersonAsked
+    | Fingerprinted
+    | FlowReplaced
+    | RunMoved
+    | RunPruned
+)

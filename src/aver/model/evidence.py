@@ -1,0 +1,313 @@
+"""What each source said, and the verdict's shape.
+
+Evidence is what one source said and when, parsed but not interpreted; the verbatim text is
+kept beside it in the store. A verdict is what the judge concludes from it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from aver.model.exit import ExitStatus
+from aver.model.record import dataclass
+from aver.model.states import State
+
+
+class ActKind(StrEnum):
+    """What a witness did to its job, in the order in which it did it."""
+
+    WARN = "warn"
+    TIME = "time"  # with signal 0: its limit had passed when its witness saw it end
+    JOB_TIME = "jobtime"  # of a task: its job's limit passed
+    CANCEL = "cancel"
+    MEMORY = "memory"
+    SIGNAL = "signal"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    kind: ActKind
+    at_s: float  # seconds after the start
+    signal: int = 0
+    times: int = 1  # so often the same signal was sent by request
+    last_s: float | None = None  # the last of several
+
+
+class MemoryWatch(StrEnum):
+    """How the memory limit was watched."""
+
+    CGROUP1 = "cgroup1"
+    CGROUP2 = "cgroup2"
+    SAMPLED = "sampled"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailure:
+    """The command never ran: which operation failed, on what, and errno."""
+
+    operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit, journal
+    errno: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessStart:
+    key: str
+    pid: int
+    witness_pid: int
+    at: float
+    watch: MemoryWatch = MemoryWatch.NONE
+    due_s: float | None = None  # by the monotonic clock: when its time limit passes
+
+
+@dataclass(frozen=True, slots=True)
+class LimitMoved:
+    """The time limit passes at another time than its witness said before."""
+
+    due_s: float | None  # by the monotonic clock; None: there is none, or it stands still
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPassed:
+    """Its witness is ending it because of its time limit: the steps of the job are ended too."""
+
+    at_s: float  # seconds after the start
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessRecord:
+    """The end, as the process's own parent saw it."""
+
+    key: str
+    pid: int
+    exit: ExitStatus | None  # None only with a launch failure
+    started_at: float
+    elapsed_s: float
+    suspended_s: float = 0.0
+    user_s: float = 0.0
+    sys_s: float = 0.0
+    peak_bytes: int | None = None  # anonymous and shared memory of all processes together
+    maxrss_bytes: int | None = None  # of the largest process, as the kernel counts
+    watch: MemoryWatch = MemoryWatch.NONE
+    limit_bytes: int | None = None
+    oom_kills: int = 0
+    host_oom_kills: int = 0  # on the whole machine meanwhile: a hint, not a cause
+    acts: tuple[Act, ...] = ()
+    got: tuple[int, ...] = ()  # signals sent to the witness itself
+    left_over: int = 0  # processes that the job left behind, killed
+    launch: LaunchFailure | None = None
+    boot: str = ""
+    step_tasks: int | None = None  # of a task on a cluster: how many its step has
+    name: str = ""  # likewise: its program
+
+    @property
+    def warned(self) -> Act | None:
+        return next((act for act in self.acts if act.kind is ActKind.WARN), None)
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessVanished:
+    """The witness is gone and left no record."""
+
+    at: float
+    witness_pid: int | None = None
+    swept: int = 0  # processes of the job that were ended afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRestarted:
+    at: float
+    boot_then: str
+    boot_now: str
+    was_seen_running: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The scheduler took it: its id there, such as `7` or `7_3`."""
+
+    at: float
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """The scheduler does not take it now and may later: a limit, or it is busy."""
+
+    at: float
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """The answer was lost, and the scheduler turned out to have no such job: it may be handed over again."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSaid:
+    """What the scheduler's controller says of it, while it remembers it."""
+
+    at: float
+    word: str  # its state, verbatim
+    reason: str = ""
+    exit: str = ""  # as printed, whole; empty where it says none
+    derived: str = ""
+    started_at: float | None = None
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedAgain:
+    """The scheduler has started it again by itself: this attempt is over."""
+
+    at: float
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeftQueue:
+    """The controller was asked and does not list it any more, though it once did."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingSaid:
+    """A settled row of accounting that has an end and no longer changes, and the row of its script."""
+
+    at: float
+    word: str  # verbatim, such as `CANCELLED by 1001`
+    exit: str  # as printed
+    batch_word: str = ""  # empty: there is no such row
+    batch_exit: str = ""
+    has_whole_codes: bool = False  # before 25.11 it takes 128 off
+    started_at: float | None = None
+    ended_at: float | None = None
+    elapsed_s: float | None = None
+    user_s: float | None = None
+    sys_s: float | None = None
+    maxrss_bytes: int | None = None
+    node: str = ""
+    allocation: str = ""  # of a step that was an attempt: its allocation's id
+    allocation_word: str = ""  # of its row, if the allocation is over
+    allocation_ended_at: float | None = None
+    is_cancelled: bool = False  # we had sent the step a cancellation while it ran
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIsLate:
+    """The controller called it failed, and for a while its witness's record has not come."""
+
+    at: float
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NobodySaid:
+    """The long wait is over: asked all the time, accounting did not say how it ended."""
+
+    at: float
+    waited_s: float
+    accounting: str  # silent, or disabled
+
+
+@dataclass(frozen=True, slots=True)
+class NeverSeen:
+    """It was taken, and neither the queue nor accounting ever had a record of it."""
+
+    at: float
+    waited_s: float
+    text: str = ""  # what the one said who was to start it
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The engine refused the attempt; it never started."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledBefore:
+    """Cancelled before it started; it never ran."""
+
+    at: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    """Its deadline passed before it started; it never ran."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A person says how it ended."""
+
+    at: float
+    by: str
+    exit: ExitStatus = ExitStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedRead:
+    """The jobs that it generated were read and added, or what was in the way of that."""
+
+    at: float
+    problem: str = ""
+    is_cancelled: bool = False  # a person's cancellation was in the way
+
+
+Evidence = (
+    WitnessStart
+    | LimitMoved
+    | LimitPassed
+    | WitnessRecord
+    | WitnessVanished
+    | MachineRestarted
+    | Taken
+    | HeldBack
+    | NotTaken
+    | QueueSaid
+    | StartedAgain
+    | LeftQueue
+    | AccountingSaid
+    | RecordIsLate
+    | NobodySaid
+    | NeverSeen
+    | Refused
+    | CancelledBefore
+    | DeadlinePassed
+    | Accepted
+    | GeneratedRead
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the job's flow says about judging it."""
+
+    checkpoint_codes: tuple[int, ...] = ()
+    oom_warns: bool = False
+    fallback_completes: bool = False  # `settle.fallback: completed`: nobody said how it ended, and it counts as done
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How it ended, and who says so. Only the judge makes one for an attempt."""
+
+    state: State
+    exit: ExitStatus | None
+    reason: str
+    verified: bool
+    source: str  # who attests: witness, machine, person, coordinator, accounting
+    warnings: tuple[str, ...] = ()
+    detail: str = ""

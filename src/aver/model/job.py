@@ -1,0 +1,300 @@
+"""What a user asks for: flows, jobs and what each may use.
+
+Frozen data, checked by `spec` before it gets here. A matrix is one JobSpec with many
+members; members are made by `plan.matrix`, never stored in a flow.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from aver.model.record import dataclass
+from aver.model.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one attempt may use. None is no limit."""
+
+    cpus: int = 1
+    gpus: int = 0
+    mem_bytes: int | None = None
+    time_s: int | None = None
+
+
+class Scope(StrEnum):
+    """Whom a warning signal is for."""
+
+    ALL = "all"  # every process of the job
+    PROGRAM = "program"  # the same, but for a shell that started the program and does not trap the signal
+    SCRIPT = "script"  # the batch script alone (`B:` in Slurm)
+    STEPS = "steps"  # the steps, not the script (Slurm without `B:`)
+
+
+@dataclass(frozen=True, slots=True)
+class WarningSignal:
+    signal: int
+    lead_s: int
+    scope: Scope = Scope.PROGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class Argv:
+    """A command as it is, with no shell."""
+
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A batch script, kept as it was when it was submitted, and its arguments."""
+
+    text: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The text of `run:`, given to a shell; `{name}` of a matrix is replaced, quoted."""
+
+    text: str
+    shell: tuple[str, ...] = ("bash", "-eo", "pipefail")
+
+
+Command = Argv | Script | Shell
+
+
+class AfterKind(StrEnum):
+    """How a job waits for others that it did not come with, by their numbers (Slurm's --dependency)."""
+
+    AFTER = "after"
+    AFTEROK = "afterok"
+    AFTERANY = "afterany"
+    AFTERNOTOK = "afternotok"
+    AFTERCORR = "aftercorr"
+    SINGLETON = "singleton"
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """One term. `jobs` are numbers; the second is an array index, or None for the whole."""
+
+    kind: AfterKind
+    jobs: tuple[tuple[int, int | None], ...] = ()
+    delay_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Afters:
+    """All terms, or with `is_any` one of them. `ends_if_never`: CANCELLED rather than pending for ever."""
+
+    terms: tuple[After, ...]
+    is_any: bool = False
+    ends_if_never: bool = False
+
+
+class Outcome(StrEnum):
+    """How a need must end for its dependent to run."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One edge: a job of the same flow by its name, its address or a glob, and how it must end.
+
+    `states`, when not empty, is the exact list of accepted states and replaces `outcome`.
+    """
+
+    job: str
+    outcome: Outcome = Outcome.SUCCESS
+    states: tuple[State, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """All of `all_of`, and one of each group of `any_of`."""
+
+    all_of: tuple[Need, ...] = ()
+    any_of: tuple[tuple[Need, ...], ...] = ()
+
+
+class Condition(StrEnum):
+    """`if:` of a job."""
+
+    NEEDS = "needs"  # its needs ended as their edges say
+    ALWAYS = "always"  # a finisher: its needs are settled, however they ended
+    FAILURE = "failure"  # one of its needs (or of theirs) failed
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRule:
+    """`retry:` - max further attempts, and on what."""
+
+    max: int
+    states: tuple[State, ...] = ()
+    codes: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+    grow_mem: float = 1.0
+    grow_time: float = 1.0
+    mem_ceiling_bytes: int | None = None
+    time_ceiling_s: int | None = None
+    backoff_s: float = 0.0
+    backoff_factor: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRule:
+    """After its warning, ending with one of `codes` means "to be continued", up to `rounds` times."""
+
+    codes: tuple[int, ...] = (0,)
+    rounds: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Named axes. `zip` pairs them; otherwise their product. Values are kept as text."""
+
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    zip: bool = False
+    include: tuple[tuple[tuple[str, str], ...], ...] = ()
+    exclude: tuple[tuple[tuple[str, str], ...], ...] = ()
+    max_parallel: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Patterns of the job's files. None: stdin empty, stdout the default, stderr as stdout."""
+
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    name: str
+    command: Command
+    request: Request = Request()
+    needs: Needs = Needs()
+    condition: Condition = Condition.NEEDS
+    matrix: Matrix | None = None
+    folder: str | None = None  # relative to the run's folder
+    streams: Streams = Streams()
+    env: tuple[tuple[str, str], ...] = ()
+    warning: WarningSignal | None = None
+    kill_wait_s: float | None = None
+    retry: RetryRule | None = None
+    checkpoint: CheckpointRule | None = None
+    oom_warns: bool = False
+    background: bool = False
+    generates: str | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    hold: bool = False
+    begin_at: float | None = None
+    deadline_at: float | None = None
+    priority: int = 0
+    comment: str | None = None
+    ignored: tuple[str, ...] = ()  # options that mean nothing on the engine, said once
+    after: Afters | None = None
+    has_streams: bool = False  # its standard streams are descriptors that the submitter hands over
+    facts: tuple[tuple[str, str], ...] = ()  # what Slurm's commands show and nothing else needs: partition, account …
+    engine: str | None = None  # None: as its run's submission says
+    slurm_options: tuple[str, ...] = ()  # words for sbatch, on a cluster
+    slurm_requeues: bool = False  # the cluster starts it again by itself when it loses or evicts it
+    step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
+    host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpec:
+    """One `srun` inside a job."""
+
+    name: str
+    args: tuple[str, ...]
+    folder: str
+    tasks: int = 1
+    cpus_per_task: int = 1
+    mem_bytes: int | None = None
+    time_s: int | None = None
+    warning: WarningSignal | None = None
+    is_exact: bool = False  # takes just the cpus that it asks for; otherwise all of the job's
+    is_overlapping: bool = False  # takes none
+    kill_on_bad_exit: bool = False
+    wait_s: int | None = None  # after the first task's end the others have this long; None: for ever
+    stdin: str | None = None  # patterns; None: the descriptors that came with the request
+    stdout: str | None = None
+    stderr: str | None = None
+    append: bool = False
+    umask: int = 0o022
+    is_open: bool = False  # nobody said how many tasks it has: `tasks` are those that were heard of
+    limits: tuple[tuple[int, int], ...] = ()  # (resource, soft limit) where srun's differ from those of its job
+
+
+class NotifyOn(StrEnum):
+    """What a command of the user is told."""
+
+    SETTLED = "settled"  # a run is settled
+    FAILED = "failed"  # a job is settled and did not complete; one that was only skipped is none
+    EVERY = "every"  # a job is settled
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyRule:
+    """`notify:` - a command that gets the verdict as JSON on its stdin."""
+
+    on: NotifyOn
+    command: tuple[str, ...]
+    timeout_s: float = 30.0
+    attempts: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSpec:
+    name: str
+    jobs: tuple[JobSpec, ...]
+    max_parallel: int | None = None
+    retry_budget: int | None = None
+    is_single: bool = False  # one script or command: the run and its job have the same number
+    notify: tuple[NotifyRule, ...] = ()
+    sync: tuple[str, ...] = ()  # folders that are brought to a cluster's host and back
+    sync_exclude: tuple[str, ...] = ()  # patterns of rsync
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who submitted, from where, and what the job inherits. Environment values are not here."""
+
+    user: str
+    uid: int
+    host: str
+    folder: str
+    umask: int
+    limits: tuple[tuple[int, int, int], ...] = ()  # (resource, soft, hard), as getrlimit has them
+    secrets: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # what was typed
+    file: str | None = None  # the flow's file, absolute; `aver reinit` reads it again
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What is asked of a cluster for a whole run, whose jobs are then steps in it."""
+
+    words: tuple[str, ...]  # for sbatch
+    count: int = 1  # so many, one after the other
+    headroom_s: int = 120  # at its end no step runs for so long
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    flow: FlowSpec
+    origin: Origin
+    env_name: str | None = None  # file below AVER_HOME/env
+    engine: str = "local"  # of jobs that name none
+    allocation: Allocation | None = None  # then jobs on the engine `allocation` run in these
+    host: str = ""  # of jobs on a cluster that name none; empty: this machine has its commands

@@ -1,0 +1,140 @@
+"""The reason strings of verdicts and of pending jobs.
+
+Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`, `Retry`,
+`ConditionNotMet`, `GeneratedJobs` (those that it generated can't be used), `AllocationPending`,
+`AllocationTooSmall`, `NoAllocation`, and those that name the need for which a job was SKIPPED:
+
+    NeedFailed:prep(OUT_OF_MEMORY)    the need ended badly
+    NeedUnverified:prep(UNVERIFIED)   nobody knows how the need ended
+    NeedSkipped:train(SKIPPED)        the need never ran
+    NeedSucceeded:prep(COMPLETED)     the need had to fail, and did not
+
+A reason of a settled job is one word, or a word, a colon and what it is about.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from aver.model.record import dataclass
+from aver.model.signals import slurm_text
+from aver.model.states import State
+
+NONE = "None"
+NON_ZERO_EXIT_CODE = "NonZeroExitCode"
+OUT_OF_MEMORY = "OutOfMemory"
+TIME_LIMIT = "TimeLimit"
+JOB_LAUNCH_FAILURE = "JobLaunchFailure"
+DEPENDENCY_NEVER_SATISFIED = "DependencyNeverSatisfied"
+NODE_DOWN = "NodeDown"
+DEADLINE = "DeadLine"
+PREEMPTED = "Preempted"
+WITNESS_VANISHED = "WitnessVanished"
+CHECKPOINT = "Checkpoint"
+CONDITION_NOT_MET = "ConditionNotMet"
+GENERATED_JOBS = "GeneratedJobs"
+
+DEPENDENCY = "Dependency"
+RESOURCES = "Resources"
+PRIORITY = "Priority"
+BEGIN_TIME = "BeginTime"
+JOB_HELD_USER = "JobHeldUser"
+JOB_HELD_ADMIN = "JobHeldAdmin"
+JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes it
+JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
+LICENSES = "Licenses"
+RETRY = "Retry"
+REQUEUE = "Requeue"
+ALLOCATION_PENDING = "AllocationPending"
+ALLOCATION_TOO_SMALL = "AllocationTooSmall"
+NO_ALLOCATION = "NoAllocation"
+
+_RAISED_SIGNAL = "RaisedSignal:"
+
+PENDING_WORDS: dict[str, str] = {
+    DEPENDENCY: "it waits for jobs that it needs",
+    RESOURCES: "it waits for free cpus, memory or gpus",
+    PRIORITY: "jobs before it in the queue come first",
+    BEGIN_TIME: "its begin time has not come yet",
+    JOB_HELD_USER: "it is held; `aver release` lets it go",
+    JOB_REQUEUED_HELD: "it is to begin again when it is released; `aver release` lets it go",
+    JOB_ARRAY_TASK_LIMIT: "as many of its run as allowed are running already",
+    LICENSES: "it waits for a licence",
+    RETRY: "its last attempt failed, and it will be tried again",
+    REQUEUE: "the cluster lost or evicted it, and it will be tried again",
+    CHECKPOINT: "it was checkpointed, and will be continued",
+    ALLOCATION_PENDING: "its run's allocation waits in the cluster's queue",
+    ALLOCATION_TOO_SMALL: "it asks for more than any node of its run's allocation has; `aver allocate` takes another",
+    NO_ALLOCATION: "no allocation of its run is left; `aver allocate` takes another",
+    DEPENDENCY_NEVER_SATISFIED: "a job that it needs can no longer end as required",
+    # Slurm's own
+    "PartitionConfig": "its partition, as it is set up, can't give what it asks for",
+    "PartitionNodeLimit": "it asks for more nodes than its partition has or allows",
+    "PartitionTimeLimit": "it asks for more time than its partition allows",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition starts no jobs now",
+    "BadConstraints": "no node has what it asks for",
+    JOB_HELD_ADMIN: "an operator of the cluster holds it",
+    "Reservation": "its reservation has not begun",
+}
+
+
+class NeedKind(StrEnum):
+    FAILED = "NeedFailed"
+    UNVERIFIED = "NeedUnverified"
+    SKIPPED = "NeedSkipped"
+    SUCCEEDED = "NeedSucceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class NeedReason:
+    """Why a job was SKIPPED: which need, and the state in which it ended."""
+
+    kind: NeedKind
+    need: str
+    state: State
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.need}({self.state})"
+
+
+def raised_signal(number: int) -> str:
+    return f"{_RAISED_SIGNAL}{number}({slurm_text(number)})"
+
+
+def is_raised_signal(reason: str) -> bool:
+    return reason.startswith(_RAISED_SIGNAL)
+
+
+def need_reason(need: str, state: State) -> str:
+    """The reason of a job that is SKIPPED because `need` is settled as `state`."""
+    if not state.is_settled:
+        raise ValueError(f"{need} is {state}: a need that is not settled skips nobody")
+    return str(NeedReason(_kind_of(state), need, state))
+
+
+def parse_need_reason(reason: str) -> NeedReason | None:
+    """The need that a SKIPPED job's reason names, or None if it names none."""
+    word, colon, rest = reason.partition(":")
+    need, bracket, state = rest.rpartition("(")
+    if not (colon and bracket and need and state.endswith(")")):
+        return None
+    try:
+        return NeedReason(NeedKind(word), need, State(state[:-1]))
+    except ValueError:
+        return None
+
+
+def counts_as_success(reason: str) -> bool:
+    """Whether a SKIPPED job with this reason only had a condition that did not apply."""
+    return reason == CONDITION_NOT_MET or reason.startswith(f"{NeedKind.SUCCEEDED}:")
+
+
+def _kind_of(state: State) -> NeedKind:
+    if state is State.COMPLETED:
+        return NeedKind.SUCCEEDED
+    if state is State.UNVERIFIED:
+        return NeedKind.UNVERIFIED
+    if state is State.SKIPPED:
+        return NeedKind.SKIPPED
+    return NeedKind.FAILED

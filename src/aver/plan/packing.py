@@ -1,0 +1,258 @@
+"""Which job may start next: packing by cpus, memory and gpus, fair between runs.
+
+Pure. Jobs that ask for the same and share their caps wait in one lane, first come first served
+within a priority; so the cost of a choice grows with the lanes, not with the jobs. Lanes take
+turns: the one whose run has least running goes first. The first job that does not fit
+is reserved for: what starts past it must leave its room free, so nothing big waits for ever
+behind what has no higher priority.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice, takewhile
+
+from aver.model.job import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An amount of each resource."""
+
+    cpus: int
+    gpus: int
+    mem_bytes: int
+
+    def __add__(self, other: Room) -> Room:
+        return Room(self.cpus + other.cpus, self.gpus + other.gpus, self.mem_bytes + other.mem_bytes)
+
+    def __sub__(self, other: Room) -> Room:
+        return Room(self.cpus - other.cpus, self.gpus - other.gpus, self.mem_bytes - other.mem_bytes)
+
+    def holds(self, other: Room) -> bool:
+        return self.cpus >= other.cpus and self.gpus >= other.gpus and self.mem_bytes >= other.mem_bytes
+
+
+NOTHING = Room(0, 0, 0)
+
+
+def room_of(request: Request) -> Room:
+    return Room(request.cpus, request.gpus, request.mem_bytes or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """At most `most` of the jobs that share `name` at one time."""
+
+    name: tuple[str, int, int]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneKey:
+    """Jobs of one lane are alike in all that matters here. `owner` is whose turn it uses up."""
+
+    owner: int
+    room: Room
+    caps: tuple[Cap, ...] = ()
+
+
+@dataclass(slots=True)
+class Lane:
+    key: LaneKey
+    queues: dict[int, deque[tuple[int, int]]] = field(default_factory=dict)  # priority -> (ticket, job)
+
+    def first(self) -> tuple[int, deque[tuple[int, int]]] | None:
+        """The highest priority that has somebody waiting, and its queue."""
+        for priority in sorted(self.queues, reverse=True) if len(self.queues) > 1 else list(self.queues):
+            if self.queues[priority]:
+                return priority, self.queues[priority]
+            del self.queues[priority]
+        return None
+
+
+class Packer:
+    """The waiting jobs, the running ones, and the room that is left."""
+
+    def __init__(self, total: Room, most_running: int | None = None) -> None:
+        self.total = total
+        self.free = total
+        self._caps: Counter[tuple[str, int, int]] = Counter()
+        self._most_running = most_running
+        self._running: dict[
+            int, tuple[LaneKey, bool]
+        ] = {}  # job -> its lane, and whether it went past the reserved one
+        self._owners: Counter[int] = Counter()
+        self._lanes: dict[LaneKey, Lane] = {}
+        self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
+        self._ticket = 0
+        self._ahead_ticket = -(1 << 62)
+        self._reserved: int | None = None
+        self._reserved_priority = 0
+        self._beside = NOTHING  # room of running jobs that went past the reserved one
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    @property
+    def running_count(self) -> int:
+        return len(self._running)
+
+    def add(self, job: int, key: LaneKey, priority: int = 0) -> None:
+        """The job waits from now on, behind those of its lane and priority."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key)
+        self._ticket += 1
+        lane.queues.setdefault(priority, deque()).append((self._ticket, job))
+        self._came(job, key, self._ticket, priority)
+
+    def add_ahead(self, job: int, key: LaneKey, priority: int = 0) -> None:
+        """The job was next before a restart: it waits before all that came by `add`, behind those that came so."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key)
+        if self._reserved is not None:
+            self._release_reservation()
+        self._ahead_ticket += 1
+        queue = lane.queues.setdefault(priority, deque())
+        place = sum(1 for _ in takewhile(lambda one: one[0] < 0, queue))
+        queue.insert(place, (self._ahead_ticket, job))
+        self._came(job, key, self._ahead_ticket, priority)
+
+    def _came(self, job: int, key: LaneKey, ticket: int, priority: int) -> None:
+        self._where[job] = (key, ticket)
+        if self._reserved is not None and priority > self._reserved_priority:
+            self._release_reservation()  # nobody is reserved for while another one, of its lane even, is before it
+
+    def is_waiting(self, job: int) -> bool:
+        return job in self._where
+
+    def remove(self, job: int) -> None:
+        """The job waits no longer: cancelled, held or skipped."""
+        self._where.pop(job, None)
+        if self._reserved == job:
+            self._release_reservation()
+
+    def occupy(self, job: int, key: LaneKey) -> None:
+        """The job runs already (found after a restart)."""
+        self._take(job, key, past=False)
+
+    def finish(self, job: int) -> None:
+        """The job holds nothing any more."""
+        entry = self._running.pop(job, None)
+        if entry is None:
+            return
+        key, past = entry
+        self.free += key.room
+        if past and self._reserved is not None:
+            self._beside -= key.room
+        self._owners[key.owner] -= 1
+        if not self._owners[key.owner]:
+            del self._owners[key.owner]
+        for cap in key.caps:
+            self._caps[cap.name] -= 1
+            if not self._caps[cap.name]:
+                del self._caps[cap.name]
+
+    def start_next(self) -> int | None:
+        """Choose the next job to start and take its room; None when nothing more can start now."""
+        if self.free.cpus <= 0 and self._reserved is not None:
+            return None
+        if self._most_running is not None and len(self._running) >= self._most_running:
+            return None
+        for lane in self._in_turn():
+            job = self._head(lane)
+            if job is None:
+                continue
+            if any(self._caps[cap.name] >= cap.most for cap in lane.key.caps):
+                continue
+            room = lane.key.room
+            past = self._reserved is not None and job != self._reserved
+            if not self.free.holds(room):
+                if self._reserved is None and self.total.holds(room):  # the machine may have been larger
+                    self._reserved, self._reserved_priority = job, self._priority(lane)
+                if self.free.cpus <= 0:
+                    return None
+                continue
+            if past and not self._fits_beside(room):
+                continue
+            del self._where[job]
+            self._take(job, lane.key, past)
+            return job
+        return None
+
+    def heads(self) -> Iterator[tuple[int, str]]:
+        """The first of each lane and why it waits, for display; all others wait for `Priority`."""
+        for lane in list(self._lanes.values()):
+            job = self._head(lane)
+            if job is not None:
+                capped = any(self._caps[cap.name] >= cap.most for cap in lane.key.caps)
+                yield job, "JobArrayTaskLimit" if capped else "Resources"
+
+    def upcoming(self, count: int) -> list[int]:
+        """Jobs that are likely to start next, at most `count`. Takes nothing."""
+        jobs: list[int] = []
+        for lane in self._in_turn():
+            first = lane.first()
+            if first is not None:
+                upcoming = islice(first[1], count - len(jobs))
+                jobs += [job for ticket, job in upcoming if self._where.get(job) == (lane.key, ticket)]
+            if len(jobs) >= count:
+                break
+        return jobs
+
+    def _take(self, job: int, key: LaneKey, past: bool) -> None:
+        if self._reserved == job:
+            self._release_reservation()
+        self._running[job] = (key, past)
+        self.free -= key.room
+        if past:
+            self._beside += key.room
+        self._owners[key.owner] += 1
+        for cap in key.caps:
+            self._caps[cap.name] += 1
+
+    def _release_reservation(self) -> None:
+        self._reserved = None
+        self._beside = NOTHING
+        self._running = {job: (key, False) for job, (key, _) in self._running.items()}
+
+    def _fits_beside(self, room: Room) -> bool:
+        assert self._reserved is not None
+        return (self.total - self._where[self._reserved][0].room - self._beside).holds(room)
+
+    @staticmethod
+    def _priority(lane: Lane) -> int:
+        """Of the lane's next job."""
+        first = lane.first()
+        assert first is not None
+        return first[0]
+
+    def _in_turn(self) -> list[Lane]:
+        if len(self._lanes) == 1:
+            return list(self._lanes.values())
+        lanes = [lane for lane in list(self._lanes.values()) if self._head(lane) is not None]
+        if len(lanes) > 1:
+            lanes.sort(key=self._turn)
+        return lanes
+
+    def _turn(self, lane: Lane) -> tuple[bool, int, int, int]:
+        first = lane.first()
+        assert first is not None
+        priority, queue = first
+        ticket, job = queue[0]
+        return (job != self._reserved, -priority, self._owners[lane.key.owner], ticket)
+
+    def _head(self, lane: Lane) -> int | None:
+        """The lane's next job; those that left it before their turn are dropped here."""
+        while (first := lane.first()) is not None:
+            queue = first[1]
+            ticket, job = queue[0]
+            if self._where.get(job) == (lane.key, ticket):
+                return job
+            queue.popleft()
+        self._lanes.pop(lane.key, None)
+        return None

@@ -1,0 +1,140 @@
+"""Talking to the coordinator with as few imports as can be: a step should cost little more than its process.
+
+JSON through the interpreter's own C scanner, sockets through `_socket`. For `srun` inside a job; everything
+else uses `aver.protocol.client`.
+"""
+
+from __future__ import annotations
+
+import _json
+import _signal  # type: ignore[import-not-found]
+import _socket
+import os
+
+from aver.errors import UsageError
+from aver.ownership import check_home, check_peer
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from typing import Any
+
+CONNECT_TRIES = 100
+_SCM_RIGHTS = 1
+
+
+def outlive_own_job() -> None:
+    """Inside a job, let TERM pass: who ends or requeues the job it is part of is to hear that this was done.
+
+    KILL follows after the kill wait.
+    """
+    if os.environ.get("SLURM_JOB_ID"):
+        _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+
+
+class Lost(Exception):
+    """The coordinator is gone, or was never there."""
+
+
+class _Context:
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = None
+
+
+_scan = _json.make_scanner(_Context())  # type: ignore[arg-type]
+
+
+def dumps(value: Any) -> str:
+    """Plain ASCII JSON of dicts, lists, texts, numbers, booleans and None."""
+    if isinstance(value, str):
+        return str(_json.encode_basestring_ascii(value))
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{dumps(str(name))}:{dumps(one)}" for name, one in value.items()]) + "}"
+    return "[" + ",".join([dumps(one) for one in value]) + "]"
+
+
+def loads(line: bytes) -> dict[str, Any]:
+    try:
+        value, _ = _scan(line.decode("ascii"), 0)
+    except (StopIteration, ValueError) as error:
+        raise Lost(f"the coordinator's answer can't be read: {error}") from None
+    if not isinstance(value, dict):
+        raise Lost("the coordinator's answer is no object")
+    return value
+
+
+class Wire:
+    """One connection to the coordinator of a home; UsageError if the home, or who answers, is another user's."""
+
+    def __init__(self, home: str) -> None:
+        check_home(home)
+        folder_fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+        self._received = b""
+        try:
+            self._socket.connect(f"/proc/self/fd/{folder_fd}/sock")
+            check_peer(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12), home)
+        except (OSError, UsageError):
+            self._socket.close()
+            raise
+        finally:
+            os.close(folder_fd)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, request: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
+        data = dumps(request).encode("ascii") + b"\n"
+        try:
+            if descriptors:
+                packed = b"".join(one.to_bytes(4, "little") for one in descriptors)
+                sent = self._socket.sendmsg([data], [(_socket.SOL_SOCKET, _SCM_RIGHTS, packed)])
+                data = data[sent:]
+            if data:
+                self._socket.sendall(data)
+        except OSError as error:
+            raise Lost(str(error)) from None
+
+    def receive(self) -> dict[str, Any]:
+        """The next message; Lost when there is nobody any more."""
+        while b"\n" not in self._received:
+            try:
+                data = self._socket.recv(1 << 16)
+            except OSError:
+                data = b""
+            if not data:
+                raise Lost("the coordinator ended")
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return loads(line)
+
+    def has_message(self) -> bool:
+        return b"\n" in self._received
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def connect(home: str) -> Wire:
+    """Connect; where nobody answers, a coordinator is started as every command does."""
+    try:
+        return Wire(home)
+    except OSError:
+        pass
+    from pathlib import Path
+
+    from aver.home import Home
+    from aver.protocol.client import Client
+
+    Client.connect(Home(Path(home))).close()
+    try:
+        return Wire(home)
+    except OSError as error:
+        raise Lost(str(error)) from None

@@ -1,0 +1,261 @@
+"""What happened to a job, told from its events: one line for each thing that a source said or that followed from it.
+
+Words alone: it reads no store and decides nothing. A witness's record is told as the acts that it holds and
+the end. The source's own words are kept beside ours.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from aver.judge.local import launch_text
+from aver.judge.witness_record import parse_record, parse_start
+from aver.model import events as ev
+from aver.model.codec import decode
+from aver.model.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
+from aver.model.job import Allocation, Request
+from aver.model.reasons import NONE
+from aver.model.record import dataclass
+from aver.model.signals import signal_name
+from aver.model.states import State
+from aver.render import verdict as render
+
+Said = WitnessStart | WitnessRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One line: when, who said it, what it means, of which attempt, and the words as they came."""
+
+    at: float
+    source: str
+    what: str
+    attempt: int | None = None
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One line with the state that it led to; None where it led to no other."""
+
+    told: Told
+    state: State | None = None
+
+
+def transitions(events: Iterable[ev.Event], job: int) -> Iterator[Transition]:
+    """The story of a job, its events in order: each line with the state of the job after it.
+
+    The end of an attempt that is followed by another one has the attempt's own state, and then the job's.
+    """
+    newest = 0
+    for event in events:
+        lines = list(tell(event, job))
+        after: tuple[State, ...] = ()
+        match event:
+            case ev.RunSubmitted():
+                after = (State.PENDING,)
+            case ev.JobsGenerated():
+                after = (State.PENDING,) if event.job != job else ()
+            case ev.AttemptPlanned():
+                newest = max(newest, event.attempt)
+            case ev.Observed():
+                of_job = event.state if event.job_state is None else event.job_state
+                after = (event.state,) if event.attempt < newest or of_job is event.state else (event.state, of_job)
+            case ev.JobMoved():
+                after = (event.state,)
+            case _:
+                pass
+        states = [*[None] * (len(lines) - len(after)), *after]
+        yield from (Transition(told, state) for told, state in zip(lines, states, strict=False))
+
+
+def parse_said(source: str, said: str) -> Said:
+    """What a witness said, if it was a witness and the words are whole."""
+    if source != "witness":
+        return None
+    try:
+        words = json.loads(said)
+        if not isinstance(words, dict):
+            return None
+        return parse_record(words) if words.get("ev") == "end" else parse_start(words)
+    except ValueError:
+        return None
+
+
+def is_about(event: ev.Event, job: int, first_job: int) -> bool:
+    """Whether the event belongs to the story of this job; `first_job` is that of the flow that made it."""
+    match event:
+        case ev.RunSubmitted():
+            return event.first_job == first_job
+        case ev.JobsGenerated():
+            return event.first_job == first_job or event.job == job
+        case ev.PersonAsked():
+            return event.job in (None, job)
+        case ev.AttemptPlanned() | ev.GpusGiven() | ev.Observed() | ev.JobMoved():
+            return event.job == job
+        case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
+            return event.job == job
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven():
+            return False
+        case _:
+            assert_never(event)
+
+
+def tell(event: ev.Event, job: int) -> Iterator[Told]:
+    """One event in plain words; a record is told as the acts that it holds and the end."""
+    match event:
+        case ev.RunSubmitted():
+            origin = event.submission.origin
+            yield Told(event.at, "coordinator", f"submitted by {origin.user} on {origin.host}", None, None)
+        case ev.JobsGenerated():
+            what = f"added to the run by job {event.job}" if event.job != job else "added jobs to its run"
+            yield Told(event.at, "coordinator", what, None, None)
+        case ev.AttemptPlanned():
+            what = f"attempt {event.attempt} planned on {event.engine}: {_asked(event.request)}"
+            yield Told(event.at, "coordinator", what, event.attempt, None)
+        case ev.GpusGiven():
+            what = f"gets gpu {', '.join(str(gpu) for gpu in event.gpus)}"
+            yield Told(event.at, "coordinator", what, event.attempt, None)
+        case ev.Observed():
+            yield from _tell_observed(event)
+        case ev.StepStarted():
+            yield Told(event.at, "coordinator", _step(event), event.attempt, None)
+        case ev.TaskEnded():
+            if event.verdict.state is not State.COMPLETED:
+                because = ", because another task failed" if event.because else ""
+                what = f"task {event.task} of step {event.step} {_ended(event.verdict)}{because}"
+                yield Told(event.at, "witness", what, event.attempt, event.said)
+        case ev.StepEnded():
+            first = "" if event.first_failed is None else f"; task {event.first_failed} failed first"
+            what = f"step {event.step} {_ended(event.verdict)}{first}"
+            yield Told(event.at, "judge", what, event.attempt, None)
+        case ev.JobMoved():
+            yield Told(event.at, "coordinator", render.moved_words(event.state, event.reason), None, None)
+        case ev.PersonAsked(what="prune"):
+            source = "coordinator" if event.by == "retention" else "person"
+            yield Told(event.at, source, f"logs of the run were cut by {event.by}: {event.detail}")
+        case ev.PersonAsked(what="allocate"):
+            wish = decode(Allocation, json.loads(event.detail))
+            noun = "allocation" if wish.count == 1 else "allocations"
+            what = f"{event.by} asked for {wish.count} more {noun}: {shlex.join(wish.words)}"
+            yield Told(event.at, "person", what, None, None)
+        case ev.PersonAsked():
+            detail = f" ({event.detail})" if event.detail else ""
+            whole = " for the whole run" if event.job is None else ""
+            yield Told(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}", None, None)
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven():
+            return
+        case _:
+            assert_never(event)
+
+
+def _tell_observed(event: ev.Observed) -> Iterator[Told]:
+    said = parse_said(event.source, event.said)
+    match said:
+        case WitnessStart():
+            what = f"started as process {said.pid}{_watched(said.watch)}"
+            yield Told(said.at, event.source, what, event.attempt, event.said)
+        case WitnessRecord():
+            for act in said.acts:
+                yield Told(said.started_at + act.at_s, event.source, _act(act), event.attempt, None)
+            yield Told(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
+        case None:
+            yield Told(event.at, event.source, _plain(event), event.attempt, event.said)
+        case _:
+            assert_never(said)
+    if event.verdict is not None:
+        why = "" if event.reason in ("", NONE) else f" {event.reason}"
+        has_begun = event.usage is not None and event.usage.started_at is not None
+        absent = render.absent_text(event.verdict.state, has_begun, event.verdict.reason)
+        exit_text = absent if event.verdict.exit is None else render.exit_text(event.verdict.exit)
+        what = f"verdict: {event.verdict.state} {exit_text}{why}"
+        yield Told(event.at, "judge", what, event.attempt, None)
+    if event.job_state is not None and event.job_state is not event.state:
+        reason = event.reason if event.job_reason is None else event.job_reason  # None: the verdict's own
+        yield Told(event.at, "coordinator", render.moved_words(event.job_state, reason), event.attempt, None)
+
+
+def _plain(event: ev.Observed) -> str:
+    """The words of who is no witness; of what the coordinator notes as JSON, what the judge made of it."""
+    if event.source == "coordinator" and event.said.startswith("{") and event.verdict and event.verdict.detail:
+        return event.verdict.detail
+    return event.said or render.moved_words(event.state, event.reason)
+
+
+def _step(event: ev.StepStarted) -> str:
+    tasks = f"{event.spec.tasks} task{'s' if event.spec.tasks != 1 else ''}"
+    least = "at least " if event.spec.is_open else ""
+    return f"step {event.step} ({event.spec.name}) started with {least}{tasks}"
+
+
+def _ended(verdict: Verdict) -> str:
+    return f"ended {verdict.state} with {render.exit_words(verdict.exit)}"
+
+
+def _asked(request: Request) -> str:
+    parts = [f"{request.cpus} cpu{'s' if request.cpus != 1 else ''}"]
+    if request.gpus:
+        parts.append(f"{request.gpus} gpu{'s' if request.gpus != 1 else ''}")
+    parts.append(
+        "no memory limit" if request.mem_bytes is None else f"{render.limit_words(request.mem_bytes)} of memory"
+    )
+    parts.append("no time limit" if request.time_s is None else f"{render.duration_words(request.time_s)} of time")
+    return ", ".join(parts)
+
+
+def _watched(watch: MemoryWatch) -> str:
+    match watch:
+        case MemoryWatch.CGROUP1:
+            return ", memory watched by a cgroup (v1)"
+        case MemoryWatch.CGROUP2:
+            return ", memory watched by a cgroup (v2)"
+        case MemoryWatch.SAMPLED:
+            return ", memory watched by sampling"
+        case MemoryWatch.NONE:
+            return ""
+        case _:
+            assert_never(watch)
+
+
+def _act(act: Act) -> str:
+    sent = f"sent {signal_name(act.signal)}" if act.signal else "acted"
+    match act.kind:
+        case ActKind.WARN:
+            return f"{sent} as the warning before the time limit"
+        case ActKind.TIME:
+            to = " to all its processes" if act.signal else ", it had ended"
+            return f"{sent}{to}: the time limit passed"
+        case ActKind.JOB_TIME:
+            return f"{sent} to all its processes: the job's time limit passed"
+        case ActKind.CANCEL:
+            return f"{sent} to all its processes: it was cancelled"
+        case ActKind.MEMORY:
+            return f"{sent} to all its processes: the memory limit was passed"
+        case ActKind.SIGNAL:
+            often = (
+                "" if act.last_s is None else f", {act.times} times in {render.duration_words(act.last_s - act.at_s)}"
+            )
+            return f"{sent} as asked{often}"
+        case ActKind.KILL:
+            return f"{sent} to all its processes: the kill wait passed"
+        case _:
+            assert_never(act.kind)
+
+
+def _end(record: WitnessRecord) -> str:
+    if record.launch is not None:
+        return f"could not start: {launch_text(record.launch)}"
+    parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
+    if record.oom_kills:
+        parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")
+    if record.peak_bytes:  # 0: it ended before anybody measured
+        parts.append(f"peak memory {render.bytes_words(record.peak_bytes)}")
+    if record.left_over:
+        left = "1 process" if record.left_over == 1 else f"{record.left_over} processes"
+        parts.append(f"killed {left} that it left behind")
+    if record.got:
+        parts.append(f"the witness got {', '.join(signal_name(number) for number in record.got)} and passed it on")
+    return "; ".join(parts)

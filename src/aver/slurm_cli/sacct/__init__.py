@@ -1,0 +1,3 @@
+"""The command `sacct`."""
+
+from aver.slurm_cli.sacct.command import main as main

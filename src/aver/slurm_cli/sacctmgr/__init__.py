@@ -1,0 +1,3 @@
+"""The command `sacctmgr`."""
+
+from aver.slurm_cli.sacctmgr.command import main as main

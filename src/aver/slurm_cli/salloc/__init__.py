@@ -1,0 +1,3 @@
+"""The command `salloc`."""
+
+from aver.slurm_cli.salloc.command import main as main

@@ -1,0 +1,3 @@
+"""The command `sbatch`."""
+
+from aver.slurm_cli.sbatch.command import main as main

@@ -1,0 +1,200 @@
+"""`sbatch`: submit a batch script to this machine, as Slurm's sbatch submits it to a cluster.
+
+Reads the options and the script; the coordinator works out what they mean, and answers when the job is durable. With
+--wait it waits, across the coordinator's restarts, and exits as the job did. Imports little: it is called in loops.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from aver.model.slurm_names import VERSION
+from aver.protocol import fast_client
+from aver.protocol.place import home_folder, user_name
+from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.sbatch.options import ABOUT, in_order, read_flags, table
+from aver.slurm_cli.sbatch.script import find_script
+from aver.slurm_cli.settings import names_only, secret_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_SAID = ".said"
+_PAUSE_S = 0.1
+
+
+def main(words: Sequence[str]) -> int:
+    return guarded("sbatch", _sbatch, words)
+
+
+def _sbatch(words: Sequence[str]) -> int:
+    options = table()
+    parsed = read_flags(words, options)
+    for name, _ in parsed.given:
+        if name in ABOUT:
+            return _about(name)
+    home = home_folder()
+    try:
+        script = find_script(parsed.get("wrap"), parsed.operands)
+    except Refusal:
+        if parsed.given:  # a wrong option is said first
+            _ask(home, {"op": "sbatch", "options": [[name, text or ""] for name, text in parsed.given]})
+        raise
+    reply = _ask(
+        home,
+        {
+            "op": "sbatch",
+            "options": in_order(parsed, script, os.environ, options),
+            "script": script.text,
+            "name": script.name,
+            "path": script.path,
+            "args": parsed.operands[1:],
+            "origin": _origin(words),
+            "env": [f"{name}={value}" for name, value in os.environ.items()],
+        },
+    )
+    return _answer(home, reply)
+
+
+def _origin(typed: Sequence[str]) -> dict[str, Any]:
+    """Who submits, from where, and what the job inherits, as `model.job.Origin` is written."""
+    import resource
+
+    try:
+        folder = os.getcwd()
+    except OSError:
+        raise Refusal("sbatch: error: getcwd failed: No such file or directory") from None
+    umask = os.umask(0o077)
+    os.umask(umask)
+    numbers = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+    return {
+        "user": user_name(),
+        "uid": os.getuid(),
+        "host": os.uname().nodename,
+        "folder": folder,
+        "umask": umask,
+        "limits": [[number, *resource.getrlimit(number)] for number in numbers],
+        "secrets": secret_names(),
+        "command": ["sbatch", *_without_values(typed)],
+    }
+
+
+def _without_values(typed: Sequence[str]) -> list[str]:
+    """What was typed, without the values of --export: environment values are never stored."""
+    words: list[str] = []
+    for word in typed:
+        before = words[-1] if words else ""
+        if word.startswith("--export="):
+            word = "--export=" + names_only(word[9:])
+        elif before == "--export":
+            word = names_only(word)
+        words.append(word)
+    return words
+
+
+def _ask(home: str, request: dict[str, Any]) -> dict[str, Any]:
+    from aver.errors import AverError
+
+    try:
+        wire = fast_client.connect(home)
+        wire.send(request)
+        reply = wire.receive()
+        wire.close()
+    except fast_client.Lost as error:
+        why = f"Unable to contact slurm controller ({error})"
+        raise Refusal(f"sbatch: error: Batch job submission failed: {why}") from None
+    except AverError as error:
+        raise Refusal(f"sbatch: error: Batch job submission failed: {error}") from None
+    if reply.get("ok") is not True:
+        text = str(reply.get("error"))
+        if "sbatch: error: " not in text:
+            text = f"sbatch: error: Batch job submission failed: {text}"
+        raise Refusal(text, int(reply.get("status") or 1))
+    return reply
+
+
+def _answer(home: str, reply: dict[str, Any]) -> int:
+    number, given = int(reply["run"]), reply["given"]
+    _note_without_meaning(home, reply["ignored"], given)
+    if "test-only" in given:
+        if "quiet" not in given:
+            at = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(max(time.time(), reply["begin_at"] or 0.0)))
+            where = f"on nodes {os.uname().nodename.partition('.')[0]} in partition {reply['partition']}"
+            say(f"sbatch: Job {number} to start at {at} using {reply['cpus']} processors {where}")
+        return 0
+    if "parsable" in given:
+        tell(f"{number};{reply['clusters']}" if reply["clusters"] else str(number))
+    elif "quiet" not in given:
+        tell(f"Submitted batch job {number}")
+    return _wait(home, number) if "wait" in given else 0
+
+
+def _wait(home: str, number: int) -> int:
+    """Until all of it is settled; the highest exit code, or 1 where there is none, as Slurm has it.
+
+    0 only if all COMPLETED: also what exits 0 when its time limit has passed or it is cancelled is no success.
+    """
+    while True:
+        try:
+            wire = fast_client.connect(home)
+            wire.send({"op": "watch", "ids": [number]})
+            reply = wire.receive()
+            while number not in reply.get("settled", ()):
+                if reply.get("ok") is False:
+                    raise Refusal(f"sbatch: error: {reply.get('error')}")
+                reply = wire.receive()
+            wire.close()
+            break
+        except fast_client.Lost:
+            time.sleep(_PAUSE_S)  # it comes back; the job runs on meanwhile
+    from pathlib import Path
+
+    from aver.model.states import State
+    from aver.store.read.reader import Reader
+
+    without_code = (State.OUT_OF_MEMORY, State.UNVERIFIED, State.NODE_FAIL, State.BOOT_FAIL, State.SKIPPED)
+    reader = Reader.open(Path(home) / "aver.db")
+    assert reader is not None
+    with reader:
+        codes = [1]
+        for row in reader.jobs(run=number):
+            is_plain = row.exit is not None and not row.exit.signal and row.state not in without_code
+            code = row.exit.code if is_plain and row.exit is not None else 1
+            codes.append(code if row.state is State.COMPLETED else code or 1)
+    return max(codes[1:], default=1)
+
+
+def _note_without_meaning(home: str, options: list[str], given: list[str]) -> None:
+    """Say of each option that means nothing here that it does: once for each home, with -v each time."""
+    if not options or "quiet" in given:
+        return
+    path = os.path.join(home, _SAID)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            known = set(file.read().split())
+    except OSError:
+        known = set()
+    fresh = [option for option in options if "verbose" in given or option not in known]
+    if not fresh:
+        return
+    say(f"sbatch: aver: accepted, and without meaning on one machine: {', '.join(fresh)}")
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.write(handle, "".join(f"{option}\n" for option in fresh if option not in known).encode())
+        os.close(handle)
+    except OSError:
+        return  # it is said again next time
+
+
+def _about(name: str) -> int:
+    if name == "version":
+        tell(VERSION)
+        return 0
+    from aver.slurm_cli.sbatch.help import HELP, USAGE
+
+    sys.stdout.write(HELP if name == "help" else USAGE)
+    return 0

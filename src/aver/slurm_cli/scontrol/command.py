@@ -1,0 +1,236 @@
+"""`scontrol`: hold, release, suspend, resume, requeue and change jobs. What it shows is `scontrol_show`'s.
+
+Words may be cut as Slurm lets them be cut. Every job that something could not be done to has its line on stderr, and
+makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from aver.model.slurm_names import VERSION
+from aver.protocol import fast_client
+from aver.protocol.place import user_name
+from aver.slurm_cli.facts import Book
+from aver.slurm_cli.job_names import parse_job, split_jobs
+from aver.slurm_cli.options import BadOption, Table, parse
+from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.scontrol.update import Update, parse_update
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+TABLE = Table(
+    flags="all:a details:d future:F help:h hide local oneliner:o quiet:Q sibling verbose:v version:V federation",
+    values="clusters:M uid:u",
+    maybe="json yaml",
+)
+INVALID = "Invalid job id specified"
+COMPLETED = "Job/step already completing or completed"
+PENDING = "Job is pending execution"
+DISABLED = "Requested operation is presently disabled"
+_DONE = frozenset({"requeued", "updated", "held", "held already", "released", "not held", "suspended", "resumed"})
+
+# word and the fewest letters that name it
+_VERBS = (
+    ("hold", 4), ("uhold", 2), ("release", 3), ("suspend", 2), ("resume", 3), ("requeue", 3), ("requeuehold", 8),
+    ("update", 1), ("show", 2), ("write", 2), ("ping", 3), ("version", 4), ("help", 2), ("exit", 1), ("quit", 4),
+    ("cancel", 1), ("listpids", 1), ("wait_job", 2), ("notify", 2), ("holdu", 5),
+)  # fmt: skip
+VERBS = (
+    "hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold", "update", "show", "write batch_script",
+    "ping", "version", "help", "exit", "quit",
+)  # fmt: skip
+NOT_SERVED = (
+    "abort", "cancel_reboot", "cluster", "completing", "create", "delete", "errnumstr", "fsdampeningfactor", "getent",
+    "gethost", "listpids", "notify", "pidinfo", "power", "reboot", "reboot_nodes", "reconfigure", "schedloglevel",
+    "setdebug", "setdebugflags", "shutdown", "takeover", "token", "top", "wait_job",
+)  # fmt: skip
+WITHOUT_MEANING = ("all", "clusters", "federation", "future", "hide", "local", "sibling", "uid", "verbose")
+_SHOWN = frozenset({"show", "write", "ping", "listpids"})
+_HELP = """\
+scontrol [<OPTION>] [<COMMAND>]
+    Options: -d, --details; -o, --oneliner; -a, --all; -Q, --quiet; -v, --verbose; -V, --version
+    Commands:
+     hold <job_list>          keep jobs from starting
+     uhold <job_list>         the same
+     release <job_list>       let held jobs go
+     suspend <job_list>       stop running jobs; their time limit stands still
+     resume <job_list>        let suspended jobs go on
+     requeue <job_list>       begin jobs again
+     requeuehold <job_list>   begin jobs again when they are released
+     update JobId=<id> <SPECIFICATIONS>
+                              TimeLimit, JobName, Priority, Comment, Partition, Account, QOS
+     show <ENTITY> [<ID>]     job, step, node, partition, config, hostnames, hostlist
+     write batch_script <id> [<file>]
+     ping
+     version
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    return guarded("scontrol", _scontrol, words)
+
+
+def _scontrol(words: Sequence[str]) -> int:
+    try:
+        parsed = parse(TABLE, words, stops_at_operand=True)
+    except BadOption as error:
+        raise Refusal(f'scontrol: {error}\nTry "scontrol --help" for more information') from None
+    if parsed.has("help"):
+        sys.stdout.write(_HELP)
+        return 0
+    if parsed.has("version"):
+        tell(VERSION)
+        return 0
+    options = list(words[: len(words) - len(parsed.operands)])
+    if parsed.operands:
+        return _run(options, parsed.operands)
+    return _converse(options)
+
+
+def _converse(options: list[str]) -> int:
+    """Commands from stdin, one a line, until `quit`."""
+    status = 0
+    is_terminal = sys.stdin.isatty()
+    while True:
+        if is_terminal:
+            sys.stdout.write("scontrol: ")
+            sys.stdout.flush()
+        line = sys.stdin.readline()
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            say(f"invalid keyword: {line.strip()}")
+            continue
+        if not line or (words and _verb(words[0]) in ("quit", "exit")):
+            return status
+        if words:
+            try:
+                status = _run(options, words) or status
+            except Refusal as refusal:
+                say(refusal.text)
+                status = refusal.status
+
+
+def _run(options: list[str], words: Sequence[str]) -> int:
+    if words[0].lower() in NOT_SERVED:
+        raise Refusal(f"scontrol: error: {words[0].lower()} is not served by aver")
+    verb = _verb(words[0])
+    if verb is None:
+        raise Refusal(f"invalid keyword: {words[0]}")
+    if verb in _SHOWN:
+        from aver.slurm_cli.scontrol import show
+
+        return show.main([*options, verb, *words[1:]])
+    match verb:
+        case "version":
+            tell(VERSION)
+            return 0
+        case "help":
+            sys.stdout.write(_HELP)
+            return 0
+        case "update":
+            return _Acting(options).update(parse_update(words[1:]))
+        case "cancel" | "wait_job" | "notify":
+            raise Refusal(f"scontrol: error: {verb} is not served on one machine")
+        case "quit" | "exit":
+            return 0
+        case _:
+            if len(words) < 2:
+                raise Refusal(f"too few arguments for keyword:{words[0]}")
+            fast_client.outlive_own_job()
+            return _Acting(options).act(verb, words[1:])
+
+
+def _verb(word: str) -> str | None:
+    wanted = word.lower()
+    exact = next((name for name, _ in _VERBS if name == wanted), None)
+    if exact is not None:
+        return exact
+    return next((name for name, least in _VERBS if len(wanted) >= least and name.startswith(wanted)), None)
+
+
+class _Acting:
+    def __init__(self, options: Sequence[str]) -> None:
+        self._is_quiet = "-Q" in options or "--quiet" in options
+        self._book = Book.open()
+        self._wire: fast_client.Wire | None = None
+        self._status = 0
+
+    def act(self, verb: str, words: Sequence[str]) -> int:
+        op = {"uhold": "hold", "holdu": "hold", "requeuehold": "requeue"}.get(verb, verb)
+        extra = {"hold": verb == "requeuehold"} if op == "requeue" else {}
+        for word in words:
+            for text in _job_texts(word):
+                for number in self._numbers(text, op):
+                    self._take(text, op, self._ask(op, ids=[number], **extra))
+        return self._status
+
+    def update(self, update: Update) -> int:
+        for text in update.jobs:
+            for number in self._numbers(text, "update"):
+                changes = dict(update.changes)
+                if update.minutes_more:
+                    changes["time_s"] = self._longer(number, update.minutes_more)
+                if changes:
+                    self._take(text, "update", self._ask("update", ids=[number], changes=changes))
+                if update.is_held is not None and not self._status:
+                    self._ask("hold" if update.is_held else "release", ids=[number])
+        return self._status
+
+    def _longer(self, number: int, minutes: int) -> int | None:
+        jobs = self._book.numbered([number])
+        limit = jobs[0].limit_s if jobs else None
+        return None if limit is None else max(60, limit + minutes * 60)
+
+    def _numbers(self, text: str, op: str) -> list[int]:
+        named = parse_job(text)
+        numbers = [] if named is None or named.step is not None else named.numbers(self._book)
+        if not numbers:
+            self._complain(text, op, INVALID)
+        return numbers
+
+    def _take(self, text: str, op: str, did: str) -> None:
+        if did == "no such job":
+            self._complain(text, op, INVALID)
+        elif not _DONE.isdisjoint(did.split(", ")) or did.startswith("running"):
+            return  # of an array one is enough; a job that runs is not held back, and Slurm does not complain either
+        elif did.startswith("already"):
+            self._complain(text, op, COMPLETED)
+        elif did in ("suspended already", "not suspended"):
+            self._complain(text, op, DISABLED)
+        elif did == "not running":
+            settled = [job for job in self._book.numbered([int(text.partition("_")[0])]) if job.is_settled]
+            self._complain(text, op, COMPLETED if settled else PENDING)
+        else:
+            self._complain(text, op, did)
+
+    def _complain(self, text: str, op: str, why: str) -> None:
+        self._status = 1
+        if self._is_quiet:
+            return
+        say(f"{why} for job {text}")
+        if op in ("hold", "release"):
+            say(f"slurm_suspend error: {why}")
+
+    def _ask(self, op: str, **arguments: Any) -> str:
+        try:
+            if self._wire is None:
+                self._wire = fast_client.connect(self._book.home)
+            self._wire.send({"op": op, "by": user_name(), **arguments})
+            reply = self._wire.receive()
+        except fast_client.Lost as error:
+            raise Refusal(f"scontrol: error: {error}") from None
+        if reply.get("ok") is not True:
+            raise Refusal(f"scontrol: error: {reply.get('error')}")
+        return str(reply["results"][0]["did"])
+
+
+def _job_texts(word: str) -> list[str]:
+    """`7,8`, `jobid=7`, `7_[1-3,5]`."""
+    tag, equals, value = word.partition("=")
+    return split_jobs(value if equals and tag.lower() in ("jobid", "job") else word)

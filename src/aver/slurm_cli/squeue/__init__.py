@@ -1,0 +1,3 @@
+"""The command `squeue`."""
+
+from aver.slurm_cli.squeue.command import main as main

@@ -1,0 +1,3 @@
+"""The command `srun`."""
+
+from aver.slurm_cli.srun.command import main as main

@@ -1,0 +1,470 @@
+"""srun on one machine: a step of the job that it is called in, or, called alone, a job of its own.
+
+Exits as Slurm's does: with the highest shell code of its tasks. Called in loops, so it imports little: what
+only a failure, a label or a unit needs is imported then.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+import sys
+
+from aver.errors import AverError
+from aver.protocol import fast_client
+from aver.slurm_cli.options import BadOption
+from aver.slurm_cli.srun.options import EXPORT_VARIABLE, NOT_SERVED, BadSpecification, Options, number, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aver.slurm_cli.srun.pty import Terminal
+    from aver.slurm_cli.srun.streams import TaskStreams
+    from aver.slurm_cli.srun.words import Notices
+
+STATUS_BAD_USAGE = 1
+STATUS_BAD_OPTION = 255
+FORWARDED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGQUIT, _signal.SIGALRM)
+AGAIN_S = 1  # a second Ctrl-C within this time ends the step
+RECONNECT_TRIES = 50
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--as-task"]:
+        from aver.slurm_cli.srun.child import main as become
+
+        return become(arguments[1:])
+    try:
+        options = parse(arguments, os.environ)
+        if "version" in options.flags:
+            from aver.model.slurm_names import VERSION
+
+            sys.stdout.write(VERSION + "\n")
+            return 0
+        if "help" in options.flags or "usage" in options.flags:
+            from aver.slurm_cli.srun.help import HELP
+
+            sys.stdout.write(HELP)
+            return 0
+        if "mpi" in options.values:
+            from aver.slurm_cli.srun.mpi import check_mpi
+
+            if not check_mpi(options):
+                return 0
+        for name in NOT_SERVED:
+            if name in options.flags or name in options.values:
+                raise BadOption(f"error: --{name} is not served on one machine")
+        if not options.command:
+            raise BadOption("fatal: No command given to execute.")
+        if ":" in options.command[:-1]:
+            raise BadOption("error: several commands with ` : ` between them are not served on one machine")
+        if "multi-prog" in options.flags:
+            from aver.slurm_cli.srun.files import read_programs
+
+            read_programs(options)
+        if options.get("jobid") not in (None, os.environ.get("SLURM_JOB_ID")):
+            from aver.slurm_cli.srun.within import enter
+
+            enter(options.get("jobid") or "")
+        if not os.environ.get("AVER_KEY"):
+            from aver.slurm_cli.srun.alone import run_alone
+
+            return run_alone(arguments, options)
+        return Step(options).run()
+    except BadOption as error:
+        text = str(error)
+        sys.stderr.write(f"srun: {text}\n")
+        if not text.startswith(("error", "fatal")):
+            sys.stderr.write('Try "srun --help" for more information\n')
+            return STATUS_BAD_OPTION
+        return STATUS_BAD_OPTION if isinstance(error, BadSpecification) else STATUS_BAD_USAGE
+    except fast_client.Lost as error:
+        sys.stderr.write(f"srun: error: the coordinator can't be reached: {error}\n")
+        return STATUS_BAD_USAGE
+    except AverError as error:
+        sys.stderr.write(f"srun: error: {error}\n")
+        return STATUS_BAD_USAGE
+
+
+class Step:
+    """One step, from the request to its end."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._home = os.environ["AVER_HOME"]
+        self._key = os.environ["AVER_KEY"]
+        self._token = os.urandom(16).hex()
+        self._tasks = self._task_count()
+        self._ends: dict[int, dict[str, Any]] = {}
+        self._number = -1
+        self._job = 0
+        self._node = "localhost"
+        self._interrupted_at: float | None = None
+        self._has_summed_up = False
+        self._said: list[tuple[int, str]] = []
+        self._streams: TaskStreams | Terminal | None = None
+        self._descriptors: tuple[int, ...] = (0, 1, 2)
+        self._shares_files = False  # files that all tasks write to, and that are not opened yet
+        self._wire: fast_client.Wire | None = None
+        self._kill_wait_s = 0.0
+        self._notices: Notices | None = None
+
+    def _task_count(self) -> int:
+        options = self._options
+        tasks = number(options.get("ntasks"), "ntasks")
+        per_node = number(options.get("ntasks-per-node"), "ntasks-per-node")
+        nodes = options.get("nodes")
+        if nodes is not None:
+            least = nodes.partition("-")[0]
+            if not (least.isascii() and least.isdigit()):
+                raise BadSpecification(f'error: "{nodes}" is not a valid node count')
+            if int(least) > 1:
+                raise BadOption(f"error: Only allocated 1 nodes asked for {least}")
+        return tasks or per_node or 1
+
+    def run(self) -> int:
+        request = self._request()
+        try:
+            ended = self._begin(request)
+            for number_ in FORWARDED:
+                _signal.signal(number_, self._forward)
+            _signal.signal(_signal.SIGINT, self._interrupt)
+            while ended is None:
+                try:
+                    ended = self._listen()
+                except fast_client.Lost:
+                    ended = self._begin(request)
+        finally:
+            if self._streams is not None:
+                self._streams.finish()
+        self._flush_said()
+        if self._tasks > 1 and self._has_summed_up:
+            self._sum_up()
+        return self._status(ended)
+
+    # ---- asking -------------------------------------------------------------------------------
+
+    def _request(self) -> dict[str, Any]:
+        options = self._options
+        is_there = "as-job" in options.flags  # our job was begun in that folder
+        folder = os.path.join(os.getcwd(), "" if is_there else options.get("chdir") or "")
+        spec: dict[str, Any] = {
+            "name": options.get("job-name") or os.path.basename(options.command[0]),
+            "args": self._args(),
+            "folder": folder.rstrip("/") or "/",
+            "tasks": self._tasks,
+            "umask": _umask(),
+        }
+        cpus = number(options.get("cpus-per-task"), "cpus-per-task")
+        if cpus is not None:
+            spec["cpus_per_task"] = cpus
+        if options.get("mem") or options.get("mem-per-cpu") or options.get("time") or options.get("signal"):
+            from aver.slurm_cli.srun.limits import add_limits
+
+            add_limits(spec, options)
+        if "exact" in options.flags or "exclusive" in options.flags:
+            spec["is_exact"] = True
+        if "overlap" in options.flags or "overcommit" in options.flags or "oversubscribe" in options.flags:
+            spec["is_overlapping"] = True
+        if "kill-on-bad-exit" in options.flags and options.get("kill-on-bad-exit") != "0":
+            spec["kill_on_bad_exit"] = True
+        wait_s = number(options.get("wait"), "wait", least=0)
+        if wait_s:
+            spec["wait_s"] = wait_s
+        if options.get("open-mode") in ("a", "append"):
+            spec["append"] = True
+        if options.get("propagate") != "NONE":
+            from aver.slurm_cli.srun_rlimits import own_limits
+
+            spec["limits"] = own_limits(options.get("propagate"))
+        if "pty" in options.flags and self._has_terminal():
+            from aver.slurm_cli.srun.pty import Terminal
+
+            self._streams = Terminal()
+            self._descriptors = (self._streams.slave,) * 3
+        else:
+            self._place_streams(spec)
+        return {"op": "step", "key": self._key, "token": self._token, "spec": spec, "env": _environment(options)}
+
+    def _args(self) -> list[str]:
+        """The program, or ourselves as what becomes it."""
+        options = self._options
+        own = [os.path.join(self._home, "bin", "srun"), "--as-task"]
+        if "multi-prog" in options.flags:
+            return [*own, "multi-prog", os.path.abspath(options.command[0])]
+        if "pty" in options.flags and os.isatty(0):
+            return [*own, "pty", *options.command]
+        return options.command
+
+    def _has_terminal(self) -> bool:
+        if os.isatty(0):
+            return True
+        sys.stderr.write("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device\n")
+        sys.stderr.write("srun: error: Not using a pseudo-terminal, disregarding --pty option\n")
+        return False
+
+    def _place_streams(self, spec: dict[str, Any]) -> None:
+        options = self._options
+        for name, field in (("input", "stdin"), ("output", "stdout"), ("error", "stderr")):
+            value = options.get(name)
+            if value is None or value == "all":
+                continue
+            if value == "none":
+                spec[field] = "/dev/null"
+            else:
+                if value.isdigit():
+                    from aver.slurm_cli.srun.files import check_task
+
+                    check_task(name, value, self._tasks)
+                spec[field] = value
+        if "stdin" in spec or "stdout" in spec or "stderr" in spec:
+            from aver.slurm_cli.srun.files import check
+
+            check(spec)
+            self._shares_files = self._tasks > 1 and ("stdout" in spec or "stderr" in spec)
+        is_shared_input = self._tasks > 1 and "stdin" not in spec
+        if "label" in options.flags or (is_shared_input and not _is_null(0)):
+            from aver.slurm_cli.srun.streams import TaskStreams
+
+            self._streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0))
+            self._streams.name_files(spec)
+
+    def _begin(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Ask for the step, again after the coordinator was away; the ended step if it is over already."""
+        from_before = self._wire is not None
+        for attempt in range(RECONNECT_TRIES):
+            try:
+                self._wire = fast_client.connect(self._home)
+                reply = self._ask(request)
+                if self._shares_files and reply.get("ended") is None:
+                    self._open_files(request["spec"], reply)
+                    reply = self._ask(request)
+                break
+            except fast_client.Lost:
+                if attempt + 1 == RECONNECT_TRIES:
+                    raise
+                _sleep(0.1)
+        self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
+        self._kill_wait_s = reply.get("kill_wait_s", 0.0)
+        if reply["waiting"] and not from_before and "quiet" not in self._options.flags:
+            sys.stderr.write(
+                f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)\n"
+            )
+        for one in reply["tasks"]:
+            self._hear_task(one)
+        ended: dict[str, Any] | None = reply.get("ended")
+        return ended
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send the request, without our descriptors while files are to be opened first; the coordinator's reply."""
+        assert self._wire is not None
+        self._wire.send(request, () if self._shares_files else self._descriptors)
+        reply = self._wire.receive()
+        while "ok" not in reply:  # what happens meanwhile is in the reply as well
+            reply = self._wire.receive()
+        if reply["ok"] is not True:
+            raise BadOption(f"error: {reply.get('error', 'refused')}")
+        return reply
+
+    def _open_files(self, spec: dict[str, Any], reply: dict[str, Any]) -> None:
+        """Open what all tasks write to; the step, which waits for it, is taken back where that is not possible."""
+        from aver.slurm_cli.srun.files import open_shared
+
+        try:
+            self._descriptors = open_shared(spec, reply["files"])
+        except BadOption:
+            self._number = reply["step"]
+            self._ask_signal(None)
+            raise
+        self._shares_files = False
+
+    # ---- listening ----------------------------------------------------------------------------
+
+    def _listen(self) -> dict[str, Any] | None:
+        assert self._wire is not None
+        if self._streams is not None and not self._wire.has_message():
+            self._streams.copy_until(self._wire.fileno())
+        message = self._wire.receive()
+        if "task" in message:
+            self._hear_task(message)
+        elif "ended" in message:
+            ended: dict[str, Any] = message["ended"]
+            return ended
+        if not self._wire.has_message():
+            self._flush_said()
+        return None
+
+    def _hear_task(self, message: dict[str, Any]) -> None:
+        task = message["task"]
+        if task in self._ends:
+            return
+        if message["state"] != "COMPLETED" or message["because"]:
+            self._notice(message)
+        self._ends[task] = message
+        words = self._task_words(message)
+        if words is None:
+            return
+        self._said.append((task, words))
+        if self._tasks > 1 and not self._has_summed_up and not message["because"]:
+            self._flush_said()
+            self._has_summed_up = True
+            if len(self._ends) < self._tasks:
+                self._sum_up()
+
+    def _notice(self, message: dict[str, Any]) -> None:
+        """Say how the step is being ended, in Slurm's words, once."""
+        notices = self._words()
+        if not message["because"]:
+            lines = notices.of_task(message)
+        else:
+            own = {task: one for task, one in self._ends.items() if not one["because"]}
+            failed = any(one["state"] != "COMPLETED" for one in own.values())
+            if failed and "kill-on-bad-exit" in self._options.flags:
+                lines = notices.of_bad_exit()
+            else:
+                lines = notices.of_wait(self._options.get("wait") or "0", self._tasks, own)
+        sys.stderr.write("".join(line + "\n" for line in lines))
+
+    def _words(self) -> Notices:
+        if self._notices is None:
+            from aver.slurm_cli.srun.words import Notices
+
+            self._notices = Notices(f"{self._job}.{self._number}", self._node, self._kill_wait_s)
+        return self._notices
+
+    def _task_words(self, message: dict[str, Any]) -> str | None:
+        """What Slurm's srun says of a task that ended badly."""
+        if message["state"] == "OUT_OF_MEMORY":
+            return "Out Of Memory"
+        raw = message["raw"]
+        if raw is None:
+            detail = message["detail"]
+            if message["reason"] == "JobLaunchFailure":
+                from aver.slurm_cli.srun.words import launch_words
+
+                sys.stderr.write(launch_words(detail) + "\n")
+                errno = detail.rpartition("errno ")[2].rstrip(")")
+                return f"Exited with exit code {errno}" if errno.isdigit() else detail
+            return f"{message['state']}: {detail}"
+        if raw & 0x7F:
+            from aver.model.signals import signal_words
+
+            core = " (core dumped)" if raw & 0x80 else ""
+            return signal_words(raw & 0x7F) + core
+        return f"Exited with exit code {raw >> 8}" if raw >> 8 else None
+
+    def _flush_said(self) -> None:
+        """Say the same of several tasks at once: `tasks 0,2-3: Terminated`."""
+        said, self._said = self._said, []
+        groups: dict[str, list[int]] = {}
+        for task, words in said:
+            groups.setdefault(words, []).append(task)
+        for words, tasks in groups.items():
+            from aver.slurm_cli.srun.words import ranges
+
+            noun = "tasks" if len(tasks) > 1 else "task"
+            sys.stderr.write(f"srun: error: {self._node}: {noun} {ranges(sorted(tasks))}: {words}\n")
+
+    def _sum_up(self) -> None:
+        from aver.slurm_cli.srun.summary import summary
+
+        sys.stderr.write(summary(f"{self._job}.{self._number}", self._tasks, self._ends) + "\n")
+
+    def _status(self, ended: dict[str, Any]) -> int:
+        code = ended["code"]
+        if code != 0:
+            lines = self._words().of_end(ended["state"], self._ends)
+            sys.stderr.write("".join(line + "\n" for line in lines))
+        if code is None:
+            sys.stderr.write(f"srun: error: nobody saw how step {self._job}.{self._number} ended\n")
+            return STATUS_BAD_USAGE
+        if "as-job" in self._options.flags and ended["state"] != "OUT_OF_MEMORY":
+            return self._end_as_the_step(int(code))
+        return int(code)
+
+    def _end_as_the_step(self, code: int) -> int:
+        """A job that is only this step ends as it: by the same signal, with no core of our own.
+
+        Tasks that were ended because of another one do not count, as in the step's exit.
+        """
+        raws = [one["raw"] for one in self._ends.values() if not one["because"]]
+        if None in raws or not raws:
+            return code
+        worst: int = max(raws, key=lambda raw: 128 + (raw & 0x7F) if raw & 0x7F else raw >> 8)
+        number_ = worst & 0x7F
+        if not number_:
+            return worst >> 8
+        import resource
+
+        sys.stderr.flush()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if number_ not in (_signal.SIGKILL, _signal.SIGSTOP):
+            _signal.signal(number_, _signal.SIG_DFL)
+        os.kill(os.getpid(), number_)
+        return code
+
+    # ---- signals ------------------------------------------------------------------------------
+
+    def _forward(self, number_: int, _: object) -> None:
+        self._ask_signal(number_)
+
+    def _interrupt(self, number_: int, _: object) -> None:
+        """Ctrl-C once shows the tasks, twice within a second ends them."""
+        import time
+
+        from aver.slurm_cli.srun.words import ranges
+
+        now = time.monotonic()
+        if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
+            sys.stderr.write(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}\n")
+            self._ask_signal(_signal.SIGINT)
+            self._ask_signal(None)
+            return
+        self._interrupted_at = now
+        running = [task for task in range(self._tasks) if task not in self._ends]
+        sys.stderr.write("srun: interrupt (one more within 1 sec to abort)\n")
+        sys.stderr.write(f"srun: StepId={self._job}.{self._number} tasks {ranges(running)}: running\n")
+
+    def _ask_signal(self, number_: int | None) -> None:
+        if self._wire is not None:
+            self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_})
+
+
+def _environment(options: Options) -> list[str]:
+    """What the tasks inherit: all of ours, or what --export names."""
+    export = options.get("export")
+    own = {"AVER_KEY", EXPORT_VARIABLE}
+    pairs = {name: value for name, value in os.environ.items() if name not in own}
+    if export is None or export == "ALL":
+        return [f"{name}={value}" for name, value in pairs.items()]
+    words = [word for word in export.split(",") if word]
+    kept = dict(pairs) if "ALL" in words else {
+        name: value for name, value in pairs.items() if name.startswith(("SLURM_", "AVER_"))
+    }  # fmt: skip
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            kept[name] = value
+        elif name in pairs:
+            kept[name] = pairs[name]
+    return [f"{name}={value}" for name, value in kept.items()]
+
+
+def _is_null(descriptor: int) -> bool:
+    try:
+        return os.fstat(descriptor).st_rdev == os.makedev(1, 3)
+    except OSError:
+        return True
+
+
+def _umask() -> int:
+    old = os.umask(0o077)
+    os.umask(old)
+    return old
+
+
+def _sleep(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)

@@ -1,0 +1,135 @@
+"""What Slurm's srun and slurmstepd say of a step that was ended, or could not start. Only a failure needs it.
+
+Pure but for the clock and a look at a script's first line. Words alone: the outcome is the coordinator's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aver.judge.step_details import WAS_SENT, oom_kills_in
+from aver.model.reasons import TIME_LIMIT
+
+EXTRA_WAIT_S = 2  # what Slurm's srun gives beyond the kill wait
+ENDING_SIGNALS = (9, 15)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`0,2-3`"""
+    parts: list[str] = []
+    at = 0
+    while at < len(numbers):
+        end = at
+        while end + 1 < len(numbers) and numbers[end + 1] == numbers[end] + 1:
+            end += 1
+        parts.append(str(numbers[at]) if at == end else f"{numbers[at]}-{numbers[end]}")
+        at = end + 1
+    return ",".join(parts)
+
+
+class Notices:
+    """The lines about how a step was ended, each once."""
+
+    def __init__(self, step: str, node: str, kill_wait_s: float) -> None:
+        self._step = step
+        self._node = node
+        self._kill_wait_s = kill_wait_s
+        self._said: set[str] = set()
+        self._is_aborted = False
+
+    def of_task(self, message: Mapping[str, Any]) -> list[str]:
+        """What there is to say of the step now that this task has ended."""
+        state, raw = message["state"], message["raw"] or 0
+        if message["because"]:
+            return []
+        if state == "OUT_OF_MEMORY":
+            kills = oom_kills_in(message["detail"])
+            return self._fresh("memory", [self._memory(kills)] if kills else [])
+        if state == "TIMEOUT":
+            return self._fresh("cancelled", [self._cancelled(" DUE TO TIME LIMIT")])
+        if state == "CANCELLED":
+            self._is_aborted = True
+            why = " DUE TO TIME LIMIT" if message["reason"] == TIME_LIMIT else ""
+            return self._fresh("cancelled", [self._cancelled(why), self._aborted()])
+        if raw & 0x7F in ENDING_SIGNALS and WAS_SENT in message["detail"]:
+            return self._fresh("cancelled", [self._cancelled("")])
+        return []
+
+    def of_bad_exit(self) -> list[str]:
+        """--kill-on-bad-exit ends the others."""
+        return self._fresh("cancelled", [self._terminating(), self._cancelled("")])
+
+    def of_wait(self, wait_s: str, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
+        """--wait ends the others; `ends` are those that ended by themselves."""
+        self._is_aborted = True
+        well = [task for task in sorted(ends) if ends[task]["raw"] == 0]
+        groups = {
+            "running": [task for task in range(tasks) if task not in ends],
+            "exited": well,
+            "exited abnormally": [task for task in sorted(ends) if task not in well],
+        }
+        lines = [f"srun: First task exited {wait_s}s ago"]
+        for word, numbers in groups.items():
+            noun = "tasks" if len(numbers) > 1 else "task"
+            lines += [f"srun: StepId={self._step} {noun} {ranges(numbers)}: {word}"] if numbers else []
+        return self._fresh("cancelled", [*lines, self._terminating(), self._cancelled(""), self._aborted()])
+
+    def of_end(self, state: str, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
+        """Slurm says so of every step with a task that TERM or KILL ended, unless srun aborted it."""
+        ended = any((one["raw"] or 0) & 0x7F in ENDING_SIGNALS for one in ends.values())
+        is_said = ended and not self._is_aborted and state != "OUT_OF_MEMORY"
+        return [f"srun: Force Terminated StepId={self._step}"] if is_said else []
+
+    def _fresh(self, what: str, lines: list[str]) -> list[str]:
+        if what in self._said:
+            return []
+        self._said.add(what)
+        return lines
+
+    def _cancelled(self, why: str) -> str:
+        at = time.strftime("%Y-%m-%dT%H:%M:%S")
+        return f"slurmstepd: error: *** STEP {self._step} ON {self._node} CANCELLED AT {at}{why} ***"
+
+    def _aborted(self) -> str:
+        seconds = int(self._kill_wait_s) + EXTRA_WAIT_S
+        return f"srun: Job step aborted: Waiting up to {seconds} seconds for job step to finish."
+
+    def _terminating(self) -> str:
+        return f"srun: launch/slurm: _step_signal: Terminating StepId={self._step}"
+
+    def _memory(self, kills: int) -> str:
+        found = f"Detected {kills} oom-kill event(s) in StepId={self._step}."
+        why = "Some of your processes may have been killed by the cgroup out-of-memory handler."
+        return f"slurmstepd: error: {found} {why}"
+
+
+def launch_words(detail: str) -> str:
+    """The line about a task that could not start: `exec /x: No such file or directory (errno 2)` in Slurm's words."""
+    operation, _, rest = detail.partition(" ")
+    place, _, why = rest.rpartition(" (errno ")[0].rpartition(": ")
+    if not why:
+        return f"slurmstepd: error: {detail}"
+    match operation:
+        case "exec":
+            interpreter = _interpreter(place) if detail.endswith("(errno 2)") else None
+            what = place if interpreter is None else f"bad interpreter({interpreter})"
+            return f"slurmstepd: error: execve(): {what}: {why}"
+        case "chdir":
+            return f"slurmstepd: error: couldn't chdir to `{place}': {why}"
+        case "stdin" | "stdout" | "stderr":
+            return f"srun: error: Could not open {operation} file: {why}"
+        case _:
+            return f"slurmstepd: error: {detail}"
+
+
+def _interpreter(path: str) -> str | None:
+    """What the script names in its first line; None if it is no script."""
+    try:
+        with open(path, "rb") as file:
+            first = file.read(256).partition(b"\n")[0]
+    except OSError:
+        return None
+    words = first[2:].split() if first.startswith(b"#!") else []
+    return words[0].decode(errors="replace") if words else None

@@ -1,0 +1,3 @@
+"""The command `sstat`."""
+
+from aver.slurm_cli.sstat.command import main as main

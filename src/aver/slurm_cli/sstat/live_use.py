@@ -1,0 +1,104 @@
+"""What running scripts and tasks use at this moment, from /proc: processor time and memory of all their processes.
+
+A process belongs to the attempt or task whose key is in its environment, or in that of the nearest ancestor that has
+one. What can't be read is left out: a key without processes has no entry, and its use is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from aver.slurm_cli.facts import Book
+
+_MARK = b"\0AVER_KEY="
+_KIB = 1024
+_ANONYMOUS, _SHARED = b"RssAnon:", b"RssShmem:"
+
+
+class Use:
+    """Of one script or task, together."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self.memory_bytes = 0
+        self.pids: list[int] = []
+
+
+def live_use() -> dict[str, Use]:
+    """The use of each key that has processes."""
+    own: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    cpu: dict[int, float] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        pid = int(name)
+        fields = _stat(pid)
+        if fields is None:
+            continue
+        parents[pid] = int(fields[1])
+        cpu[pid] = sum(int(one) for one in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+        key = _key(pid)
+        if key:
+            own[pid] = key
+    found: dict[str, Use] = {}
+    for pid in parents:
+        nearest = _nearest(pid, own, parents)
+        if nearest is not None:
+            use = found.setdefault(nearest, Use())
+            use.cpu_s += cpu[pid]
+            use.memory_bytes += _memory(pid)
+            use.pids.append(pid)
+    return found
+
+
+def key_of(book: Book, job: int) -> str | None:
+    """The key of the newest attempt of a job; None before the first."""
+    from pathlib import Path
+
+    from aver.store.read.reader import Reader
+
+    reader = Reader.open(Path(book.home) / "aver.db")
+    if reader is None:
+        return None
+    with reader:
+        attempts = reader.attempts(job)
+    return attempts[-1].key if attempts else None
+
+
+def _nearest(pid: int, own: dict[int, str], parents: dict[int, int]) -> str | None:
+    seen = 0
+    while pid in parents and seen < len(parents):
+        if pid in own:
+            return own[pid]
+        pid, seen = parents[pid], seen + 1
+    return None
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields behind the name; None if it is gone or a zombie."""
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return fields if len(fields) > 15 and fields[0] not in (b"Z", b"X") else None
+
+
+def _key(pid: int) -> str:
+    rest = (b"\0" + _read(pid, "environ")).partition(_MARK)[2]
+    return rest.partition(b"\0")[0].decode("ascii", "replace")
+
+
+def _memory(pid: int) -> int:
+    total = 0
+    for line in _read(pid, "status").splitlines():
+        if line.startswith((_ANONYMOUS, _SHARED)):
+            total += int(line.split()[1]) * _KIB
+    return total
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

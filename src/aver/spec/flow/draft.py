@@ -1,0 +1,130 @@
+"""A job while it is read: what the defaults said, then what it says itself, and how a key's value gets there.
+
+A value that is wrong is noted and left out, and reading goes on: nothing of it is in the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from aver.model.job import (
+    CheckpointRule,
+    Command,
+    Condition,
+    JobSpec,
+    Matrix,
+    Request,
+    RetryRule,
+    Streams,
+    WarningSignal,
+)
+from aver.spec.document import Entry
+from aver.spec.flow.needs import NO_NEEDS, ReadNeeds
+from aver.spec.values import Reader
+
+DEFAULT_SHELL = ("bash", "-eo", "pipefail")
+
+T = TypeVar("T")
+
+
+class Draft:
+    """What has been read of a job so far."""
+
+    run: str | tuple[str, ...] | None = None
+    read_needs: ReadNeeds = NO_NEEDS
+    condition: Condition = Condition.NEEDS
+    matrix: Matrix | None = None
+    cpus: int = 1
+    gpus: int = 0
+    mem: int | None = None
+    time: int | None = None
+    signal: WarningSignal | None = None
+    kill_wait: float | None = None
+    checkpoint: CheckpointRule | None = None
+    retry: RetryRule | None = None
+    oom_warns: bool = False
+    background: bool = False
+    generates: str | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    shell: tuple[str, ...] = DEFAULT_SHELL
+    folder: str | None = None
+    stdin: str | None = None
+    output: str | None = None
+    error: str | None = None
+    append: bool = False
+    hold: bool = False
+    begin: float | None = None
+    deadline: float | None = None
+    priority: int = 0
+    comment: str | None = None
+    ignored: tuple[str, ...] = ()
+    engine: str | None = None
+    slurm_options: tuple[str, ...] = ()
+    slurm_requeues: bool = False
+    step_warning: WarningSignal | None = None
+    host: str | None = None
+    tasks: int | None = None
+
+    def spec(self, name: str, command: Command) -> JobSpec:
+        tasks = () if self.tasks is None else (f"--ntasks={self.tasks}", f"--cpus-per-task={self.cpus}")
+        return JobSpec(
+            name=name,
+            command=command,
+            request=Request(self.cpus * (self.tasks or 1), self.gpus, self.mem, self.time),
+            needs=self.read_needs.needs,
+            condition=self.condition,
+            matrix=self.matrix,
+            folder=self.folder,
+            streams=Streams(self.stdin, self.output, self.error, self.append),
+            env=self.env,
+            warning=self.signal,
+            kill_wait_s=self.kill_wait,
+            retry=self.retry,
+            checkpoint=self.checkpoint,
+            oom_warns=self.oom_warns,
+            background=self.background,
+            generates=self.generates,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            hold=self.hold,
+            begin_at=self.begin,
+            deadline_at=self.deadline,
+            priority=self.priority,
+            comment=self.comment,
+            ignored=self.ignored,
+            engine=self.engine,
+            slurm_options=(*self.slurm_options, *tasks),
+            slurm_requeues=self.slurm_requeues,
+            step_warning=self.step_warning,
+            host=self.host,
+        )
+
+
+Put = Callable[[Draft, Entry, Reader], None]  # reads one key's value into the draft
+
+
+def simple(name: str, read: Callable[[Reader, Entry], Any]) -> Put:
+    """A key whose value goes to the draft's attribute of the same name; the default stays after a mistake."""
+
+    def put(draft: Draft, entry: Entry, reader: Reader) -> None:
+        before = len(reader.mistakes)
+        value = read(reader, entry)
+        if len(reader.mistakes) == before:
+            setattr(draft, name, value)
+
+    return put
+
+
+def parsed(entry: Entry, reader: Reader, parse: Callable[[str], T]) -> T | None:
+    """The value, or None where it is noted what is wrong with it."""
+    text = reader.text(entry)
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except ValueError as error:
+        reader.wrong(entry, f"is wrong: {error}")
+        return None

@@ -1,0 +1,282 @@
+"""One job of a flow, and the flow's defaults: keys to a JobSpec.
+
+Each key has one reader. A job starts from the draft that the defaults made; what it says
+itself wins; `env` is joined. Every mistake is noted, and reading goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import shlex
+from collections.abc import Iterable
+
+from aver.model.job import (
+    Argv,
+    Command,
+    Condition,
+    JobSpec,
+    Scope,
+    Shell,
+)
+from aver.plan.address import JOB_NAME
+from aver.plan.placeholders import names_in
+from aver.spec.document import Entry, Mapping, Scalar, Sequence
+from aver.spec.flow.cluster_keys import CLUSTER_READERS
+from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
+from aver.spec.flow.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
+from aver.spec.flow.matrix import Allowance
+from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
+from aver.spec.flow.retry import read_checkpoint, read_retry
+from aver.spec.mistakes import did_you_mean, shown
+from aver.spec.times import parse_kill_wait, parse_moment, parse_warning
+from aver.spec.values import Reader, kind
+
+SHELLS = {"bash": DEFAULT_SHELL, "sh": ("sh", "-e")}
+CONDITIONS = {"success": Condition.NEEDS, "always": Condition.ALWAYS, "failure": Condition.FAILURE}
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MAX_PRIORITY = 2**31 - 1
+ENGINES = ("local", "slurm")
+
+
+class ReadJob:
+    """A job that was read, with where its name stands and what it needs."""
+
+    __slots__ = ("name", "read_needs", "spec")
+
+    def __init__(self, name: Scalar, read: ReadNeeds, spec: JobSpec) -> None:
+        self.name = name
+        self.read_needs = read
+        self.spec = spec
+
+
+def read_defaults(mapping: Mapping, reader: Reader) -> Draft:
+    draft = Draft()
+    for key, entry in mapping.entries.items():
+        if key in DEFAULTS_KEYS:
+            _READERS[key](draft, entry, reader)
+        elif key in JOB_KEYS:
+            reader.mistakes.add(entry.key, f"{shown(key)} can't have a default", "say it in each job")
+        else:
+            reader.unknown_key(entry.key, DEFAULTS_KEYS, FOREIGN_JOB_KEYS)
+    return draft
+
+
+class NeedsMemory:
+    """Needs by the node that they were read from: an alias that many jobs share is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, ReadNeeds] = {}
+
+    def read(self, entry: Entry, reader: Reader) -> ReadNeeds:
+        if isinstance(entry.value, Scalar):
+            return read_needs(entry, reader)
+        known = self._read.get(id(entry.value))
+        if known is None:
+            known = self._read[id(entry.value)] = read_needs(entry, reader)
+        return known
+
+
+def read_job(
+    entry: Entry, defaults: Draft, memory: NeedsMemory, allowance: Allowance, reader: Reader
+) -> ReadJob | None:
+    """The job, or None if nothing of it could be read. `entry.key` is its name."""
+    allowance.count_job()
+    name = entry.key
+    check_name(name, reader)
+    mapping = entry.value
+    if isinstance(mapping, Scalar) and isinstance(mapping.value, str):
+        hint = f"write it as {name.text}: {{run: ...}}"
+        reader.mistakes.add(mapping, f"{reader.where} must be a map, not {kind(mapping)}", hint)
+        return None
+    if not isinstance(mapping, Mapping):
+        reader.mistakes.add(mapping, f"{reader.where} must be a map, not {kind(mapping)}", 'give it at least "run"')
+        return None
+    draft = copy.copy(defaults)
+    for key, part in mapping.entries.items():
+        read = _READERS.get(key)
+        if read is not None:
+            read(draft, part, reader)
+        elif key == "needs":
+            draft.read_needs = memory.read(part, reader)
+        elif key == "matrix":
+            draft.matrix = allowance.matrix(part, reader)
+        else:
+            reader.unknown_key(part.key, JOB_KEYS, FOREIGN_JOB_KEYS)
+    if "run" not in mapping.entries:
+        reader.mistakes.add(name, f'{reader.where} has no "run"', "say what it runs, such as run: python x.py")
+    _check_whole(mapping, draft, reader)
+    command: Command = Argv(draft.run) if isinstance(draft.run, tuple) else Shell(draft.run or "", draft.shell)
+    return ReadJob(name, draft.read_needs, draft.spec(name.text, command))
+
+
+def check_name(name: Scalar, reader: Reader) -> None:
+    text = name.text
+    if text in GROUPS:
+        reader.mistakes.add(name, f'a job can\'t be named "{text}"', "needs uses that word")
+    elif not JOB_NAME.fullmatch(text):
+        clean = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:255]
+        hint = "use letters, digits, _ - and . and begin with a letter, digit or _"
+        if JOB_NAME.fullmatch(clean):
+            hint += f', such as "{clean}"' if len(clean) < 60 else ""
+        problem = "is too long for the name of a job" if len(text) > 255 else "can't be the name of a job"
+        reader.mistakes.add(name, f"{shown(text)} {problem}", hint)
+
+
+def _check_whole(mapping: Mapping, draft: Draft, reader: Reader) -> None:
+    """What concerns several keys together."""
+    parts = mapping.entries
+    if "signal" in parts and draft.signal and draft.time is None and "time" not in parts:
+        reader.wrong(parts["signal"], "warns before a time limit that there is not", 'add "time"')
+    is_warned = draft.signal is not None or draft.step_warning is not None or "signal" in parts
+    if "checkpoint" in parts and draft.checkpoint and not is_warned and "srun_termination_signal" not in parts:
+        reader.wrong(parts["checkpoint"], "needs a warning signal", "add it, such as signal: TERM@5m")
+    if draft.condition is Condition.FAILURE and "needs" not in parts:
+        reader.wrong(parts["if"], "is failure, and there is no need that could fail", 'add "needs"')
+    if draft.begin is not None and draft.deadline is not None and draft.begin >= draft.deadline:
+        reader.wrong(parts.get("deadline") or parts["begin"], "leaves no time between begin and deadline")
+    if draft.matrix is not None:
+        _check_axes_used(parts["matrix"], draft, reader)
+
+
+def _check_axes_used(entry: Entry, draft: Draft, reader: Reader) -> None:
+    assert draft.matrix is not None
+    assert isinstance(entry.value, Mapping)
+    used: set[str] = set()
+    for text in _texts_with_places(draft):
+        used |= names_in(text)
+    declared = dict.fromkeys(name for name, _ in draft.matrix.axes)
+    declared |= dict.fromkeys(name for row in draft.matrix.include for name, _ in row)
+    for name in declared:
+        if name not in used:
+            found = entry.value.entries.get(name)
+            dollar = isinstance(draft.run, str) and f"${{{name}}}" in draft.run
+            hint = f"write {{{name}}}, not ${{{name}}}" if dollar else f"use {{{name}}} in run, env or output"
+            place = found.key if found else entry.key
+            reader.mistakes.add(place, f"matrix key {shown(name)} is not used in {reader.where}", hint)
+
+
+def _texts_with_places(draft: Draft) -> Iterable[str]:
+    yield from draft.run if isinstance(draft.run, tuple) else (draft.run or "",)
+    yield from (value for _, value in draft.env)
+    yield from (written.need.job for written in draft.read_needs.written)
+    yield from draft.inputs
+    yield from draft.outputs
+    for text in (draft.folder, draft.stdin, draft.output, draft.error, draft.generates, draft.comment):
+        if text:
+            yield text
+
+
+def _run(draft: Draft, entry: Entry, reader: Reader) -> None:
+    if isinstance(entry.value, Sequence):
+        args = [reader.text_of(entry, item) for item in entry.value.items]
+        draft.run = tuple(arg for arg in args if arg is not None)
+        if not args or (args[0] is not None and not args[0].strip()):
+            reader.wrong(entry, "names no program")
+    elif isinstance(entry.value, Mapping):
+        reader.wrong(entry, "must be text or a list of arguments, not a map", "put text that contains ': ' in quotes")
+    else:
+        draft.run = reader.filled(entry)
+
+
+def _env(draft: Draft, entry: Entry, reader: Reader) -> None:
+    mapping = reader.mapping(entry)
+    if mapping is None:
+        return
+    values = dict(draft.env)
+    for name, part in mapping.entries.items():
+        if not _ENV_NAME.fullmatch(name):
+            reader.mistakes.add(part.key, f"{shown(name)} can't be the name of a variable in {reader.where}")
+            continue
+        text = reader.text(part)
+        if text is not None:
+            values[name] = text
+    draft.env = tuple(values.items())
+
+
+def _shell(draft: Draft, entry: Entry, reader: Reader) -> None:
+    words: tuple[str, ...] | None = None
+    if isinstance(entry.value, Sequence):
+        words = reader.texts(entry)
+    else:
+        text = reader.filled(entry)
+        try:
+            words = SHELLS.get(text) or tuple(shlex.split(text)) if text is not None else None
+        except ValueError as error:
+            reader.wrong(entry, f"is wrong: {str(error).lower()}")
+    if words == ():
+        reader.wrong(entry, "is empty")
+    elif words:
+        draft.shell = words
+
+
+def _if(draft: Draft, entry: Entry, reader: Reader) -> None:
+    text = reader.text(entry)
+    if text is None:
+        return
+    if text in CONDITIONS:
+        draft.condition = CONDITIONS[text]
+        return
+    bare = re.sub(r"[^a-z]", "", text)
+    hint = f"write {bare}" if bare in CONDITIONS else did_you_mean(text, CONDITIONS)
+    reader.wrong(entry, f"is {shown(text)}; it is one of {', '.join(CONDITIONS)}", hint)
+
+
+def _signal(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.signal = parsed(entry, reader, lambda text: parse_warning(text, Scope.PROGRAM))
+
+
+def _kill_wait(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.kill_wait = parsed(entry, reader, parse_kill_wait)
+
+
+def _begin(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.begin = parsed(entry, reader, lambda text: parse_moment(text, reader.now))
+
+
+def _deadline(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.deadline = parsed(entry, reader, lambda text: parse_moment(text, reader.now))
+    if draft.deadline is not None and draft.deadline <= reader.now:
+        reader.wrong(entry, "is in the past")
+
+
+def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.oom_warns = reader.word(entry, ("fail", "warn")) == "warn"
+
+
+def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
+    draft.engine = reader.word(entry, ENGINES) or draft.engine
+
+
+_READERS: dict[str, Put] = {
+    "run": _run,
+    "if": _if,
+    "cpus": simple("cpus", lambda reader, entry: reader.integer(entry, 1)),
+    "gpus": simple("gpus", lambda reader, entry: reader.integer(entry, 0)),
+    "mem": simple("mem", Reader.size),
+    "time": simple("time", Reader.time),
+    "signal": _signal,
+    "kill_wait": _kill_wait,
+    "checkpoint": simple("checkpoint", lambda reader, entry: read_checkpoint(entry, reader)),
+    "retry": simple("retry", lambda reader, entry: read_retry(entry, reader)),
+    "oom": _oom,
+    "background": simple("background", Reader.boolean),
+    "generates": simple("generates", Reader.filled),
+    "inputs": simple("inputs", Reader.texts),
+    "outputs": simple("outputs", Reader.texts),
+    "env": _env,
+    "shell": _shell,
+    "folder": simple("folder", Reader.filled),
+    "stdin": simple("stdin", Reader.filled),
+    "output": simple("output", Reader.filled),
+    "error": simple("error", Reader.filled),
+    "append": simple("append", Reader.boolean),
+    "hold": simple("hold", Reader.boolean),
+    "begin": _begin,
+    "deadline": _deadline,
+    "priority": simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
+    "comment": simple("comment", Reader.text),
+    "engine": _engine,
+    "tasks": simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
+    **CLUSTER_READERS,
+}

@@ -1,0 +1,140 @@
+"""What one call of sbatch asks for, checked as strictly as Slurm checks it, and refused in Slurm's words. Pure.
+
+What an option means is `aver.spec.sbatch.options`'s; which texts count, in which order, is sbatch's own business.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aver.errors import UsageError
+from aver.model.job import Afters
+from aver.spec.sbatch.array import Indices, parse_array
+from aver.spec.sbatch.dependency import parse_dependency
+from aver.spec.sbatch.options import USES, Values
+
+USAGE_STATUS = 255
+
+_COUNTS = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task"})
+_GENERIC = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
+_GRES = re.compile(
+    r"(none|((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)(,(gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)*)"
+)
+_NUMBER_OF_GPUS = re.compile(r"([A-Za-z][\w.-]*:)?[0-9]{1,6}(,([A-Za-z][\w.-]*:)?[0-9]{1,6})*")
+_MAIL = "(NONE|BEGIN|END|FAIL|REQUEUE|ALL|INVALID_DEPEND|STAGE_OUT|ARRAY_TASKS|TIME_LIMIT(_90|_80|_50)?)"
+_NODES = re.compile(r"[^\[\]]*(\[[0-9,-]+\][^\[\]]*)*")
+_STRICT = {
+    "time": re.compile(r"([0-9]{1,9}-)?[0-9]{1,9}(:[0-9]{1,9}){0,2}|-[0-9]{1,9}|unlimited|infinite", re.IGNORECASE),
+    "nodelist": _NODES,
+    "exclude": _NODES,
+    "signal": re.compile(r"([BR]{1,2}:)?[A-Za-z0-9]+(@[0-9]{1,5})?"),
+    "exclusive": re.compile(r"|user|mcs", re.IGNORECASE),
+    "mail-type": re.compile(f"{_MAIL}(,{_MAIL})*", re.IGNORECASE),
+    "kill-on-invalid-dep": re.compile(r"yes|no", re.IGNORECASE),
+    "gres": _GRES,
+    "gpus": _NUMBER_OF_GPUS,
+    "gpus-per-node": _NUMBER_OF_GPUS,
+    "gpus-per-task": _NUMBER_OF_GPUS,
+}
+_REVERSED = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_DATE = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})", re.ASCII)
+_LONGEST_LEAD_S = 65535
+SILENT = frozenset(
+    "quiet verbose wait parsable test-only array dependency wrap kill-on-invalid-dep ignore-pbs nodes export".split()
+)
+
+
+class BatchRefused(UsageError):
+    """The lines that sbatch prints, and its exit status."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.exit_status = status
+
+
+class BatchCall:
+    """The options of the call so far; the last text of each counts."""
+
+    def __init__(self, now: float) -> None:
+        self.values = Values()
+        self.verbose = 0
+        self.indices: Indices | None = None
+        self._now = now
+
+    def has(self, name: str) -> bool:
+        return name in self.values.said
+
+    def take(self, name: str, text: str) -> None:
+        """Take one option; raise BatchRefused in Slurm's words."""
+        if name == "verbose":
+            self.verbose += 1
+        if name in ("requeue", "no-requeue"):
+            self.values.said.pop("requeue", None)
+            self.values.said.pop("no-requeue", None)
+        if name in ("mem", "mem-per-cpu"):  # they exclude each other; the later one counts
+            self.values.mem = self.values.mem_per_cpu = None
+        try:
+            self._check(name, text)
+            is_negative = name == "time" and text.startswith("-")  # Slurm takes it, and there is no limit then
+            self.values.take(name, "UNLIMITED" if is_negative else text, self._now)
+        except ValueError:
+            raise refusal_of(name, text) from None
+
+    def _check(self, name: str, text: str) -> None:
+        strict = _STRICT.get(name)
+        if strict is not None and strict.fullmatch(text) is None:
+            raise ValueError
+        if name == "signal" and "@" in text and int(text.rpartition("@")[2]) > _LONGEST_LEAD_S:
+            raise ValueError
+        if name == "array":
+            self.indices = parse_array(text) if text else None
+        if name == "dependency":
+            parse_dependency(text)
+        if name == "time" and text == "-1":
+            raise ValueError
+
+    @property
+    def afters(self) -> Afters | None:
+        ends = self.values.said.get("kill-on-invalid-dep", "no").lower() == "yes"
+        return parse_dependency(self.values.said.get("dependency", ""), ends)
+
+    def without_meaning(self) -> list[str]:
+        """The options that were given and mean nothing on this machine."""
+        return [f"--{name}" for name in self.values.said if name not in USES and name not in SILENT]
+
+
+def refusal_of(name: str, text: str) -> BatchRefused:
+    """How Slurm refuses this text of this option."""
+    if name in _COUNTS:
+        return BatchRefused(f'sbatch: error: Invalid numeric value "{text}" for --{name}.')
+    if name in _GENERIC:
+        return BatchRefused("sbatch: error: Invalid generic resource (gres) specification")
+    match name:
+        case "nodes" if (found := _REVERSED.fullmatch(text)) is not None and int(found[2]) < int(found[1]):
+            least = f"less than minimum node count {found[1]}"
+            return BatchRefused(f"sbatch: error: Maximum node count {found[2]} is {least}", USAGE_STATUS)
+        case "nodes":
+            return BatchRefused(f'sbatch: error: "{text}" is not a valid node count', USAGE_STATUS)
+        case "array":
+            return failed("Invalid job array specification")
+        case "dependency":
+            return failed("Job dependency problem")
+        case "nodelist" | "exclude":
+            return failed("Invalid node name specified")
+        case "begin" | "deadline":
+            first = f"Invalid time specification (pos={_place_of_mistake(text)}): {text}\n"
+            return BatchRefused(f"{first}sbatch: error: Invalid --{name} specification", USAGE_STATUS)
+        case _:
+            return BatchRefused(f"sbatch: error: Invalid --{name} specification", USAGE_STATUS)
+
+
+def failed(why: str) -> BatchRefused:
+    return BatchRefused(f"sbatch: error: Batch job submission failed: {why}")
+
+
+def _place_of_mistake(text: str) -> int:
+    """Where Slurm stops reading a time."""
+    date = _DATE.match(text)
+    if date is None:
+        return 0
+    return 5 if not 1 <= int(date[1]) <= 12 else 8 if not 1 <= int(date[2]) <= 31 else 0

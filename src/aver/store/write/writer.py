@@ -1,0 +1,154 @@
+"""The one connection that writes.
+
+`commit` is one transaction: events and the rows derived from them are all there or none is, and they survive
+power loss when it returns (`synchronous=FULL`). After a failure nothing is half done and the same events can
+be committed again. There must be one Writer per database: the coordinator's lock sees to that. It may be used from
+any thread, by one at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from aver.errors import CantWriteError, InternalError
+from aver.model.events import Event
+from aver.store.encoding import event_row
+from aver.store.open import connect, is_on_network, read_version, show_path, writing_failed
+from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
+from aver.store.write import statements as sql
+from aver.store.write.derive import statements
+
+
+class Writer:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._last_seq = self._read_last_seq()
+        self.home_id = str(connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()[0])
+
+    @classmethod
+    def open(cls, path: Path) -> Writer:
+        """Open the database, made or migrated if need be.
+
+        Raise CantWriteError when that can't be done, and UsageError for a database of a newer version.
+        """
+        connection = None
+        try:
+            is_new = _create_file(path)
+            connection = connect(path, "rw")
+            read_version(connection, path)
+            journal = "DELETE" if is_on_network(path.parent) else "WAL"
+            connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            migrate(connection, path)
+            if is_new:
+                _sync_folder(path.parent)
+            return cls(path, connection)
+        except OSError as error:
+            _close(connection)
+            raise CantWriteError(f"can't write {show_path(path)}: {error.strerror or error}") from None
+        except sqlite3.Error as error:
+            _close(connection)
+            raise CantWriteError(writing_failed(path, error)) from None
+        except BaseException:
+            _close(connection)
+            raise
+
+    def commit(self, events: Sequence[Event]) -> int:
+        """Store the events and what follows from them; return the last one's number. Durable on return.
+
+        Raise CantWriteError when the database can't be written, and InternalError for events that can't be stored;
+        in both cases nothing of them is stored.
+        """
+        if not events:
+            return self._last_seq
+        try:
+            rows = "[" + ",".join([event_row(seq, event) for seq, event in enumerate(events, self._last_seq + 1)]) + "]"
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(sql.INSERT_EVENTS, (rows,))
+            for statement in statements(events):
+                self._connection.execute(statement.sql, (statement.parameter,))
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            if isinstance(error, sqlite3.IntegrityError) or "malformed JSON" in str(error):
+                raise InternalError(f"events that don't fit {show_path(self.path)}: {error}") from error
+            raise CantWriteError(writing_failed(self.path, error)) from None
+        except ValueError as error:
+            self._roll_back()
+            raise InternalError(f"events that can't be stored in {show_path(self.path)}: {error}") from error
+        except BaseException:
+            self._roll_back()
+            raise
+        self._last_seq += len(events)
+        return self._last_seq
+
+    def next_id(self) -> int:
+        """The number after all that runs and jobs of this database ever had."""
+        return int(self._connection.execute("SELECT value FROM meta WHERE key = 'next_id'").fetchone()[0])
+
+    @property
+    def last_seq(self) -> int:
+        return self._last_seq
+
+    def close(self) -> None:
+        """Close; as the last connection this also brings the write-ahead log home."""
+        _close(self._connection)
+
+    def _read_last_seq(self) -> int:
+        return int(self._connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                pass  # SQLite has then rolled back by itself
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the database to this version, in one transaction."""
+    if read_version(connection, path) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in MIGRATIONS[read_version(connection, path) :]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _create_file(path: Path) -> bool:
+    """Make the file, readable by its owner alone; return whether it was new. The journals get the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _close(connection: sqlite3.Connection | None) -> None:
+    if connection is None:
+        return
+    try:
+        connection.close()
+    except sqlite3.Error:
+        pass  # all that was committed is durable already

@@ -1,0 +1,176 @@
+"""What model.codec promises: nothing lost on the way there and back, and strictness with a place."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aver.model.codec import decode, decode_union, dumps, encode
+from aver.model.events import Event
+from aver.model.evidence import Act, ActKind, Evidence, LaunchFailure, Verdict, WitnessRecord
+from aver.model.exit import ExitStatus
+from aver.model.job import (
+    Argv,
+    Command,
+    FlowSpec,
+    JobSpec,
+    Matrix,
+    Need,
+    Needs,
+    Origin,
+    Outcome,
+    Request,
+    RetryRule,
+    Scope,
+    Script,
+    Shell,
+    Submission,
+    WarningSignal,
+)
+from aver.model.states import State
+
+any_text = st.text(st.characters(), max_size=8)  # lone surrogates included
+commands = st.one_of(
+    st.builds(Argv, st.lists(any_text, min_size=1, max_size=3).map(tuple)),
+    st.builds(Script, any_text, st.lists(any_text, max_size=2).map(tuple)),
+    st.builds(Shell, any_text),
+)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+job_specs = st.builds(
+    JobSpec,
+    name=any_text,
+    command=commands,
+    request=st.builds(
+        Request, st.integers(0, 9), st.integers(0, 2), st.none() | st.integers(0, 1 << 50), st.none() | st.integers()
+    ),
+    needs=st.builds(
+        Needs,
+        st.lists(
+            st.builds(
+                Need, any_text, st.sampled_from(Outcome), st.lists(st.sampled_from(State), max_size=2).map(tuple)
+            ),
+            max_size=2,
+        ).map(tuple),
+    ),
+    env=st.lists(st.tuples(any_text, any_text), max_size=2).map(tuple),
+    warning=st.none() | st.builds(WarningSignal, st.integers(1, 64), st.integers(0, 99), st.sampled_from(Scope)),
+    retry=st.none() | st.builds(RetryRule, st.integers(0, 9), backoff_s=finite),
+    begin_at=st.none() | finite,
+    background=st.booleans(),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(job_specs, max_size=3))
+def test_a_flow_survives_the_way_through_json(jobs: list[JobSpec]) -> None:
+    """Encoding, dumping as ASCII, loading and decoding give an equal flow, whatever its texts hold."""
+    flow = FlowSpec("f", tuple(jobs))
+    text = dumps(encode(flow))
+    assert text.isascii()
+    assert decode(FlowSpec, json.loads(text)) == flow
+
+
+def test_defaults_are_left_out() -> None:
+    """A document holds only what differs from the defaults."""
+    assert encode(JobSpec("a", Argv(("true",)))) == {"name": "a", "command": {"is": "Argv", "args": ["true"]}}
+
+
+def test_a_required_optional_is_written_as_null() -> None:
+    """None in a field without a default is null, not absent: unknown is said."""
+    verdict = Verdict(State.UNVERIFIED, None, "Unverified", False, "witness")
+    assert encode(verdict)["exit"] is None
+    assert decode(Verdict, encode(verdict)) == verdict
+
+
+def test_bytes_that_are_not_utf8_survive() -> None:
+    """An argv decoded with surrogateescape comes back as the same bytes."""
+    argv = Argv((b"\xff\xfe\n\x00'".decode("utf-8", "surrogateescape"),))
+    back = decode_union(Command, json.loads(dumps(encode(argv, Command))))
+    assert back == argv
+
+
+def test_members_of_a_union_are_told_apart_by_their_tag() -> None:
+    """Each of Argv, Script and Shell comes back as its own class."""
+    for command in (Argv(("a",)), Script("#!/bin/sh\n"), Shell("x")):
+        document = encode(command, Command)
+        assert document["is"] == type(command).__name__
+        assert decode_union(Command, document) == command
+
+
+def test_nested_evidence_survives() -> None:
+    """A record with acts, a launch failure and an exit status comes back equal."""
+    record = WitnessRecord(
+        "k", 7, ExitStatus(signal=11, core=True), 1.5, 2.5, acts=(Act(ActKind.WARN, 0.5, 15),), got=(15, 2),
+        launch=LaunchFailure("exec", 2, "/x"),
+    )  # fmt: skip
+    assert decode_union(Evidence, json.loads(dumps(encode(record, Evidence)))) == record
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"name": "f", "jobs": [], "nam": 1}, "FlowSpec has no 'nam'"),
+        ({"jobs": []}, "FlowSpec lacks name"),
+        ({"name": 3, "jobs": []}, "name: 3 is not text"),
+        ({"name": "f", "jobs": {}}, "jobs: {} is not a list"),
+        ({"name": "f", "jobs": [], "is_single": 1}, "is_single: 1 is not true or false"),
+        ({"name": "f", "jobs": [], "max_parallel": True}, "max_parallel: True is not a whole number"),
+        ({"name": "f", "jobs": [], "max_parallel": 1.0}, "max_parallel: 1.0 is not a whole number"),
+        ([], "[] is not an object"),
+        (
+            {"name": "f", "jobs": [{"name": "a", "command": {"is": "Argv", "args": ["x", None]}}]},
+            "jobs[0].command.args[1]: None is not text",
+        ),
+        (
+            {"name": "f", "jobs": [{"name": "a", "command": {"is": "Perl"}}]},
+            "jobs[0].command: \"is\" must be one of Argv, Script, Shell, and is 'Perl'",
+        ),
+        (
+            {"name": "f", "jobs": [{"name": "a", "command": {"is": "Shell", "text": ""}, "env": [["A"]]}]},
+            "jobs[0].env[0]: ['A'] is not a list of 2",
+        ),
+        (
+            {"name": "f", "jobs": [{"name": "a", "command": {"is": "Shell", "text": ""}, "condition": "never"}]},
+            "jobs[0].condition: 'never' is not one of needs, always, failure",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(document: Any, sentence: str) -> None:
+    """Unknown keys, missing keys and wrong types are each a ValueError that says where and what."""
+    with pytest.raises(ValueError) as caught:
+        decode(FlowSpec, document)
+    assert str(caught.value) == sentence
+
+
+def test_a_value_that_its_class_refuses_is_refused_with_its_place() -> None:
+    """An exit status that can't be is an error of the document."""
+    document = {"state": "FAILED", "exit": {"code": 300}, "reason": "", "verified": True, "source": "witness"}
+    with pytest.raises(ValueError, match="exit: exit code 300 is not in 0-255"):
+        decode(Verdict, document)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_numbers_that_json_lacks_are_refused(number: float) -> None:
+    """NaN and infinity are refused when encoding and when decoding."""
+    with pytest.raises(ValueError):
+        encode(JobSpec("a", Shell("x"), begin_at=number))
+    with pytest.raises(ValueError, match="begin_at"):
+        decode(JobSpec, {"name": "a", "command": {"is": "Shell", "text": ""}, "begin_at": number})
+
+
+def test_every_event_and_submission_has_a_plan() -> None:
+    """Each class of event and a whole submission can be encoded and decoded: no field's type is unsupported."""
+    submission = Submission(
+        FlowSpec("f", (JobSpec("a", Shell("x"), matrix=Matrix((("s", ("1", "2")),))),)),
+        Origin("u", 1000, "h", "/", 0o22, limits=((7, 1024, -1),)),
+    )
+    assert decode(Submission, encode(submission)) == submission
+    for declared in get_args(Event):
+        with pytest.raises(ValueError, match=f"{declared.__name__} lacks"):
+            decode(declared, {})
+        assert "is" not in {one.name for one in fields(declared)}

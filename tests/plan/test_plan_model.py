@@ -1,0 +1,372 @@
+"""The planner against a model that is too simple to be wrong and too slow to be used.
+
+The model works everything out again from the states of all jobs after each event. Hypothesis draws
+flows (edges, conditions, matrices, groups, globs), outcomes, corrections, retries, cancellations,
+generated jobs and crashes; after each event planner and model must agree on every job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aver.model.job import Argv, Condition, FlowSpec, JobSpec, Matrix, Need, Needs, Outcome
+from aver.model.reasons import CONDITION_NOT_MET, parse_need_reason
+from aver.model.states import State
+from aver.plan.matrix import FlowIndex
+from aver.plan.planner import Cancel, Instruction, Plan, RunCancel, Skip, Start, Unskip
+
+FAILURES = {"FAILED", "OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "DEADLINE"}
+ENDS = [
+    State.COMPLETED,
+    State.COMPLETED,
+    State.COMPLETED,
+    State.FAILED,
+    State.OUT_OF_MEMORY,
+    State.CANCELLED,
+    State.UNVERIFIED,
+    State.CHECKPOINTED,
+]
+
+
+@dataclass
+class Model:
+    """What must be so. Knows jobs by name only."""
+
+    specs: dict[str, JobSpec] = field(default_factory=dict)
+    spec_of: dict[str, JobSpec] = field(default_factory=dict)
+    state: dict[str, State | None] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+    means: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (spec, text) to names
+    run_cancel: RunCancel = RunCancel.NO
+    was_skipped: set[str] = field(default_factory=set)  # before this event
+
+    def add(self, flow: FlowSpec) -> None:
+        index = FlowIndex(flow)
+        for job, name in enumerate(index.names()):
+            self.spec_of[name] = index.spec(job)
+            self.state[name] = None
+        for spec in flow.jobs:
+            self.specs[spec.name] = spec
+        for spec in flow.jobs:
+            for need in every(spec):
+                self.means[spec.name, need.job] = [
+                    name for name, its in self.spec_of.items() if matches(need.job, name, its.name)
+                ]
+
+    def edge(self, spec: JobSpec, need: Need) -> str:
+        states = [self.state[name] for name in self.means[spec.name, need.job]]
+        ended = [state for state in states if state is not None]
+        if not need.states and need.outcome is Outcome.FAILURE:
+            if any(state in FAILURES for state in ended):
+                return "met"
+            return "dead" if len(ended) == len(states) else "waiting"
+        wanted: set[State] = set(need.states) or ({State.COMPLETED} if need.outcome is Outcome.SUCCESS else set(State))
+        if any(state not in wanted for state in ended):
+            return "dead"
+        return "met" if len(ended) == len(states) else "waiting"
+
+    def trouble(self, name: str) -> str:
+        state, spec = self.state[name], self.spec_of[name]
+        if state is None:
+            return "unknown"
+        if state is not State.SKIPPED:
+            return "tainted" if state in FAILURES else "clean"
+        above = {self.trouble(up) for need in every(spec) for up in self.means[spec.name, need.job]}
+        return "tainted" if "tainted" in above else "unknown" if "unknown" in above else "clean"
+
+    def gate(self, spec: JobSpec) -> str:
+        above = [up for need in every(spec) for up in self.means[spec.name, need.job]]
+        if spec.condition is Condition.NEEDS:
+            terms = [self.edge(spec, need) for need in spec.needs.all_of]
+            for group in spec.needs.any_of:
+                edges = {self.edge(spec, need) for need in group}
+                terms.append("met" if "met" in edges else "waiting" if "waiting" in edges else "dead")
+            return "dead" if "dead" in terms else "waiting" if "waiting" in terms else "met"
+        are_settled = all(self.state[up] is not None for up in above)
+        if spec.condition is Condition.ALWAYS:
+            return "met" if are_settled else "waiting"
+        troubles = {self.trouble(up) for up in above}
+        if troubles <= {"clean"}:
+            return "dead"
+        return "met" if are_settled and "tainted" in troubles else "waiting"
+
+    def take_back(self) -> None:
+        self.was_skipped = {name for name, state in self.state.items() if state is State.SKIPPED}
+        again = True
+        while again:
+            again = False
+            for name, state in self.state.items():
+                if state is State.SKIPPED and self.gate(self.spec_of[name]) != "dead":
+                    self.state[name] = None
+                    again = True
+
+    def go_on(self) -> None:
+        """What was skipped before the run was cancelled stays so while its cause does; all else is cancelled."""
+        self.follow()
+        for name in self.was_skipped:
+            if self.state[name] is None and self.is_cancelled(name):
+                self.state[name] = State.CANCELLED
+        self.was_skipped = set()
+        self.follow()
+
+    def is_cancelled(self, name: str) -> bool:
+        is_spared = self.spec_of[name].condition is Condition.ALWAYS and self.run_cancel is RunCancel.FINISHERS_RUN
+        return self.run_cancel is not RunCancel.NO and not is_spared
+
+    def follow(self) -> None:
+        again = True
+        while again:
+            again = False
+            for name, state in self.state.items():
+                if state is not None or name in self.started:
+                    continue
+                spec = self.spec_of[name]
+                gate = self.gate(spec)
+                if self.is_cancelled(name) and name not in self.was_skipped:
+                    self.state[name] = State.CANCELLED
+                elif gate == "dead":
+                    self.state[name] = State.SKIPPED
+                elif gate == "met" and not self.is_cancelled(name):
+                    self.started.add(name)
+                else:
+                    continue
+                again = True
+
+    def settle(self, name: str, state: State) -> None:
+        self.state[name] = None
+        self.take_back()
+        self.state[name] = state
+        self.started.discard(name)
+        self.go_on()
+
+    def reopen(self, names: list[str]) -> None:
+        self.run_cancel = RunCancel.NO
+        for name in names:
+            self.state[name] = None
+        self.take_back()
+        self.go_on()
+
+
+def every(spec: JobSpec) -> list[Need]:
+    return [*spec.needs.all_of, *(need for group in spec.needs.any_of for need in group)]
+
+
+def matches(text: str, name: str, spec_name: str) -> bool:
+    if text.endswith("[m=*]"):
+        return spec_name == text[:-5] and "[" in name
+    if text.endswith("*"):
+        return spec_name.startswith(text[:-1])
+    return text in (name, spec_name)
+
+
+@st.composite
+def flows(draw: st.DrawFn, prefix: str, known: tuple[JobSpec, ...] = ()) -> FlowSpec:
+    specs: list[JobSpec] = []
+    for at in range(draw(st.integers(1, 6))):
+        above = (*known, *specs)
+        size = draw(st.sampled_from([None, None, 1, 2, 3]))
+        matrix = None if size is None else Matrix((("m", tuple(str(n) for n in range(size))),))
+        needs = Needs()
+        if above:
+            all_of = draw(st.lists(edges(above, prefix), max_size=3))
+            any_of = draw(st.lists(st.lists(edges(above, prefix), min_size=1, max_size=3), max_size=1))
+            needs = Needs(tuple(all_of), tuple(tuple(group) for group in any_of))
+        condition = draw(st.sampled_from([*[Condition.NEEDS] * 3, Condition.ALWAYS, *[Condition.FAILURE] * 2]))
+        background = draw(st.booleans())
+        name = f"{prefix}{at}"
+        specs.append(
+            JobSpec(name, Argv(("true",)), needs=needs, condition=condition, matrix=matrix, background=background)
+        )
+    return FlowSpec(prefix, tuple(draw(st.permutations(specs))))
+
+
+@st.composite
+def edges(draw: st.DrawFn, above: tuple[JobSpec, ...], prefix: str) -> Need:
+    spec = draw(st.sampled_from(above))
+    texts = [spec.name]
+    if spec.matrix is not None:
+        texts += [f"{spec.name}[m=0]", f"{spec.name}[m=*]"]
+    if not spec.name.startswith(prefix):
+        texts.append(f"{spec.name[0]}*")
+    states = draw(st.sampled_from([(), (), (), (State.COMPLETED, State.FAILED), (State.SKIPPED,)]))
+    outcome = draw(st.sampled_from([Outcome.SUCCESS, Outcome.SUCCESS, Outcome.ANY, Outcome.FAILURE]))
+    return Need(draw(st.sampled_from(texts)), outcome, states)
+
+
+class Run:
+    """Plan and model side by side, and what a coordinator would have stored."""
+
+    def __init__(self, flow: FlowSpec) -> None:
+        self.flows = [flow]
+        self.plan = Plan(flow)
+        self.model = Model()
+        self.model.add(flow)
+        self.names = list(FlowIndex(flow).names())
+        self.stored: dict[str, State | None] = dict.fromkeys(self.names)
+        self.started: set[str] = set()
+        self.model.go_on()
+        self.apply(self.plan.begin())
+
+    def number(self, name: str) -> int:
+        return self.names.index(name)
+
+    def store(self, name: str, state: State | None) -> None:
+        self.stored[name] = state
+        self.started.discard(name)
+
+    def apply(self, instructions: list[Instruction]) -> None:
+        """Do as told, and compare everything."""
+        for one in instructions:
+            name = self.names[one.job]
+            match one:
+                case Start():
+                    assert self.stored[name] is None
+                    assert name not in self.started
+                    self.started.add(name)
+                case Skip():
+                    assert self.stored[name] in (None, State.SKIPPED)
+                    assert name not in self.started
+                    self.stored[name] = State.SKIPPED
+                    self.check_reason(name, one)
+                case Unskip():
+                    assert self.stored[name] in (None, State.SKIPPED)
+                    self.stored[name] = None
+                case Cancel():
+                    assert self.stored[name] in (None, State.SKIPPED)
+                    self.store(name, State.CANCELLED)
+        assert self.stored == self.model.state
+        assert self.started == self.model.started
+        assert [self.plan.state(job) for job in range(self.plan.count)] == [self.stored[name] for name in self.names]
+        self.check_summary()
+
+    def check_reason(self, name: str, skip: Skip) -> None:
+        spec = self.model.spec_of[name]
+        if skip.reason == CONDITION_NOT_MET:
+            assert spec.condition is Condition.FAILURE
+            assert skip.counts_as_success
+            return
+        found = parse_need_reason(skip.reason)
+        assert found is not None
+        if found.need in self.model.state:
+            assert found.need in {up for need in every(spec) for up in self.model.means[spec.name, need.job]}
+            assert self.model.state[found.need] is found.state
+        else:
+            assert found.need in {need.job for need in every(spec)}
+
+    def check_summary(self) -> None:
+        left = [name for name, state in self.stored.items() if state is None]
+        assert self.plan.settled_count == len(self.stored) - len(left)
+        assert self.plan.is_settled == (not left)
+        needed = {spec.name for spec in self.model.specs.values() if not spec.background}
+        waiting = list(needed)
+        while waiting:
+            name = waiting.pop()
+            for need in every(self.model.specs[name]):
+                above = {self.model.spec_of[up].name for up in self.model.means[name, need.job]} - needed
+                needed |= above
+                waiting += above
+        assert self.plan.promoted == {name for name in needed if self.model.specs[name].background}
+        assert self.plan.is_foreground_settled == (not any(self.model.spec_of[name].name in needed for name in left))
+        for name in left:
+            waits = self.plan.waits_for(self.number(name))
+            is_waiting = name not in self.started and self.model.gate(self.model.spec_of[name]) == "waiting"
+            if self.model.spec_of[name].condition is not Condition.FAILURE:
+                assert bool(waits) == is_waiting
+
+    def crash(self, running: set[str]) -> None:
+        """A new plan from what was stored. Jobs that were only told to start are PENDING in the store."""
+        self.plan = Plan(self.flows[0])
+        for flow in self.flows[1:]:
+            assert self.plan.add(flow) == []
+        self.started &= running
+        self.model.started &= running
+        self.model.go_on()
+        states = [State.RUNNING if name in running else self.stored[name] for name in self.names]
+        self.apply(self.plan.restore(states, self.model.run_cancel))
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_planner_and_model_agree_whatever_happens(data: st.DataObject) -> None:
+    """Each job is settled once and as the model says: through outcomes, corrections, retries, cancels and crashes."""
+    run = Run(data.draw(flows("a")))
+    for _ in range(data.draw(st.integers(0, 25))):
+        settled = [name for name, state in run.stored.items() if state is not None]
+        started = sorted(run.started)
+        kinds = ["end"] * 6 + ["crash", "cancel", "correct", "reopen", "cancel run", "add"]
+        match data.draw(st.sampled_from(kinds)):
+            case "end" if started:
+                name, state = data.draw(st.sampled_from(started)), data.draw(st.sampled_from(ENDS))
+                run.model.settle(name, state)
+                run.store(name, state)
+                run.apply(run.plan.settle(run.number(name), state))
+            case "correct" if settled:
+                name, state = data.draw(st.sampled_from(settled)), data.draw(st.sampled_from(ENDS))
+                if run.stored[name] is not state:
+                    run.model.settle(name, state)
+                run.store(name, state)
+                run.apply(run.plan.settle(run.number(name), state))
+            case "reopen" if settled:
+                names = data.draw(st.lists(st.sampled_from(settled), min_size=1, max_size=3, unique=True))
+                run.model.reopen(names)
+                for name in names:
+                    run.store(name, None)
+                run.apply(run.plan.reopen_all([run.number(name) for name in names]))
+            case "cancel":
+                name = data.draw(st.sampled_from(run.names))
+                if run.stored[name] is None:
+                    run.model.settle(name, State.CANCELLED)
+                told = run.plan.cancel(run.number(name))
+                run.apply(told)
+                assert run.plan.cancel(run.number(name)) == []
+            case "cancel run":
+                now = data.draw(st.booleans())
+                if now or run.model.run_cancel is RunCancel.NOW:
+                    run.model.run_cancel = RunCancel.NOW
+                else:
+                    run.model.run_cancel = RunCancel.FINISHERS_RUN
+                run.model.go_on()
+                run.apply(run.plan.cancel_run(now))
+                assert run.plan.cancel_run(now) == []
+            case "add" if len(run.flows) < 3:
+                known = tuple(spec for flow in run.flows for spec in flow.jobs)
+                flow = data.draw(flows("bc"[len(run.flows) - 1], known))
+                run.flows.append(flow)
+                run.model.add(flow)
+                run.names += FlowIndex(flow).names()
+                run.stored.update(dict.fromkeys(FlowIndex(flow).names()))
+                run.model.go_on()
+                run.apply(run.plan.add(flow))
+            case "crash":
+                run.crash({name for name in started if data.draw(st.booleans())})
+            case _:
+                pass
+    while run.started:
+        name, state = sorted(run.started)[0], data.draw(st.sampled_from(ENDS))
+        run.model.settle(name, state)
+        run.store(name, state)
+        run.apply(run.plan.settle(run.number(name), state))
+    assert run.plan.is_settled, "a job waits for ever"
+    assert run.plan.run_state() is not None
+
+
+@settings(max_examples=100)
+@given(flows("a"), st.data())
+def test_the_order_in_which_jobs_end_changes_no_state(flow: FlowSpec, data: st.DataObject) -> None:
+    """When each job's own outcome is fixed, two orders of the same ends settle every job in the same state."""
+    outcome = {name: data.draw(st.sampled_from(ENDS)) for name in FlowIndex(flow).names()}
+    results = []
+    for _ in range(2):
+        plan = Plan(flow)
+        started = [one.job for one in plan.begin() if isinstance(one, Start)]
+        while started:
+            job = started.pop(data.draw(st.integers(0, len(started) - 1)))
+            told = plan.settle(job, outcome[plan.name(job)])
+            assert not any(isinstance(one, Unskip) for one in told), "the first verdict was not the right one"
+            started += [one.job for one in told if isinstance(one, Start)]
+        assert plan.is_settled
+        results.append([plan.state(job) for job in range(plan.count)])
+    assert results[0] == results[1]
