@@ -30,7 +30,7 @@ def _shown(typed: Typed, number: int = 1) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        (["--output", "/no/such/folder/out"], ["stdout /no/such/folder/out", "errno 2"]),
+        (["--output", "/proc/none/out"], ["stdout /proc/none/out", "errno 2"]),
         (["--output", "/"], ["stdout /", "errno 21"]),
         (["--stdin", "/no/such/input"], ["stdin /no/such/input", "errno 2"]),
     ],

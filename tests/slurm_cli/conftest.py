@@ -46,7 +46,7 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
     """Call a command by its name."""
 
     def invoke(command: str, *argv: str) -> Reply:
-        name = "scontrol_show" if command == "scontrol" else command
+        name = "scontrol.show" if command == "scontrol" else command
         capfd.readouterr()
         status = importlib.import_module(f"aver.slurm_cli.{name}").main(list(argv))
         captured = capfd.readouterr()

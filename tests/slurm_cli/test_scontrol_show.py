@@ -151,7 +151,7 @@ def test_write_batch_script(past: Past, call: Call, tmp_path: Path, monkeypatch:
     assert call("scontrol", "write", "batch_script", "31", "-").out == script
     assert call("scontrol", "write", "batch_script", "31").out == "batch script for job 31 written to slurm-31.sh\n"
     assert (tmp_path / "slurm-31.sh").read_text() == script
-    assert call("scontrol", "write", "batch_script", "31", "/no/such/folder/x").status == 1
+    assert call("scontrol", "write", "batch_script", "31", "/proc/none/x").status == 1
 
 
 def test_updates_are_shown(empty_past: Past, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""`scontrol`: hold, release, suspend, resume, requeue and change jobs. What it shows is `scontrol_show`'s.
+"""`scontrol`: hold, release, suspend, resume, requeue and change jobs. What it shows is `show`'s.
 
 Words may be cut as Slurm lets them be cut. Every job that something could not be done to has its line on stderr, and
 makes the exit status 1.

@@ -175,7 +175,7 @@ class Step:
         if options.get("open-mode") in ("a", "append"):
             spec["append"] = True
         if options.get("propagate") != "NONE":
-            from aver.slurm_cli.srun_rlimits import own_limits
+            from aver.slurm_cli.srun.rlimits import own_limits
 
             spec["limits"] = own_limits(options.get("propagate"))
         if "pty" in options.flags and self._has_terminal():
