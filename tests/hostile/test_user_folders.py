@@ -20,7 +20,7 @@ from aver.model.states import State
 from hanging_folder import hanging
 from live_home import LiveHome, is_alive, pids, shell_job, wait_for
 
-READER = b"aver.coordinator.generated_reader"
+READER = b"aver.coordinator.order.generated_reader"
 
 
 def maker(text: str, **fields: object) -> JobSpec:

@@ -29,6 +29,8 @@ def interpreter(text: str) -> tuple[str, ...]:
 def prologue(shell: tuple[str, ...], folder: str) -> str:
     """The words in the language of this shell; empty where it leaves PATH alone, or is none that is known."""
     words = [word for argument in shell for word in argument.split()]
+    if not words:
+        return ""
     if os.path.basename(words[0]) == "env":
         words = [word for word in words[1:] if word not in ("-S", "--split-string") and "=" not in word] or ["env"]
     name = os.path.basename(words[0])

@@ -1,6 +1,6 @@
 """Better requests for the jobs of a run, and the flow's file with them written in.
 
-What is proposed comes from `report.correction.rules`. A job is corrected only where the file still says what the run had: a
+What is proposed comes from `rules`. A job is corrected only where the file still says what the run had: a
 request, a command or a matrix that somebody changed since is theirs, and is left alone with one line. The text that
 comes out is read again, and must be the same flow but for the requests that were meant.
 """

@@ -1,6 +1,6 @@
 """The options of `#SBATCH` lines as Aver's own commands read them: every mistake is noted at its place.
 
-What the options are and mean is `spec.sbatch.options`. Long names may be cut as long as they stay unique, as getopt does. The
+What the options are and mean is in `options`. Long names may be cut as long as they stay unique, as getopt does. The
 last of two lines wins.
 """
 
