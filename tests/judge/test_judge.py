@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.judge.local import judge, launch_text
+from aver.judge.local import judge, judge_acceptance, launch_text
+from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model import reasons
 from aver.model.evidence import (
     Accepted,
@@ -37,6 +39,8 @@ START = WitnessStart("k", 2, 1, 100.0)
 VANISHED = WitnessVanished(200.0, witness_pid=77)
 RESTARTED = MachineRestarted(200.0, "a", "b")
 ACCEPTED = Accepted(300.0, "alice")
+READ = GeneratedRead(301.0)
+Accepts = Callable[[Verdict, Accepted, GeneratedRead], Verdict | None]
 CLEAN = WitnessRecord("k", 2, ExitStatus(), 100.0, 41.0)
 WARN = Act(ActKind.WARN, 1.0, 15)
 TIME = Act(ActKind.TIME, 2.0, 15)
@@ -276,6 +280,17 @@ def test_accepted(gone: Evidence) -> None:
     killed = verdict_on(gone, replace(ACCEPTED, exit=ExitStatus(signal=9)))
     assert (killed.state, killed.reason) == (State.FAILED, "RaisedSignal:9(Killed)")
     assert verdict_on(gone, ACCEPTED, replace(ACCEPTED, by="bob")).detail.startswith("accepted as 0:0 by bob")
+
+
+@pytest.mark.parametrize("accepts", [judge_acceptance, judge_cluster_acceptance])
+def test_a_person_may_vouch_only_for_an_end_that_nobody_saw(accepts: Accepts) -> None:
+    """UNVERIFIED and NODE_FAIL without an exit become the person's word; what somebody saw stays as it is."""
+    for unseen in (verdict_on(VANISHED), verdict_on(RESTARTED)):
+        verdict = accepts(unseen, ACCEPTED, READ)
+        assert verdict is not None
+        assert (verdict.state, verdict.source, verdict.verified) == (State.COMPLETED, "person", False)
+    assert accepts(verdict_on(ended(1)), ACCEPTED, READ) is None
+    assert accepts(replace(verdict_on(RESTARTED), exit=ExitStatus(1)), ACCEPTED, READ) is None
 
 
 def test_a_late_record_beats_a_person() -> None:

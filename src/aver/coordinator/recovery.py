@@ -170,6 +170,7 @@ def _add_live_steps(driver: Driver, attempt: LiveAttempt, reader: Reader) -> Non
             tasks[one.task].verdict = one.verdict
             tasks[one.task].because = one.because
             tasks[one.task].ended_at = one.ended_at
+            tasks[one.task].cause = one.cause
             tasks[one.task].evidence += _records(reader, row.job, row.attempt, row.step, one.task)
         step = LiveStep(attempt, row.step, row.token, row.spec, tasks, is_open=is_clusters and row.spec.is_open)
         driver.steps.restore(step)

@@ -29,11 +29,13 @@ from aver.coordinator.requests.update_fields import CPUS, DEPENDENCY, MEMORY, PR
 from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.live import LiveRun
 from aver.coordinator.state.machine import Driver
+from aver.engines.api import LOCAL
 from aver.errors import UsageError
 from aver.home import Home
-from aver.judge.local import judge
+from aver.judge.local import judge_acceptance
+from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model.codec import decode
-from aver.model.evidence import Accepted, Evidence, Rules, WitnessVanished
+from aver.model.evidence import Accepted, GeneratedRead, Verdict
 from aver.model.job import Argv, FlowSpec, JobSpec, Scope
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
@@ -186,22 +188,34 @@ class Requests:
             state = run.plan.state(index)
             if state is None:
                 return "not settled yet"
-            if state is not State.UNVERIFIED:
-                return f"already {state}: only an UNVERIFIED job can be accepted"
-            evidence: list[Evidence] = [WitnessVanished(now), Accepted(now, by)]  # the first is what UNVERIFIED says
+            stored = self._stored_verdict(run.job_number(index))
+            if stored is None:
+                return "not settled yet"
+            accepts = judge_acceptance if run.engine(index) == LOCAL else judge_cluster_acceptance
+            accepted, read = Accepted(now, by), GeneratedRead(now)
+            if accepts(stored, accepted, read) is None:
+                return f"already {state}: only a job whose end nobody saw (UNVERIFIED, NODE_FAIL) can be accepted"
             if run.spec(index).generates is not None:
                 found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
                 if found is None:
                     return "not accepted: it generates jobs, which were not read; ask again"
                 actions.reopen_run(self.driver, run, now)
                 batch = self.generated.keep(run.number, found)
-                evidence.append(self.driver.following.add_generated(run, index, batch, now))
-            verdict = judge(evidence, Rules())
+                read = self.driver.following.add_generated(run, index, batch, now)
+            verdict = accepts(stored, accepted, read)
             assert verdict is not None
             actions.correct(self.driver, run, index, verdict, f"accepted by {by}", by, now)
             return f"accepted as {verdict.state}"
 
         return self._each(request, now, act, revive=True)
+
+    def _stored_verdict(self, job: int) -> Verdict | None:
+        reader = self.open_reader()
+        if reader is None:
+            return None
+        with reader:
+            row = reader.job(job)
+        return None if row is None else row.verdict
 
     def retry(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)

@@ -21,6 +21,7 @@ from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
 from aver.model.codec import decode
 from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
+from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import StepSpec
 from aver.render.masking import values_of
 from aver.store.read.reader import Reader
@@ -94,7 +95,7 @@ class Stepping:
                         "step": row.step,
                         "waiting": False,
                         "node": self.driver.identity.host,
-                        "tasks": [task_message(one.task, one.verdict, one.because) for one in tasks],
+                        "tasks": [task_message(one.task, one.verdict, one.cause, one.because) for one in tasks],
                         "ended": {"code": row.srun_code, "state": row.state.value},
                     }
         return None
@@ -160,7 +161,8 @@ def _close(descriptors: Sequence[int]) -> None:
 
 
 def _ended_tasks(step: LiveStep) -> list[dict[str, Any]]:
-    return [task_message(one.number, one.verdict, one.because) for one in step.tasks if one.verdict is not None]
+    ended = [one for one in step.tasks if one.verdict is not None]
+    return [task_message(one.number, one.verdict, one.cause, one.because) for one in ended]
 
 
 def _ended_reply(step: LiveStep, host: str) -> dict[str, Any]:
@@ -185,7 +187,8 @@ def step_token(job: int, attempt: int, step: int) -> str:
     return f"{job}.{attempt}.{step}"
 
 
-def task_message(task: int, verdict: Any, because: bool) -> dict[str, Any]:
+def task_message(task: int, verdict: Verdict | None, cause: TaskCause, because: bool) -> dict[str, Any]:
+    launch = cause.launch
     exit_status = None if verdict is None else verdict.exit
     return {
         "task": task,
@@ -194,6 +197,11 @@ def task_message(task: int, verdict: Any, because: bool) -> dict[str, Any]:
         "detail": "" if verdict is None else verdict.detail,
         "raw": None if exit_status is None else exit_status.wait_status,
         "because": because,
+        "launch": None
+        if launch is None
+        else {"operation": launch.operation, "errno": launch.errno, "path": launch.path},
+        "oom_kills": cause.oom_kills,
+        "was_sent": cause.was_sent,
     }
 
 
@@ -203,6 +211,6 @@ def step_message(event: StepStarted | TaskEnded | StepEnded) -> dict[str, Any]:
         case StepStarted():
             return {"begun": event.step}
         case TaskEnded():
-            return task_message(event.task, event.verdict, event.because)
+            return task_message(event.task, event.verdict, event.cause, event.because)
         case StepEnded():
             return {"ended": {"code": event.srun_code, "state": event.verdict.state.value}}

@@ -14,8 +14,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from aver.coordinator.state.live import LiveRun
+from aver.judge.local import judge_unstarted
 from aver.model import reasons
-from aver.model.evidence import Verdict
+from aver.model.evidence import DependencyFailed
 from aver.model.job import After, AfterKind, JobSpec
 from aver.model.states import State
 from aver.spec.sbatch.array import is_array
@@ -280,11 +281,9 @@ class Depending:
 
     def _end(self, run: LiveRun, index: int, now: float) -> None:
         self._leave(run.job_number(index))
-        word = reasons.DEPENDENCY_NEVER_SATISFIED
-        detail = "a job that it was to run after can no longer end as required"
-        verdict = Verdict(State.CANCELLED, None, word, True, "coordinator", (), detail)
-        self._driver.move(run, index, State.CANCELLED, word, now, verdict)
-        self._driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
+        verdict = judge_unstarted(DependencyFailed(now))
+        self._driver.move(run, index, verdict.state, verdict.reason, now, verdict)
+        self._driver.obey(run, run.plan.settle(index, verdict.state), now)
         self._driver.check_run(run, now)
 
     @staticmethod

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from aver.coordinator.state.live import LiveAttempt, LiveRun
 from aver.coordinator.state.scheduler_job import usage_of
 from aver.engines.api import LOCAL, Heard
-from aver.judge.local import COORDINATOR, judge
+from aver.judge.local import COORDINATOR, judge, judge_unstarted
 from aver.judge.scheduler import is_open, judge_cluster
 from aver.model import reasons
 from aver.model.events import Observed
@@ -187,11 +187,10 @@ class Ending:
         """A job that has not started gets its verdict, and so has its planned attempt. It never starts."""
         driver = self._driver
         job = run.job_number(index)
-        verdict = judge([evidence], run.rules(index))
-        assert verdict is not None
         shown = driver.shown_reason(job)
-        if shown in KEPT_REASONS and run.spec(index).facts and verdict.state is State.CANCELLED:
-            verdict = replace(verdict, reason=shown)
+        if isinstance(evidence, CancelledBefore) and shown in KEPT_REASONS and run.spec(index).facts:
+            evidence = replace(evidence, pending_reason=shown)
+        verdict = judge_unstarted(evidence)
         driver.packer.remove(job)
         run.held.discard(index)
         driver.timers.drop(job, "begin", "again")

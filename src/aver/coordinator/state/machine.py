@@ -22,7 +22,7 @@ from aver.coordinator.state.steps import Steps
 from aver.coordinator.state.succession import Following
 from aver.coordinator.state.timers import Timers
 from aver.engines.api import LOCAL, Control, Heard
-from aver.judge.local import COORDINATOR, judge
+from aver.judge.local import judge, judge_unstarted
 from aver.model import reasons
 from aver.model.events import (
     AttemptPlanned,
@@ -42,6 +42,7 @@ from aver.model.evidence import (
     LimitMoved,
     LimitPassed,
     MachineRestarted,
+    NeedsUnmet,
     Refused,
     Verdict,
     WitnessStart,
@@ -199,8 +200,8 @@ class Driver:
                 case Start(job=index):
                     self.make_ready(run, index, now)
                 case Skip(reason=reason, detail=detail):
-                    verdict = Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), detail)
-                    self.move(run, instruction.job, State.SKIPPED, reason, now, verdict)
+                    verdict = judge_unstarted(NeedsUnmet(now, reason, detail))
+                    self.move(run, instruction.job, verdict.state, verdict.reason, now, verdict)
                 case Unskip():
                     self.move(run, instruction.job, State.PENDING, reasons.DEPENDENCY, now)
                 case Cancel():

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from aver.coordinator.state.live import LiveAttempt
 from aver.coordinator.state.steps import LiveStep, LiveTask
 from aver.engines.api import Heard
-from aver.judge.scheduler import COORDINATOR, QUEUE
-from aver.model import reasons
+from aver.judge.scheduler import COORDINATOR, ENDING, QUEUE, judge_unseen_step
 from aver.model.events import StepStarted
-from aver.model.evidence import QueueSaid, Verdict, WitnessRecord, WitnessVanished
+from aver.model.evidence import QueueSaid, WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import StepSpec
 from aver.model.states import State
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from aver.coordinator.state.machine import Driver
 
 MOST_TASKS = 1_000_000
-ENDING = (9, 15)  # what a scheduler ends tasks with
-OUT_OF_MEMORY = "0:125"  # Slurm's own code: no signal
-NOT_BELIEVED = 32  # from here on it may be the number of Slurm's own error: 4008, a credential revoked, is 0:40
 
 
 class ClusterSteps:
@@ -111,25 +107,8 @@ class ClusterSteps:
             return
         number = next(number for number in range(len(seen) + 1) if number not in seen)
         step = self._watch(attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
-        verdict = _by_controller(said[-1])
+        verdict = judge_unseen_step(said[-1])
         if verdict is not None:
             task = step.tasks[0]
             heard = Heard(task.key, QUEUE, f"DerivedExitCode={said[-1]}", WitnessVanished(now))
             self._driver.steps.end_task(step, task, verdict, heard, now)
-
-
-def _by_controller(derived: str) -> Verdict | None:
-    """What DerivedExitCode says of the worst step; None: nothing that is known here."""
-    detail = "its witness left no record; the controller says how it ended"
-    if derived == OUT_OF_MEMORY:
-        return Verdict(State.OUT_OF_MEMORY, None, reasons.OUT_OF_MEMORY, True, QUEUE, (), detail)
-    try:
-        exit_status = ExitStatus.parse(derived)
-    except ValueError:
-        return None
-    if exit_status.signal >= NOT_BELIEVED:
-        return None
-    if exit_status.signal in ENDING:
-        return Verdict(State.CANCELLED, exit_status, reasons.NONE, True, QUEUE, (), detail)
-    reason = reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
-    return Verdict(State.FAILED, exit_status, reason, True, QUEUE, (), detail)

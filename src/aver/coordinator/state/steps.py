@@ -15,22 +15,18 @@ from typing import TYPE_CHECKING
 from aver.coordinator.state.live import LiveAttempt
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
-from aver.judge.fold import Lost, Running, StepExit, Task, fold_step, step_raw
-from aver.judge.local import COORDINATOR, ENGINE, judge
-from aver.judge.step_details import detail_of
-from aver.model import reasons
+from aver.judge.step import JudgedTask, Task, TaskRules, judge_step, judge_task, task_cause, task_end
 from aver.model.events import Event, PersonAsked, StepEnded, StepStarted, TaskEnded, Usage
 from aver.model.evidence import (
     CancelledBefore,
     Evidence,
     LimitMoved,
     LimitPassed,
-    Rules,
+    TaskCause,
     Verdict,
     WitnessRecord,
     WitnessStart,
 )
-from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
 from aver.model.slurm_names import STEP_CANCEL
 from aver.model.states import State
@@ -40,7 +36,6 @@ if TYPE_CHECKING:
     from aver.coordinator.state.machine import Driver
 
 KILL = 9
-UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that were seen"
 
 
 @dataclass(slots=True)
@@ -53,14 +48,11 @@ class LiveTask:
     because: bool = False
     is_ended: bool = False  # by the scheduler: its witness was sent the signal of which it died
     ended_at: float | None = None
+    cause: TaskCause = TaskCause()
 
     def as_task(self) -> Task:
         """For the fold and the summary."""
-        if self.verdict is None:
-            return Task(self.number, Running())
-        record = next((one for one in self.evidence if isinstance(one, WitnessRecord)), None)
-        end = (record.exit or record.launch) if record is not None else self.verdict.exit
-        return Task(self.number, end if end is not None else Lost(), self.ended_at, self.because)
+        return Task(self.number, task_end(self.evidence, self.verdict), self.ended_at, self.because)
 
 
 @dataclass(slots=True)
@@ -81,11 +73,6 @@ class LiveStep:
     @property
     def is_ended(self) -> bool:
         return not self.is_open and all(task.verdict is not None for task in self.tasks)
-
-    @property
-    def never_began(self) -> bool:
-        """All its tasks were cancelled before they were handed over: nothing ran, so nothing is unknown."""
-        return all(task.verdict is not None and _never_began(task.verdict) for task in self.tasks)
 
     def request(self) -> Request:
         mem_bytes = self.spec.mem_bytes if self.spec.mem_bytes is not None else self.attempt.request.mem_bytes
@@ -237,22 +224,18 @@ class Steps:
         task.evidence.append(one.evidence)
         if task.verdict is not None or isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed)):
             return True
-        verdict = judge(task.evidence, Rules())
+        verdict = judge_task(task.evidence, TaskRules(task.is_ended))
         if verdict is not None:
             self.end_task(step, task, verdict, one, now)
         return True
 
     def end_task(self, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float) -> None:
         record = one.evidence if isinstance(one.evidence, WitnessRecord) else None
-        if task.is_ended and verdict.state is State.FAILED:
-            verdict = replace(verdict, state=State.CANCELLED, reason=reasons.NONE)
-        more = detail_of(verdict.state, record) if record is not None else ""
-        if more:
-            verdict = replace(verdict, detail="; ".join(text for text in (more, verdict.detail) if text))
         task.verdict = verdict
         task.ended_at = now if record is None else record.started_at + record.elapsed_s
         usage = None
         if record is not None:
+            task.cause = task_cause(record)
             peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
             usage = Usage(
                 record.started_at,
@@ -266,7 +249,7 @@ class Steps:
         self._driver.emit(
             TaskEnded(
                 now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage,
-                task.because,
+                task.because, task.cause,
             )
         )  # fmt: skip
         if verdict.state is not State.COMPLETED and step.spec.kill_on_bad_exit:
@@ -290,19 +273,15 @@ class Steps:
             self.end_others(step, KILL)
 
     def end(self, step: LiveStep, now: float) -> None:
-        folded = fold_step(task.as_task() for task in step.tasks)
-        verdict = _step_verdict(step, folded)
-        raw = 0 if step.never_began else step_raw(verdict.exit, verdict.state)
+        judged = judge_step([JudgedTask(task.as_task(), task.verdict) for task in step.tasks], step.spec.is_open)
         attempt = step.attempt
-        code = folded.srun_code
-        if verdict.state is State.OUT_OF_MEMORY:
-            code = 1  # as Slurm's srun
         self._driver.emit(
             StepEnded(
-                now, attempt.run, attempt.job, attempt.attempt, step.number, verdict, raw, folded.first_failed, code
+                now, attempt.run, attempt.job, attempt.attempt, step.number, judged.verdict, judged.derived,
+                judged.first_failed, judged.srun_code,
             )
-        )
-        step.state, step.srun_code = verdict.state, code
+        )  # fmt: skip
+        step.state, step.srun_code = judged.verdict.state, judged.srun_code
         self.note_end(attempt.key, step.number)
         for task in step.tasks:
             self._by_key.pop(task.key, None)
@@ -407,35 +386,3 @@ def _close_streams(step: LiveStep) -> None:
     for descriptor in step.streams:
         os.close(descriptor)
     step.streams = ()
-
-
-def _step_verdict(step: LiveStep, folded: StepExit) -> Verdict:
-    """What became of the step, from its tasks: memory, then time, then a cancellation, then its exit."""
-    verdicts = [task.verdict for task in step.tasks if task.verdict is not None and not task.because]
-    states = {verdict.state for verdict in verdicts}
-    exit_status = folded.exit
-    detail = "" if folded.first_failed is None else f"task {folded.first_failed} failed first"
-    if step.spec.is_open:
-        detail = "; ".join(text for text in (detail, UNCOUNTED) if text)
-    for state in (State.OUT_OF_MEMORY, State.TIMEOUT, State.CANCELLED, State.UNVERIFIED, State.NODE_FAIL):
-        if state in states:
-            chosen = next(verdict for verdict in verdicts if verdict.state is state)
-            return Verdict(state, exit_status, chosen.reason, chosen.verified, chosen.source, (), detail)
-    refused = next((verdict for verdict in verdicts if verdict.source == ENGINE), None)
-    if refused is not None:
-        return Verdict(State.FAILED, None, refused.reason, True, ENGINE, (), refused.detail)
-    if exit_status is None:
-        return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, "coordinator", (), detail)
-    if exit_status.is_success:
-        return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, "witness", (), detail)
-    return Verdict(State.FAILED, exit_status, _reason(verdicts, exit_status), True, "witness", (), detail)
-
-
-def _never_began(verdict: Verdict) -> bool:
-    return verdict.state is State.CANCELLED and verdict.source == COORDINATOR
-
-
-def _reason(verdicts: Sequence[Verdict], exit_status: ExitStatus) -> str:
-    if any(verdict.reason == reasons.JOB_LAUNCH_FAILURE for verdict in verdicts):
-        return reasons.JOB_LAUNCH_FAILURE
-    return reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
