@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.judge.local import judge, judge_acceptance, launch_text
+from aver.judge.local import is_unseen, judge, judge_acceptance, launch_text
 from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model import reasons
 from aver.model.evidence import (
@@ -32,7 +33,7 @@ from aver.model.evidence import (
     WitnessVanished,
 )
 from aver.model.exit import ExitStatus
-from aver.model.states import State
+from aver.model.states import SETTLED, State
 
 PLAIN = Rules()
 START = WitnessStart("k", 2, 1, 100.0)
@@ -414,3 +415,12 @@ def test_jobs_that_could_not_be_added_make_a_completion_none(
     assert failed is not None
     assert (failed.state, failed.reason) == (State.FAILED, "NonZeroExitCode")
     assert judge([START, read], PLAIN) is None
+
+
+def test_the_page_says_what_can_be_accepted() -> None:
+    """docs/design/states.md names the states that a person may accept, and no others."""
+    page = (Path(__file__).parents[2] / "docs" / "design" / "states.md").read_text()
+    sentence = page.partition("a person accepted")[2].partition(". The correction")[0]
+    assert {word for word in State if f" {word} " in f"{sentence} "} == {
+        state for state in SETTLED if is_unseen(state, None)
+    }

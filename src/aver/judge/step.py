@@ -114,13 +114,9 @@ def judge_task(evidence: Sequence[Evidence], rules: TaskRules) -> Verdict | None
     return verdict if not more else replace(verdict, detail="; ".join(part for part in (more, verdict.detail) if part))
 
 
-def task_end(evidence: Sequence[Evidence], verdict: Verdict | None) -> TaskEnd:
-    """How the task ended, for the fold and the summary: by its witness's record, else by its verdict."""
-    if verdict is None:
-        return Running()
-    record = next((one for one in evidence if isinstance(one, WitnessRecord)), None)
-    end = (record.exit or record.launch) if record is not None else verdict.exit
-    return end if end is not None else Lost()
+def task_end(verdict: Verdict | None, cause: TaskCause) -> TaskEnd:
+    """How the task ended, for the fold and the summary; it runs while there is no verdict."""
+    return Running() if verdict is None else verdict.exit or cause.launch or Lost()
 
 
 def task_cause(record: WitnessRecord) -> TaskCause:

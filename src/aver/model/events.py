@@ -44,6 +44,7 @@ class AttemptPlanned:
     key: str
     engine: str
     request: Request
+    goes_on_from: str = ""  # the key of the attempt before it, where the cluster started the job again by itself
 
 
 @dataclass(frozen=True, slots=True)

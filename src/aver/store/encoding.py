@@ -32,7 +32,7 @@ def event_row(seq: int, event: Event) -> str:
     match event:
         case Observed():
             return f'[{seq},{event.at!r},{event.run},{event.job},{event.attempt},"Observed",{_observed(event)}]'
-        case AttemptPlanned():
+        case AttemptPlanned(goes_on_from=""):
             return (
                 f'[{seq},{event.at!r},{event.run},{event.job},{event.attempt},"AttemptPlanned",'
                 f'{{"key":{quoted(event.key)},"engine":{quoted(event.engine)},"request":{request_text(event.request)}}}]'

@@ -25,10 +25,11 @@ from aver.coordinator.order.generated import Generated, Sealed
 from aver.coordinator.recovery import load_run
 from aver.coordinator.requests import actions, update
 from aver.coordinator.requests.submit import Submissions
-from aver.coordinator.requests.update_fields import CPUS, DEPENDENCY, MEMORY, PRIORITY, is_readable
+from aver.coordinator.state.changes import CPUS, DEPENDENCY, MEMORY, PRIORITY, TIME_LIMIT, is_readable
 from aver.coordinator.state.dependency import PROBLEM
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.fold import REQUEUE, REQUEUE_HOLD
 from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import LOCAL
 from aver.errors import UsageError
 from aver.home import Home
@@ -102,7 +103,7 @@ class Requests:
 
     def requeue(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
-        how = update.REQUEUE_HOLD if request.get("hold") is True else update.REQUEUE
+        how = REQUEUE_HOLD if request.get("hold") is True else REQUEUE
 
         def act(run: LiveRun, index: int) -> str:
             if run.state.is_settled and not has_env(self.home, run.number):
@@ -116,7 +117,7 @@ class Requests:
         changes = request.get("changes")
         if not isinstance(changes, dict) or not changes:
             raise UsageError("the request changes nothing")
-        time_s, priority = changes.get(update.TIME_LIMIT), changes.get(PRIORITY, 0)
+        time_s, priority = changes.get(TIME_LIMIT), changes.get(PRIORITY, 0)
         if not (time_s is None or (isinstance(time_s, int) and time_s > 0)) or not isinstance(priority, int):
             raise UsageError("the request's changes can't be read")
         if not is_readable(changes):
@@ -132,7 +133,7 @@ class Requests:
             return
         reader = self.open_reader()
         try:
-            if self.driver.depending.learn((JobSpec("", Argv(()), after=after),), reader):
+            if self.driver.dependencies.learn((JobSpec("", Argv(()), after=after),), reader):
                 raise UsageError(PROBLEM)
         finally:
             if reader is not None:
@@ -201,7 +202,7 @@ class Requests:
                     return "not accepted: it generates jobs, which were not read; ask again"
                 actions.reopen_run(self.driver, run, now)
                 batch = self.generated.keep(run.number, found)
-                read = self.driver.following.add_generated(run, index, batch, now)
+                read = self.driver.add_generated(run, index, batch, now)
             verdict = accepts(stored, accepted, read)
             assert verdict is not None
             actions.correct(self.driver, run, index, verdict, f"accepted by {by}", by, now)

@@ -14,8 +14,9 @@ from typing import Any
 
 from aver.coordinator.order.order import shared_files
 from aver.coordinator.server import Peer
+from aver.coordinator.state.attempt import LiveStep
 from aver.coordinator.state.machine import Driver
-from aver.coordinator.state.steps import LiveStep
+from aver.coordinator.state.steps import is_waiting
 from aver.engines.api import LOCAL
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
@@ -44,14 +45,14 @@ class Stepping:
         key, token = _attempt_key(request), request.get("token")
         if not isinstance(token, str) or not token:
             raise UsageError("the request names no job")
-        known = self.driver.steps.by_token(token)
+        known = self.driver.step_by_token(token)
         if known is None or known.state is not None:
             ended = _ended_reply(known, self.driver.identity.host) if known else self._ended(key, token)
             if ended is not None:
                 return ended
         streams = peer.take_descriptors()
         try:
-            step = self.driver.steps.begin(key, token, self._spec(request), streams[:STREAMS], now)
+            step = self.driver.begin_step(key, token, self._spec(request), streams[:STREAMS], now)
             if step.env_file is None:
                 step.env_file = os.fspath(self._write_env(step.attempt.run, key, step.number, request.get("env", [])))
         except AverError:
@@ -62,7 +63,7 @@ class Stepping:
         return {
             "job": step.attempt.job,
             "step": step.number,
-            "waiting": self.driver.steps.is_waiting(step),
+            "waiting": is_waiting(step),
             "node": self.driver.identity.host,
             "kill_wait_s": self.driver.runs[step.attempt.run].kill_wait_s(step.attempt.index, self.kill_wait_s),
             "tasks": _ended_tasks(step),
@@ -131,7 +132,7 @@ class Stepping:
             raise UsageError("the request names no step")
         if signal is not None and (not isinstance(signal, int) or not 1 <= signal <= 64):
             raise UsageError(f"{signal!r} is not a signal number")
-        step = self.driver.steps.find(key, number)
+        step = self.driver.find_step(key, number)
         if step is None:
             return {"did": "not running"}
         if step.attempt.engine != LOCAL:
@@ -139,11 +140,11 @@ class Stepping:
         by = request.get("by")
         if signal is None:
             if isinstance(by, str) and by:
-                self.driver.steps.kill(step, by, now)
+                self.driver.kill_step(step, by, now)
             else:
-                self.driver.steps.cancel(step, "request", now)
+                self.driver.cancel_step(step, "request", now)
             return {"did": "cancelling"}
-        self.driver.steps.signal(step, signal)
+        self.driver.signal_step(step, signal)
         return {"did": "signalled"}
 
 

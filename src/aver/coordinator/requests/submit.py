@@ -185,7 +185,7 @@ class Submissions:
             return
         reader = self.open_reader()
         try:
-            if self.driver.depending.learn(flow.jobs, reader):
+            if self.driver.dependencies.learn(flow.jobs, reader):
                 raise UsageError(PROBLEM)
         finally:
             if reader is not None:
