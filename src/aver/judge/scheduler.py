@@ -174,12 +174,23 @@ def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None)
 
 def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     """The verdict that the evidence supports, or None while it may still grow."""
-    return with_generated(_judge_end(evidence, rules), evidence)
+    return with_generated(_judge_end(sort_out(evidence), rules), evidence)
 
 
-def _judge_end(evidence: list[Evidence], rules: Rules) -> Verdict | None:
-    """How the attempt itself ended."""
+def judge_late(evidence: list[Evidence], rules: Rules) -> Verdict | None:
+    """The verdict on an attempt that was settled since nobody said how it ended, by evidence that came after that.
+
+    None: nobody says it still.
+    """
     heard = sort_out(evidence)
+    heard.taken = heard.is_gone = True
+    heard.nobody = heard.nobody or NobodySaid(0.0, 0.0, "silent")
+    verdict = with_generated(_judge_end(heard, rules), evidence)
+    return None if verdict is None or is_open(verdict.state, verdict.exit, verdict.verified) else verdict
+
+
+def _judge_end(heard: Heard, rules: Rules) -> Verdict | None:
+    """How the attempt itself ended."""
     if isinstance(heard.refused, Refused) and not heard.was_seen:
         return judge_unstarted(heard.refused)
     if isinstance(heard.refused, CancelledBefore) and not heard.was_seen:

@@ -402,10 +402,11 @@ class Driver:
         stop_reading(self.live, attempt, by, now)
 
     def add_generated(self, run: LiveRun, index: int, found: FlowSpec | str, now: float) -> GeneratedRead:
-        """Add the jobs that a completion brought, all or none; what there is to say of them to the judge."""
-        read = add_generated(self.live, run, index, found, now)
-        self.advance(now)
-        return read
+        """Add the jobs that a completion brought, all or none; what there is to say of them to the judge.
+
+        Nothing is done about them before `advance`: their maker's verdict comes first.
+        """
+        return add_generated(self.live, run, index, found, now)
 
     # ---- steps --------------------------------------------------------------------------------------
 
