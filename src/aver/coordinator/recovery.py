@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.state.attempt import PLANNED_DURABLE, LiveAttempt, Planned
+from aver.coordinator.state.dependency import FindPast, Past, Standing
 from aver.coordinator.state.fold import apply
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.machine import Driver
@@ -19,6 +20,7 @@ from aver.engines.api import ALLOCATION, LOCAL, SLURM, CouldNotAsk, Heard, NotLi
 from aver.model.evidence import MachineRestarted, NobodySaid, WitnessVanished
 from aver.model.states import State
 from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow
 
 
 def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun | None:
@@ -27,10 +29,31 @@ def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun
     if run is None:
         return None
     specs = [spec for segment in run.segments for spec in segment.flow.jobs]
-    driver.dependencies.learn((*specs, *run.altered.values()), reader)
+    driver.dependencies.learn((*specs, *run.altered.values()), past_jobs(reader))
     driver.take_up(run, now)
     driver.want_allocations(number)
     return run
+
+
+def past_jobs(reader: Reader | None) -> FindPast:
+    """Look up runs and jobs that are no longer live; without a store there are none."""
+    return lambda number: None if reader is None else _past(reader, number)
+
+
+def _past(reader: Reader, number: int) -> Past | None:
+    run = reader.run(number)
+    if run is None:
+        row = reader.job(number)
+        return None if row is None else Past(row.run, row.first_job, (), {row.id: _standing(row)}, is_one_job=True)
+    submission = reader.submission(number)
+    specs = () if submission is None else submission.flow.jobs
+    return Past(run.id, run.first_job, specs, {row.id: _standing(row) for row in reader.jobs(run=number)})
+
+
+def _standing(row: JobRow) -> Standing:
+    settled = row.state if row.state.is_settled else None
+    since = row.started_at if row.started_at is not None else row.ended_at
+    return Standing(settled, row.started_at is not None, since)
 
 
 def replay_run(live: LiveState, reader: Reader, number: int) -> LiveRun | None:

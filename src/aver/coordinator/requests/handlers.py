@@ -22,7 +22,7 @@ from aver.client.job_files import (
 from aver.coordinator.background import Failed, Later
 from aver.coordinator.order.allocations import want_more
 from aver.coordinator.order.generated import Generated, Sealed
-from aver.coordinator.recovery import load_run
+from aver.coordinator.recovery import load_run, past_jobs
 from aver.coordinator.requests import actions, update
 from aver.coordinator.requests.submit import Submissions
 from aver.coordinator.state.changes import CPUS, DEPENDENCY, MEMORY, PRIORITY, TIME_LIMIT, is_readable
@@ -133,7 +133,7 @@ class Requests:
             return
         reader = self.open_reader()
         try:
-            if self.driver.dependencies.learn((JobSpec("", Argv(()), after=after),), reader):
+            if self.driver.dependencies.learn((JobSpec("", Argv(()), after=after),), past_jobs(reader)):
                 raise UsageError(PROBLEM)
         finally:
             if reader is not None:

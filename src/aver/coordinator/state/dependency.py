@@ -10,7 +10,7 @@ asked again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -20,7 +20,6 @@ from aver.coordinator.state.run import LiveRun
 from aver.model.job import After, AfterKind, JobSpec
 from aver.model.states import State
 from aver.spec.sbatch.array import is_array
-from aver.store.read.reader import Reader
 
 PROBLEM = "Job dependency problem"  # Slurm's words
 
@@ -60,7 +59,19 @@ class Standing:
     since: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A run that is not live, or one job of it, as the store has it."""
+
+    run: int
+    first_job: int
+    specs: tuple[JobSpec, ...]
+    standings: dict[int, Standing]  # by job
+    is_one_job: bool = False
+
+
 Named = tuple[int, int | None]
+FindPast = Callable[[int], Past | None]  # by the number of a run or of a job
 
 
 class Dependencies:
@@ -79,13 +90,13 @@ class Dependencies:
 
     # ---- learning -----------------------------------------------------------------------------
 
-    def learn(self, specs: tuple[JobSpec, ...], reader: Reader | None) -> list[Named]:
-        """Find all that these jobs name, in memory or in the store; return what is nowhere."""
+    def learn(self, specs: Iterable[JobSpec], find_past: FindPast) -> list[Named]:
+        """Find all that these jobs name, among the live runs or by `find_past`; return what is nowhere."""
         unknown = []
         for spec in specs:
             for term in spec.after.terms if spec.after is not None else ():
                 for named in term.jobs:
-                    target = self._find_live(named) or self._find_stored(named, reader)
+                    target = self._find_live(named) or self._find_past(named, find_past)
                     if target is None:
                         unknown.append(named)
                     else:
@@ -101,25 +112,14 @@ class Dependencies:
         by_index = _indices(run.submission.flow.jobs, run.job_number(0))
         return _target(run.number, tuple(run.numbers()), by_index, index)
 
-    def _find_stored(self, named: Named, reader: Reader | None) -> Target | None:
+    def _find_past(self, named: Named, find_past: FindPast) -> Target | None:
         number, index = named
-        if reader is None:
+        past = find_past(number)
+        if past is None or (past.is_one_job and index is not None):
             return None
-        run = reader.run(number)
-        if run is None:
-            row = reader.job(number)
-            rows = [] if row is None or index is not None else [row]
-            target = None if not rows else Target(rows[0].run, (number,))
-        else:
-            rows = reader.jobs(run=number)
-            submission = reader.submission(number)
-            by_index = _indices(submission.flow.jobs, run.first_job) if submission is not None else {}
-            target = _target(run.id, tuple(row.id for row in rows), by_index, index)
-        for row in rows:
-            settled = row.state if row.state.is_settled else None
-            since = row.started_at if row.started_at is not None else row.ended_at
-            self._past[row.id] = Standing(settled, row.started_at is not None, since)
-        return target
+        self._past.update(past.standings)
+        by_index = {} if past.is_one_job else _indices(past.specs, past.first_job)
+        return _target(past.run, tuple(past.standings), by_index, index)
 
     def withdraws(self, run: LiveRun) -> None:
         """The run's submission could not be made durable."""

@@ -198,6 +198,7 @@ def remove_attempt(live: LiveState, attempt: LiveAttempt) -> None:
     if live.by_job.get(attempt.job) is attempt:
         del live.by_job[attempt.job]
     if attempt.steps is not None:
+        live.waiting_steps.discard(attempt.key)
         for step in attempt.steps.live.values():
             for task in step.tasks:
                 live.tasks.pop(task.key, None)

@@ -83,6 +83,7 @@ class LiveState:
         self.touched: dict[int, None] = {}  # runs whose jobs moved: the plan is to be told
         self.ending: dict[tuple[int, int], Ending] = {}  # by job and attempt: verdicts that are not durable yet
         self.parked: dict[str, LiveAttempt] = {}  # by key: scripts that ended before their steps
+        self.waiting_steps: set[str] = set()  # keys of attempts with steps that wait for CPUs of their job
         self.ahead = 0  # attempts that are planned and have no room
         self.read_generated: ReadGenerated = _no_generated  # set by the loop, which reads aside
         self.on_illegal_move: Callable[[str], None] = refuse_move

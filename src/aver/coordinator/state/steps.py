@@ -63,6 +63,7 @@ def begin(
     step = LiveStep(attempt, number, token, spec, tasks, streams=streams, cpus=cpus)
     live.steps[token] = step
     table.waiting.append(step)
+    live.waiting_steps.add(key)
     _admit(live, attempt, now)
     return step
 
@@ -74,7 +75,7 @@ def is_waiting(step: LiveStep) -> bool:
 
 def has_waiting(live: LiveState) -> bool:
     """Whether a step waits for CPUs of its job."""
-    return any(attempt.steps is not None and attempt.steps.waiting for attempt in live.attempts.values())
+    return bool(live.waiting_steps)
 
 
 def abandon(live: LiveState, key: str, number: int, now: float) -> None:
@@ -113,12 +114,14 @@ def _admit(live: LiveState, attempt: LiveAttempt, now: float) -> None:
         step = table.waiting[0]
         used = sum(other.cpus for other in table.live.values())
         if step.cpus and used + step.cpus > allowed_cpus(live, attempt):
-            return
+            break
         table.waiting.popleft()
         emit(
             live,
             StepStarted(now, attempt.run, attempt.job, attempt.attempt, step.number, step.token, step.spec),
         )
+    if not table.waiting:
+        live.waiting_steps.discard(attempt.key)
 
 
 def intent_is_durable(live: LiveState, event: StepStarted, now: float) -> None:
@@ -260,6 +263,7 @@ def end_all(live: LiveState, attempt: LiveAttempt, now: float) -> None:
     for step in table.waiting:
         live.steps.pop(step.token, None)  # never begun: its srun is of a job that is over
     table.waiting.clear()
+    live.waiting_steps.discard(attempt.key)
     end_begun(live, attempt, now)
 
 
