@@ -10,7 +10,7 @@ import click
 import pytest
 
 from aver.cli.group import MODULES
-from aver.judge.fold import exit_status_of
+from aver.judge.run import exit_status_of
 from aver.model.states import SETTLED
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aver.coordinator.requests import actions
-from aver.coordinator.state.live import LiveRun
 from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.model.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted, StepEnded
 from aver.model.evidence import Refused, WitnessRecord, WitnessStart, WitnessVanished
@@ -41,7 +41,7 @@ class Turn:
 
     def commit(self) -> list[Event]:
         """Commit what there is, and return it."""
-        self.driver.starting.schedule(self.now)
+        self.driver.schedule(self.now)
         events, self.driver.out.events = self.driver.out.events, []
         self.stored += events
         self.driver.committed(events, self.now)
@@ -88,7 +88,7 @@ def test_nothing_is_started_before_its_intent_is_durable() -> None:
     """The order goes out after the commit that holds the attempt's key."""
     turn = Turn()
     turn.submit(job("a"), single=True)
-    turn.driver.starting.schedule(turn.now)
+    turn.driver.schedule(turn.now)
     assert turn.started() == []
     events = turn.commit()
     assert [type(event) for event in events] == [RunSubmitted, AttemptPlanned]
@@ -102,7 +102,7 @@ def test_intents_of_the_next_jobs_are_durable_ahead() -> None:
     turn.commit()
     assert turn.started() == ["a"]
     turn.run_to_end(2)
-    turn.driver.starting.schedule(turn.now)
+    turn.driver.schedule(turn.now)
     assert turn.started() == ["b"]
 
 
@@ -119,7 +119,7 @@ def test_cancelling_a_pending_job_never_starts_it() -> None:
     """Also when its intent is on its way to the disk."""
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), job("b"))
-    turn.driver.starting.schedule(turn.now)
+    turn.driver.schedule(turn.now)
     assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelled"
     turn.commit()
     turn.commit()
@@ -202,7 +202,7 @@ def test_a_submission_that_could_not_be_stored_leaves_nothing() -> None:
     """Withdrawn, it holds no room and never starts."""
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), single=True)
-    turn.driver.starting.schedule(turn.now)
+    turn.driver.schedule(turn.now)
     turn.driver.withdraw(run.number)
     turn.submit(job("b"), single=True)
     turn.commit()
@@ -212,11 +212,11 @@ def test_a_submission_that_could_not_be_stored_leaves_nothing() -> None:
 
 def begin_step(turn: Turn, tasks: int = 2, token: str = "t", **fields: object) -> None:
     spec = StepSpec("step", ("true",), "/", tasks=tasks, **fields)  # type: ignore[arg-type]
-    turn.driver.steps.begin(turn.key(1), token, spec, (0, 1, 2), turn.now)
+    turn.driver.begin_step(turn.key(1), token, spec, (0, 1, 2), turn.now)
 
 
 def step_starts(turn: Turn) -> list[str]:
-    starts, turn.driver.steps.starts = turn.driver.steps.starts, []
+    starts, turn.driver.out.task_starts = turn.driver.out.task_starts, []
     return [task.key.rpartition(".")[2] for _, task in starts]
 
 
@@ -315,9 +315,9 @@ def test_a_step_that_was_cancelled_before_it_began_adds_nothing() -> None:
     turn.commit()
     turn.hear_start(1)
     begin_step(turn, tasks=1)
-    step = turn.driver.steps.find(turn.key(1), 0)
+    step = turn.driver.find_step(turn.key(1), 0)
     assert step is not None
-    turn.driver.steps.cancel(step, "me", turn.now)
+    turn.driver.cancel_step(step, "me", turn.now)
     ended = step_end(turn)
     assert (ended.verdict.state, ended.derived) == (State.CANCELLED, 0)
 

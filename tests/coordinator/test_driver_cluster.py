@@ -17,8 +17,8 @@ from aver.coordinator.loop import Loop
 from aver.coordinator.order.generated_reader import Question, beside
 from aver.coordinator.requests import actions, update
 from aver.coordinator.server import Server
-from aver.coordinator.state.live import LiveRun
 from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
 from aver.engines.slurm.clusters import Clusters
 from aver.errors import CantWriteError
@@ -336,6 +336,14 @@ def test_what_slurm_holds_is_released_there() -> None:
     for evidence in (Taken(1.0, "7"), QueueSaid(2.0, "PENDING", reason="JobHeldUser")):
         turn.driver.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
     assert "scontrol release" in actions.release(turn.driver, run, 0, "me", turn.now)
+
+
+def test_what_slurm_holds_after_a_requeue_is_not_held_here() -> None:
+    """Slurm's word for a requeued job that is held is Slurm's business: when it lets the job go, the job goes."""
+    turn, run = handed_over("PENDING")
+    said = QueueSaid(3.0, "PENDING", reason="job_requeued_in_held_state")
+    turn.driver.heard(Heard(turn.key(1), "test", "", said), turn.now)
+    assert run.held == set()
 
 
 def task_heard(key: str, task: int = 0, code: int = 0, of: int | None = 1, step: int = 0) -> Heard:

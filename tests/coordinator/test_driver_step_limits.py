@@ -6,8 +6,8 @@ import pytest
 
 from aver.coordinator.order.order import task_order
 from aver.coordinator.requests import actions
+from aver.coordinator.state.attempt import LiveStep, LiveTask
 from aver.coordinator.state.machine import Driver, Identity
-from aver.coordinator.state.steps import LiveStep, LiveTask
 from aver.engines.api import Control, Heard, Order
 from aver.engines.local.orders import control_frame, run_frame
 from aver.errors import UsageError
@@ -47,7 +47,7 @@ class Job:
         self.hear(WitnessStart(self.key, 5, 4, self.now, due_s=DUE_S))
 
     def commit(self) -> None:
-        self.driver.starting.schedule(self.now)
+        self.driver.schedule(self.now)
         events, self.driver.out.events = self.driver.out.events, []
         self.stored += events
         self.driver.committed(events, self.now)
@@ -57,11 +57,11 @@ class Job:
 
     def begin(self, token: str = "t", **fields: object) -> None:
         spec = StepSpec("step", ("true",), "/", tasks=2, **fields)  # type: ignore[arg-type]
-        self.driver.steps.begin(self.key, token, spec, (0, 1, 2), self.now)
+        self.driver.begin_step(self.key, token, spec, (0, 1, 2), self.now)
         self.commit()
 
     def starts(self) -> list[tuple[LiveStep, LiveTask]]:
-        starts, self.driver.steps.starts = self.driver.steps.starts, []
+        starts, self.driver.out.task_starts = self.driver.out.task_starts, []
         return starts
 
     def orders(self) -> list[Order]:
@@ -107,7 +107,7 @@ def test_steps_are_ended_when_the_jobs_limit_passes() -> None:
     job = Job()
     job.begin()
     assert len(job.starts()) == 2
-    job.driver.steps.begin(job.key, "waits", StepSpec("step", ("true",), "/"), (0, 1, 2), job.now)
+    job.driver.begin_step(job.key, "waits", StepSpec("step", ("true",), "/"), (0, 1, 2), job.now)
     job.hear(LimitPassed(60.0))
     assert job.controls() == [("s0.t0", "time_out"), ("s0.t1", "time_out")]
     with pytest.raises(UsageError, match="the job is not running"):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from test_driver import ORIGIN, Turn, job
+from test_driver import ORIGIN, Turn, begin_step, end_task, job
 
-from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
+from aver.coordinator.recovery import ask_engines, load_run
 from aver.coordinator.requests import actions, update
 from aver.coordinator.requests.step import Stepping
-from aver.coordinator.state.live import LiveRun
 from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.errors import UsageError
 from aver.home import Home
@@ -55,7 +55,7 @@ class StoredTurn(Turn):
         """Commit until nothing follows, and return all of it."""
         done: list[Event] = []
         while True:
-            self.driver.starting.schedule(self.now)
+            self.driver.schedule(self.now)
             events, self.driver.out.events = self.driver.out.events, []
             if not events:
                 break
@@ -63,6 +63,7 @@ class StoredTurn(Turn):
             self.driver.committed(events, self.now)
             done += events
         self.handed |= {one.key for one in self.driver.out.starts}
+        self.handed |= {task.key for _, task in self.driver.out.task_starts}
         self.stored += done
         return done
 
@@ -75,8 +76,7 @@ class StoredTurn(Turn):
             for number in reader.unsettled_runs():
                 load_run(self.driver, reader, number, self.now)
         engine = FakeEngine(self.handed)
-        ask_engine(self.driver, engine, self.now)  # type: ignore[arg-type]
-        ask_engine_of_tasks(self.driver, engine, self.now)  # type: ignore[arg-type]
+        ask_engines(self.driver, engine, self.now)  # type: ignore[arg-type]
 
     def controls(self) -> list[Control]:
         found, self.driver.out.controls = self.driver.out.controls, []
@@ -116,6 +116,148 @@ def test_a_cancel_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
     turn.come_back()
     assert [(control.key, control.verb) for control in turn.controls()] == [(turn.key(1), "cancel")]
     assert turn.driver.by_job[1].cancel_asked
+
+
+def with_step(turn: StoredTurn, **fields: object) -> str:
+    """A job that runs with a step of two tasks, both handed over; the job's key."""
+    submit(turn, job("a", request=Request(cpus=2, time_s=3600)))
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=2, **fields)
+    turn.commit()
+    return turn.key(1)
+
+
+def end_first_task(turn: StoredTurn, exit_status: ExitStatus = FAILED) -> None:
+    end_task(turn, f"{turn.key(1)}.s0.t0", exit_status)
+
+
+def asked_again(turn: StoredTurn) -> list[Control]:
+    """What the engine is told after a crash that came before it heard of anything."""
+    turn.commit()
+    turn.controls()
+    turn.come_back()
+    return turn.controls()
+
+
+def of(key: str, verb: str, tasks: Sequence[int] = (0, 1), signal: int = 0) -> list[Control]:
+    return [Control(f"{key}.s0.t{task}", verb, signal=signal) for task in tasks]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_suspension_is_asked_for_again(turn: StoredTurn, resumed: bool) -> None:
+    """The last of the two requests, of the script and of its tasks: nobody knows whether it was passed on."""
+    key = with_step(turn)
+    run = turn.driver.runs[1]
+    assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=False) == "suspended"
+    if resumed:
+        assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=True) == "resumed"
+    verb = "resume" if resumed else "suspend"
+    assert asked_again(turn) == [Control(key, verb), *of(key, verb)]
+    assert turn.driver.by_job[1].is_suspended is not resumed
+
+
+def test_a_cancel_is_asked_for_again_of_the_tasks_too(turn: StoredTurn) -> None:
+    """As it was when the person asked."""
+    key = with_step(turn)
+    actions.cancel(turn.driver, turn.driver.runs[1], 0, "me", turn.now)
+    assert asked_again(turn) == [Control(key, "cancel"), *of(key, "cancel")]
+
+
+def test_a_limit_is_asked_for_again(turn: StoredTurn) -> None:
+    """What the witness goes by is what the person asked for last."""
+    key = with_step(turn)
+    for time_s in (60, 90):
+        update.update(turn.driver, turn.driver.runs[1], 0, {"time_s": time_s}, "me", turn.now)
+    assert asked_again(turn) == [Control(key, "limit", time_s=90)]
+
+
+def test_a_kill_of_a_step_is_asked_for_again(turn: StoredTurn) -> None:
+    """KILL at once, to each task that has not ended."""
+    key = with_step(turn)
+    step = turn.driver.find_step(key, 0)
+    assert step is not None
+    turn.driver.kill_step(step, "me", turn.now)
+    turn.commit()
+    end_first_task(turn, ExitStatus(signal=9))
+    assert asked_again(turn) == of(key, "cancel", [1], signal=9)
+
+
+def test_what_a_bad_exit_ends_is_ended_after_a_restart(turn: StoredTurn) -> None:
+    """--kill-on-bad-exit: the other task is told again, and does not count in the step's exit."""
+    key = with_step(turn, kill_on_bad_exit=True)
+    end_first_task(turn, ExitStatus(3))
+    assert asked_again(turn) == of(key, "cancel", [1])
+    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15))
+    (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
+    assert (ended.verdict.exit, ended.first_failed) == (ExitStatus(3), 0)
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_the_wait_of_a_step_goes_on_after_a_restart(turn: StoredTurn, is_over: bool) -> None:
+    """--wait counts from the first task's end: what is left of it is left, and what was over is over."""
+    key = with_step(turn, wait_s=10)
+    end_first_task(turn, ExitStatus())
+    turn.commit()
+    turn.now += 11 if is_over else 5
+    turn.driver.tick(turn.now)
+    kill = of(key, "cancel", [1], signal=9)
+    assert asked_again(turn) == (kill if is_over else [])
+    turn.now += 6
+    turn.driver.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == ([] if is_over else kill)
+
+
+def test_the_wait_of_a_step_counts_from_the_first_end(turn: StoredTurn) -> None:
+    """A task that ends later gives the others no more time."""
+    submit(turn, job("a", request=Request(cpus=2)))
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=3, wait_s=10, is_overlapping=True)
+    turn.commit()
+    for task in range(2):
+        end_task(turn, f"{turn.key(1)}.s0.t{task}")
+        turn.now += 6
+    turn.driver.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == of(turn.key(1), "cancel", [2], signal=9)
+
+
+def test_what_was_seen_to_be_done_is_not_asked_for_again(turn: StoredTurn) -> None:
+    """The killed step has ended, and the cancelled job has begun again: nothing is passed on."""
+    key = with_step(turn, kill_on_bad_exit=True)
+    end_first_task(turn, ExitStatus(3))
+    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15))
+    assert asked_again(turn) == []
+    run = turn.driver.runs[1]
+    assert update.requeue(turn.driver, run, 0, "requeue", "me", turn.now) == "requeued"
+    turn.commit()
+    turn.hear_end(1, ExitStatus(signal=15))
+    turn.now += 3
+    turn.driver.tick(turn.now)
+    turn.commit()
+    turn.hear_start(1)
+    assert asked_again(turn) == []
+
+
+def test_a_requeued_job_keeps_its_pause_over_a_restart(turn: StoredTurn) -> None:
+    """Whoever asks meanwhile sees that it was requeued, also when the coordinator died in between."""
+    run = submit(turn, job("a"))
+    turn.commit()
+    turn.hear_start(1)
+    update.requeue(turn.driver, run, 0, "requeue", "me", turn.now)
+    turn.commit()
+    turn.hear_end(1, ExitStatus(signal=15))
+    turn.commit()
+    turn.started()
+    turn.come_back()
+    turn.commit()
+    assert turn.started() == []
+    turn.now += 3
+    turn.driver.tick(turn.now)
+    turn.commit()
+    assert turn.started() == ["a"]
 
 
 def test_jobs_go_on_in_the_order_in_which_they_waited(turn: StoredTurn) -> None:
@@ -240,7 +382,7 @@ def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: Stor
 def test_gpus_are_written_down_before_the_attempt_is_handed_over(turn: StoredTurn) -> None:
     """Law 3: which ones is durable first."""
     submit(turn, job("a", request=Request(gpus=1)))
-    turn.driver.starting.schedule(turn.now)
+    turn.driver.schedule(turn.now)
     events, turn.driver.out.events = turn.driver.out.events, []
     turn.writer.commit(events)
     turn.driver.committed(events, turn.now)
@@ -333,7 +475,7 @@ def test_what_may_have_been_handed_over_is_not_handed_over_again() -> None:
     turn.submit(job("a", engine="slurm"), single=True)
     turn.commit()
     turn.started()
-    ask_engine(turn.driver, Unsure(set()), turn.now)  # type: ignore[arg-type]
+    ask_engines(turn.driver, Unsure(set()), turn.now)  # type: ignore[arg-type]
     turn.commit()
     assert turn.started() == []
     assert turn.state(1) is State.UNVERIFIED

@@ -12,7 +12,7 @@ from flow_lab import Lab, states, wait_for_file
 
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
-from aver.judge.fold import fold_run
+from aver.judge.run import fold_run
 from aver.model.evidence import Verdict
 from aver.model.job import FlowSpec, Need, Needs, Shell
 from aver.model.job import JobSpec as Spec

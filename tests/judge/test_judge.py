@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.judge.local import judge, launch_text
+from aver.judge.local import is_unseen, judge, judge_acceptance, launch_text
+from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model import reasons
 from aver.model.evidence import (
     Accepted,
@@ -30,13 +33,15 @@ from aver.model.evidence import (
     WitnessVanished,
 )
 from aver.model.exit import ExitStatus
-from aver.model.states import State
+from aver.model.states import SETTLED, State
 
 PLAIN = Rules()
 START = WitnessStart("k", 2, 1, 100.0)
 VANISHED = WitnessVanished(200.0, witness_pid=77)
 RESTARTED = MachineRestarted(200.0, "a", "b")
 ACCEPTED = Accepted(300.0, "alice")
+READ = GeneratedRead(301.0)
+Accepts = Callable[[Verdict, Accepted, GeneratedRead], Verdict | None]
 CLEAN = WitnessRecord("k", 2, ExitStatus(), 100.0, 41.0)
 WARN = Act(ActKind.WARN, 1.0, 15)
 TIME = Act(ActKind.TIME, 2.0, 15)
@@ -278,6 +283,17 @@ def test_accepted(gone: Evidence) -> None:
     assert verdict_on(gone, ACCEPTED, replace(ACCEPTED, by="bob")).detail.startswith("accepted as 0:0 by bob")
 
 
+@pytest.mark.parametrize("accepts", [judge_acceptance, judge_cluster_acceptance])
+def test_a_person_may_vouch_only_for_an_end_that_nobody_saw(accepts: Accepts) -> None:
+    """UNVERIFIED and NODE_FAIL without an exit become the person's word; what somebody saw stays as it is."""
+    for unseen in (verdict_on(VANISHED), verdict_on(RESTARTED)):
+        verdict = accepts(unseen, ACCEPTED, READ)
+        assert verdict is not None
+        assert (verdict.state, verdict.source, verdict.verified) == (State.COMPLETED, "person", False)
+    assert accepts(verdict_on(ended(1)), ACCEPTED, READ) is None
+    assert accepts(replace(verdict_on(RESTARTED), exit=ExitStatus(1)), ACCEPTED, READ) is None
+
+
 def test_a_late_record_beats_a_person() -> None:
     """Late contradicting evidence of the witness wins over what a person said, in either order."""
     for evidence in ((VANISHED, ACCEPTED, ended(1)), (ended(1), VANISHED, ACCEPTED)):
@@ -399,3 +415,12 @@ def test_jobs_that_could_not_be_added_make_a_completion_none(
     assert failed is not None
     assert (failed.state, failed.reason) == (State.FAILED, "NonZeroExitCode")
     assert judge([START, read], PLAIN) is None
+
+
+def test_the_page_says_what_can_be_accepted() -> None:
+    """docs/design/states.md names the states that a person may accept, and no others."""
+    page = (Path(__file__).parents[2] / "docs" / "design" / "states.md").read_text()
+    sentence = page.partition("a person accepted")[2].partition(". The correction")[0]
+    assert {word for word in State if f" {word} " in f"{sentence} "} == {
+        state for state in SETTLED if is_unseen(state, None)
+    }

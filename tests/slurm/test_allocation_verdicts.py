@@ -12,7 +12,7 @@ import pytest
 from allocation_desk import SMALL, WIDE, allocation_ids, reasons_of, submit_in, wait_begun
 from fault_desk import OK, RECORD, SEVEN, ClusterHome, job
 
-from aver.judge.fold import return_code
+from aver.judge.run import return_code
 from aver.model.exit import ExitStatus
 from aver.model.job import Argv, CheckpointRule, JobSpec, Need, Needs, Request, Scope, Shell, WarningSignal
 from aver.model.states import State

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from store_events import ended, planned, started, submitted
 
-from aver.model.events import Event, StepEnded, StepStarted
-from aver.model.evidence import Verdict
+from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
+from aver.model.evidence import LaunchFailure, TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import StepSpec
 from aver.model.states import State
@@ -104,3 +104,25 @@ def test_the_jobs_keep_their_index(tmp_path: Path) -> None:
     names = {row[1] for row in connection.execute("PRAGMA index_list(jobs)")}
     assert (names, connection.execute("PRAGMA user_version").fetchone()) == ({"jobs_run"}, (VERSION,))
     connection.close()
+
+
+LAUNCH = (
+    '{"ev":"end","key":"k.s0.t0","pid":0,"witness":7,"raw":null,"start":1.0,"elapsed":0.0,"suspended":0.0,"user":0.0,'
+    '"sys":0.0,"peak":null,"maxrss":null,"mem":"none","limit":null,"oom":0,"hostoom":0,"acts":[],"got":[],"left":0,'
+    '"launch":{"op":"exec","errno":2,"path":"/no/s\u00c3\u00bcch"},"boot":"b","size":0}'
+)
+
+
+def test_a_launch_failure_of_an_earlier_version_is_data(tmp_path: Path) -> None:
+    """Operation, errno and path of a task that could not start come from its witness's words, in replay as well."""
+    path = tmp_path / "aver.db"
+    verdict = Verdict(State.FAILED, None, "JobLaunchFailure", True, "witness", (), "exec /no: no (errno 2)")
+    task = TaskEnded(104.0, 1, 2, 1, 0, 0, LAUNCH, verdict)
+    as_version_3(path, [submitted(), planned(), started(), *step(0, State.FAILED, 2 << 8, 2 << 8), task, ended()])
+    Writer.open(path).close()
+    reader = Reader.open(path)
+    assert reader is not None
+    with reader:
+        (row,) = reader.tasks(2, 1, 0)
+    assert row.cause == TaskCause(LaunchFailure("exec", 2, "/no/s\u00fcch"))
+    assert replay(path) == []

@@ -6,7 +6,7 @@ from aver.cli.output import documents as doc
 from aver.cli.session import Session
 from aver.cli.steps import exit_facts, warnings_of_steps
 from aver.client.output_paths import JobFiles, Which, job_files
-from aver.judge.fold import return_code
+from aver.judge.run import return_code
 from aver.model.exit_text import raw_text
 from aver.model.job import Argv, Command, Script, Shell
 from aver.plan.matrix import member_at

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
-from aver.judge.fold import Lost, Running, Task, TaskEnd, task_summary
-from aver.model.evidence import LaunchFailure
+from aver.judge.step import Lost, Running, Task, TaskEnd, task_summary
 from aver.model.exit import ExitStatus
-from aver.model.reasons import JOB_LAUNCH_FAILURE
 from aver.store.read.rows import JobRow, StepRow, TaskRow
 from aver.store.read.step_warnings import step_warnings
 
@@ -89,8 +87,4 @@ def _summary(address: str, step: StepRow, ended: list[TaskRow]) -> str:
 def _end(row: TaskRow) -> TaskEnd:
     if row.exit is not None:
         return row.exit
-    operation, _, rest = row.detail.partition(" ")
-    errno = rest.rpartition("errno ")[2].rstrip(")")
-    if row.reason == JOB_LAUNCH_FAILURE and errno.isdigit():
-        return LaunchFailure(operation, int(errno), rest.partition(":")[0])
-    return Lost()
+    return row.cause.launch or Lost()

@@ -92,6 +92,7 @@ def _build(home: Home) -> Loop:
         identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running,
         config.slurm.max_submitted, config.slurm.fallback == "completed",
     )  # fmt: skip
+    driver.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
     local = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
     poller = select.epoll()
     server = Server(home.path, poller)

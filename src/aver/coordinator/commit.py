@@ -18,7 +18,7 @@ from aver.coordinator.state.machine import Driver
 from aver.crashpoint import reached
 from aver.errors import AverError, CantWriteError
 from aver.log import log
-from aver.model.events import AttemptPlanned, Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
+from aver.model.events import Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
 
 GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
 RETRY_S = 1.0
@@ -92,13 +92,11 @@ class Commits:
 
     def _is_waited_for(self, batch: Batch) -> bool:
         """Whether something can go on only after this commit: a start, a step, a signal, somebody's answer."""
-        if batch.replies or self._driver.after_commit:
+        if batch.replies or any(
+            isinstance(one, (GpusGiven, StepStarted, TaskEnded, StepEnded)) for one in batch.events
+        ):
             return True
-        return any(
-            isinstance(event, (GpusGiven, StepStarted, TaskEnded, StepEnded))
-            or (isinstance(event, AttemptPlanned) and self._driver.starting.waits_to_start(event.key))
-            for event in batch.events
-        )
+        return self._driver.is_waited_for(batch.events)
 
     def finish(self) -> Batch | None:
         """The batch that is durable now; None: it could not be written, and what can be kept is tried again."""

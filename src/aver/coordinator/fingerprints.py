@@ -14,7 +14,7 @@ from functools import partial
 from aver.client.input_files import find_files, mark_files
 from aver.client.job_files import Which, job_files
 from aver.coordinator.background import Background, Failed
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.run import LiveRun
 from aver.model.events import Event, Fingerprinted, Observed
 from aver.model.states import State
 from aver.plan.placeholders import fill

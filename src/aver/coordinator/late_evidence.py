@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aver.coordinator.requests import actions
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.end import cluster_usage
 from aver.coordinator.state.machine import Driver
-from aver.coordinator.state.scheduler_job import cluster_usage
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import LOCAL, Heard
-from aver.judge.scheduler import is_open, judge_cluster
-from aver.model.evidence import Evidence, LeftQueue, NobodySaid, Taken
+from aver.judge.scheduler import is_open, judge_late
+from aver.model.evidence import Evidence, LeftQueue, Taken
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.store.read.reader import Reader
@@ -43,27 +43,26 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     index = run.index_of(job) if run is not None else None
     if run is None or index is None:
         return False
-    # that is what is known of it
-    known: list[Evidence] = [Taken(now, ""), LeftQueue(now), NobodySaid(now, 0.0, "silent"), one.evidence]
-    verdict = judge_cluster(known, run.rules(index))
-    if verdict is None or is_open(verdict.state, verdict.exit, verdict.verified):
+    known: list[Evidence] = [one.evidence]
+    verdict = judge_late(known, run.rules(index))
+    if verdict is None:
         return True
     usage = cluster_usage([one.evidence], newest.started_at, newest.node or "")
 
     def settle(found: FlowSpec | str | None, now: float) -> None:
         again = revive(job, now)
-        if again is None or again.plan.state(index) is not row.state or one.key in driver.attempts:
+        if again is None or again.settled_state(index) is not row.state or one.key in driver.attempts:
             return  # a person was quicker
         if found is not None:
             actions.reopen_run(driver, again, now)
-            known.append(driver.following.add_generated(again, index, found, now))
-        judged = judge_cluster(known, again.rules(index))
+            known.append(driver.add_generated(again, index, found, now))
+        judged = judge_late(known, again.rules(index))
         assert judged is not None
-        driver.ending.note_key(job, attempt, one.key)
+        driver.note_ending(job, attempt, one.key)
         actions.correct_late(driver, again, index, attempt, judged, usage, one, now)
 
     if verdict.state is State.COMPLETED and run.spec(index).generates is not None:
-        driver.following.read_generated(run, index, settle)
+        driver.live.read_generated(run, index, settle)
     else:
         settle(None, now)
     return True

@@ -23,7 +23,7 @@ from aver.coordinator.late_evidence import take_late
 from aver.coordinator.order.allocations import asks_of
 from aver.coordinator.order.generated import Generated
 from aver.coordinator.order.order import order_of, task_order
-from aver.coordinator.recovery import ask_engine, ask_engine_of_tasks, load_run
+from aver.coordinator.recovery import ask_engines, load_run
 from aver.coordinator.requests import actions
 from aver.coordinator.requests.handlers import Requests
 from aver.coordinator.requests.step import Stepping
@@ -37,7 +37,6 @@ from aver.engines.api import Heard, Order, Rejected
 from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.log import log
-from aver.model.evidence import Refused
 from aver.store.read.reader import Reader
 from aver.version import __version__
 
@@ -76,7 +75,7 @@ class Loop:
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
-        driver.following.read_generated = self._generated.read
+        driver.live.read_generated = self._generated.read
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
@@ -95,8 +94,7 @@ class Loop:
                 for number in reader.unsettled_runs():
                     load_run(self._driver, reader, number, now)
         remove_unknown_files(self._home, known)
-        ask_engine(self._driver, self._engines, now)
-        ask_engine_of_tasks(self._driver, self._engine, now)
+        ask_engines(self._driver, self._engines, now)
         self._engines.keep_only(self._driver.runs)
         self._aside.begin()
         reached("recovered")
@@ -240,13 +238,13 @@ class Loop:
         Called before ends are judged, which may make room: a task that ended took the sruns inside it with it, and
         these hung up before its witness said so.
         """
-        if self._driver.steps.has_waiting:
+        if self._driver.has_waiting_steps:
             for fd, events in self._poller.poll(0):
                 self._handle(fd, events)
         tokens, self._server.lost_steps = self._server.lost_steps, []
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
-            self._driver.steps.abandon(self._driver.identity.key(job, attempt), step, now)
+            self._driver.abandon_step(self._driver.identity.key(job, attempt), step, now)
 
     def _ping(self) -> dict[str, Any]:
         return {
@@ -263,7 +261,7 @@ class Loop:
         self._hear(now)
         self._driver.tick(now)
         self._end_orphans(now)
-        self._driver.starting.schedule(now)
+        self._driver.schedule(now)
         self._act(now)
         if self._reasons_due is not None and time.monotonic() >= self._reasons_due:
             self._reasons_due = None
@@ -281,7 +279,7 @@ class Loop:
         for one in heard:
             if self._driver.heard(one, now):
                 continue
-            if self._driver.ending.is_ending(one.key):
+            if self._driver.is_ending(one.key):
                 self._unjudged.append(one)
             elif not self._is_late(one, now):
                 stale.append(one.key)
@@ -328,17 +326,17 @@ class Loop:
                     os.close(descriptor)
                 attempt.streams = ()
             if has_room_again:
-                self._driver.starting.schedule(now)
+                self._driver.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
-        while self._driver.steps.starts:
+        while out.task_starts:
             self._start_tasks(now)
         if out.controls:
             controls, out.controls = out.controls, []
             self._engines.control(controls, self._driver.engine_of)
 
     def _start_tasks(self, now: float) -> None:
-        steps = self._driver.steps
-        starts, steps.starts = steps.starts, []
+        out = self._driver.out
+        starts, out.task_starts = out.task_starts, []
         runs, host, monotonic_s = self._driver.runs, self._driver.identity.host, time.monotonic()
         orders = [
             task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, monotonic_s)
@@ -346,7 +344,7 @@ class Loop:
         ]
         for (_, task), reply in zip(starts, self._engine.submit(orders), strict=True):
             if isinstance(reply, Rejected):
-                steps.rejected(task, Refused(now, reply.text), reply.text, now)
+                self._driver.task_rejected(task, reply.text, now)
         for step in {id(step): step for step, _ in starts}.values():
             for descriptor in step.streams:
                 os.close(descriptor)

@@ -24,6 +24,7 @@ from aver.model.evidence import (
     ActKind,
     CancelledBefore,
     DeadlinePassed,
+    DependencyFailed,
     Evidence,
     GeneratedRead,
     HeldBack,
@@ -32,6 +33,7 @@ from aver.model.evidence import (
     LimitMoved,
     LimitPassed,
     MachineRestarted,
+    NeedsUnmet,
     NeverSeen,
     NobodySaid,
     NotTaken,
@@ -57,7 +59,7 @@ COORDINATOR = "coordinator"
 ENGINE = "engine"
 
 NOT_OURS = ", and it is not yours alone: move it away, or submit from another folder"
-NeverRan = Refused | CancelledBefore | DeadlinePassed
+NeverRan = Refused | CancelledBefore | DeadlinePassed | NeedsUnmet | DependencyFailed
 
 
 def judge(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
@@ -99,7 +101,7 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 vanished = vanished or said
             case MachineRestarted():
                 restarted = restarted or said
-            case Refused() | CancelledBefore() | DeadlinePassed():
+            case Refused() | CancelledBefore() | DeadlinePassed() | NeedsUnmet() | DependencyFailed():
                 never_ran = never_ran or said
             case Accepted():
                 accepted = said
@@ -129,7 +131,7 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
             verdict = replace(verdict, warnings=(*verdict.warnings, warning))
         return verdict
     if never_ran is not None and start is None:
-        return _judge_never_ran(never_ran)
+        return judge_unstarted(never_ran)
     if restarted is None and vanished is None:
         return None
     if accepted is not None:
@@ -138,6 +140,40 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
         return _judge_restarted(restarted)
     assert vanished is not None
     return _judge_vanished(vanished)
+
+
+def judge_unstarted(said: NeverRan) -> Verdict:
+    """The verdict on a job that never ran."""
+    match said:
+        case Refused(text=text):
+            return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ENGINE, (), text)
+        case CancelledBefore(pending_reason=reason):
+            detail = cancelled_words(said)
+            return Verdict(State.CANCELLED, None, reason or reasons.NONE, True, COORDINATOR, (), detail)
+        case DeadlinePassed():
+            detail = "its deadline passed before it started"
+            return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)
+        case NeedsUnmet(reason=reason, text=text):
+            return Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), text)
+        case DependencyFailed():
+            reason = reasons.DEPENDENCY_NEVER_SATISFIED
+            detail = "a job that it was to run after can no longer end as required"
+            return Verdict(State.CANCELLED, None, reason, True, COORDINATOR, (), detail)
+        case _:
+            assert_never(said)
+
+
+def is_unseen(state: State, exit_status: ExitStatus | None) -> bool:
+    """Whether nobody saw the end, so that a person may say how it ended."""
+    return state is State.UNVERIFIED or (state is State.NODE_FAIL and exit_status is None)
+
+
+def judge_acceptance(verdict: Verdict, accepted: Accepted, read: GeneratedRead) -> Verdict | None:
+    """A person's word on an attempt of this machine that has this verdict; None where somebody saw how it ended.
+
+    `read` is what became of the jobs that it generated.
+    """
+    return with_generated(_judge_accepted(accepted), [read]) if is_unseen(verdict.state, verdict.exit) else None
 
 
 def judge_record(record: WitnessRecord, rules: Rules) -> Verdict:
@@ -225,16 +261,6 @@ def _judge_launch(record: WitnessRecord) -> Verdict:
 def cancelled_words(said: CancelledBefore) -> str:
     """`cancelled by alice before it started`, unless `by` says itself before what."""
     return f"cancelled by {said.by}" if " before " in said.by else f"cancelled by {said.by} before it started"
-
-
-def _judge_never_ran(said: NeverRan) -> Verdict:
-    if isinstance(said, Refused):
-        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, ENGINE, (), said.text)
-    if isinstance(said, CancelledBefore):
-        detail = cancelled_words(said)
-        return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
-    detail = "its deadline passed before it started"
-    return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)
 
 
 def _judge_accepted(accepted: Accepted) -> Verdict:

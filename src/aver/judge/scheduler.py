@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from aver.judge.local import cancelled_words, judge_record, with_generated
+from aver.judge.local import is_unseen, judge_record, judge_unstarted, with_generated
 from aver.model import reasons
 from aver.model.evidence import (
     Accepted,
@@ -18,6 +18,7 @@ from aver.model.evidence import (
     ActKind,
     CancelledBefore,
     Evidence,
+    GeneratedRead,
     LeftQueue,
     MemoryWatch,
     NeverSeen,
@@ -55,6 +56,9 @@ UNSETTLED = frozenset(
     "SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED LAUNCH_FAILED POWER_UP_NODE RECONFIG_FAIL REVOKED EXPEDITING".split()
 )
 CANT_OPEN_OUTPUT = "0:53"
+OUT_OF_MEMORY = "0:125"  # Slurm's own code: no signal
+ENDING = (9, 15)  # what a scheduler ends tasks with
+NOT_BELIEVED = 32  # from here on it may be the number of Slurm's own error: 4008, a credential revoked, is 0:40
 NOBODY_SAID = "left the queue, and neither its witness nor accounting said how it ended; exit code unknown"
 SRUN_ENDS_S = 5.0  # what ends an allocation may end its srun first
 LOST_WITH_ALLOCATION = "NODE_FAIL"  # its executor was lost: the cluster's loss, not the program's
@@ -170,17 +174,27 @@ def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None)
 
 def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     """The verdict that the evidence supports, or None while it may still grow."""
-    return with_generated(_judge_end(evidence, rules), evidence)
+    return with_generated(_judge_end(sort_out(evidence), rules), evidence)
 
 
-def _judge_end(evidence: list[Evidence], rules: Rules) -> Verdict | None:
-    """How the attempt itself ended."""
+def judge_late(evidence: list[Evidence], rules: Rules) -> Verdict | None:
+    """The verdict on an attempt that was settled since nobody said how it ended, by evidence that came after that.
+
+    None: nobody says it still.
+    """
     heard = sort_out(evidence)
+    heard.taken = heard.is_gone = True
+    heard.nobody = heard.nobody or NobodySaid(0.0, 0.0, "silent")
+    verdict = with_generated(_judge_end(heard, rules), evidence)
+    return None if verdict is None or is_open(verdict.state, verdict.exit, verdict.verified) else verdict
+
+
+def _judge_end(heard: Heard, rules: Rules) -> Verdict | None:
+    """How the attempt itself ended."""
     if isinstance(heard.refused, Refused) and not heard.was_seen:
-        return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, "engine", (), heard.refused.text)
+        return judge_unstarted(heard.refused)
     if isinstance(heard.refused, CancelledBefore) and not heard.was_seen:
-        detail = cancelled_words(heard.refused)
-        return Verdict(State.CANCELLED, None, reasons.NONE, True, COORDINATOR, (), detail)
+        return judge_unstarted(heard.refused)
     word = heard.word
     if heard.record is not None:
         return _with_record(heard, heard.record, word, rules)
@@ -197,6 +211,25 @@ def _judge_end(evidence: list[Evidence], rules: Rules) -> Verdict | None:
         detail = f"{_unknown(heard)}; exit code unknown"
         return Verdict(State.UNVERIFIED, None, reasons.NONE, False, QUEUE, (), detail)
     return _nobody(rules)
+
+
+def judge_cluster_acceptance(verdict: Verdict, accepted: Accepted, read: GeneratedRead) -> Verdict | None:
+    """A person's word on an attempt on a cluster that has this verdict; None where a source said how it ended."""
+    return with_generated(_accepted(accepted), [read]) if is_unseen(verdict.state, verdict.exit) else None
+
+
+def judge_unseen_step(derived: str) -> Verdict | None:
+    """The verdict on a step without any record, by the controller's DerivedExitCode; None: it says nothing sure."""
+    detail = "its witness left no record; the controller says how it ended"
+    if derived == OUT_OF_MEMORY:
+        return Verdict(State.OUT_OF_MEMORY, None, reasons.OUT_OF_MEMORY, True, QUEUE, (), detail)
+    exit_status = _parse(derived)
+    if exit_status is None or exit_status.signal >= NOT_BELIEVED:
+        return None
+    if exit_status.signal in ENDING:
+        return Verdict(State.CANCELLED, exit_status, reasons.NONE, True, QUEUE, (), detail)
+    reason = reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
+    return Verdict(State.FAILED, exit_status, reason, True, QUEUE, (), detail)
 
 
 def _nobody(rules: Rules) -> Verdict:

@@ -6,7 +6,7 @@ an event. `at` is unix time in seconds.
 
 from __future__ import annotations
 
-from aver.model.evidence import Verdict
+from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import FlowSpec, Request, StepSpec, Submission
 from aver.model.record import dataclass
 from aver.model.states import State
@@ -44,6 +44,7 @@ class AttemptPlanned:
     key: str
     engine: str
     request: Request
+    goes_on_from: str = ""  # the key of the attempt before it, where the cluster started the job again by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class TaskEnded:
     verdict: Verdict
     usage: Usage | None = None
     because: bool = False  # ended by us since another task failed
+    cause: TaskCause = TaskCause()
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,11 +239,28 @@ class CancelledBefore:
 
     at: float
     by: str
+    pending_reason: str = ""  # why it was pending, where Slurm keeps that as the reason of the cancelled job
 
 
 @dataclass(frozen=True, slots=True)
 class DeadlinePassed:
     """Its deadline passed before it started; it never ran."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsUnmet:
+    """The plan rules it out: a need did not end as required, or its condition does not apply. It never ran."""
+
+    at: float
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyFailed:
+    """A job that it was to run after can no longer end as required (Slurm's --dependency). It never ran."""
 
     at: float
 
@@ -286,9 +303,20 @@ Evidence = (
     | Refused
     | CancelledBefore
     | DeadlinePassed
+    | NeedsUnmet
+    | DependencyFailed
     | Accepted
     | GeneratedRead
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCause:
+    """What a task's record says of its end beside the exit status: data for `srun`'s words."""
+
+    launch: LaunchFailure | None = None
+    oom_kills: int = 0  # by the kernel, of its processes
+    was_sent: bool = False  # the signal of which it died: by request, as its warning, or through its witness
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from aver.judge.fold import WORST_FIRST
+from aver.judge.run import WORST_FIRST
 from aver.model.job import Condition, FlowSpec
 from aver.model.reasons import CONDITION_NOT_MET, counts_as_success, need_reason
 from aver.model.states import ACTIVE, State

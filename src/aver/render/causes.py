@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from aver.judge.fold import WORST_FIRST
+from aver.judge.run import WORST_FIRST
 from aver.model import reasons
 from aver.model.exit import ExitStatus
 from aver.model.reasons import counts_as_success, parse_need_reason

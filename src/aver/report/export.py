@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from aver.judge.fold import return_code
+from aver.judge.run import return_code
 from aver.model.codec import encode
 from aver.model.exit import ExitStatus
 from aver.render.masking import Masking

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aver.judge.fold import WORST_FIRST as SETTLED_WORST_FIRST
+from aver.judge.run import WORST_FIRST as SETTLED_WORST_FIRST
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.render import verdict as render

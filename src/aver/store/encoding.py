@@ -12,9 +12,11 @@ from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, get_args
 
+from aver.judge.step import task_cause
+from aver.judge.witness_record import parse_record
 from aver.model.codec import decode, dumps, encode
 from aver.model.events import AttemptPlanned, Event, JobMoved, Observed, Usage
-from aver.model.evidence import Verdict
+from aver.model.evidence import TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Request
 from aver.model.states import UNSETTLED, State
@@ -30,7 +32,7 @@ def event_row(seq: int, event: Event) -> str:
     match event:
         case Observed():
             return f'[{seq},{event.at!r},{event.run},{event.job},{event.attempt},"Observed",{_observed(event)}]'
-        case AttemptPlanned():
+        case AttemptPlanned(goes_on_from=""):
             return (
                 f'[{seq},{event.at!r},{event.run},{event.job},{event.attempt},"AttemptPlanned",'
                 f'{{"key":{quoted(event.key)},"engine":{quoted(event.engine)},"request":{request_text(event.request)}}}]'
@@ -55,10 +57,25 @@ def decode_event(at: float, run: int, job: int | None, attempt: int | None, kind
     document = json.loads(data)
     if not isinstance(document, dict):
         raise ValueError("its data is no object")
+    if kind == "TaskEnded" and "cause" not in document:
+        document["cause"] = json.loads(task_cause_text(document.get("said")) or "{}")  # before schema 5
     for name, value in zip(_COLUMNS, (at, run, job, attempt), strict=True):
         if name in _FIELDS[kind]:
             document[name] = value
     return decode(declared, document)
+
+
+def task_cause_text(said: object) -> str | None:
+    """The cause of a task's end as the column `cause` keeps it, by its witness's words; None: there is nothing."""
+    try:
+        record = parse_record(json.loads(said)) if isinstance(said, str) else None
+    except ValueError:
+        return None
+    return None if record is None else cause_text(task_cause(record))
+
+
+def cause_text(cause: TaskCause) -> str | None:
+    return None if cause == TaskCause() else dumps(encode(cause))
 
 
 def request_text(request: Request) -> str:

@@ -72,6 +72,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE steps.job = jobs.id AND steps.attempt = jobs.attempt AND steps.ended_at IS NOT NULL)
             WHERE state <> 'PENDING' AND id IN (SELECT job FROM steps WHERE ended_at IS NOT NULL AND exit IS NULL)""",
     ),
+    (  # what a task's record says beside its exit status, as data; `task_cause` is `encoding.task_cause_text`
+        "ALTER TABLE tasks ADD COLUMN cause TEXT",
+        """UPDATE tasks SET cause = (
+            SELECT task_cause(json_extract(data, '$.said')) FROM events WHERE kind = 'TaskEnded'
+            AND events.job = tasks.job AND events.attempt = tasks.attempt
+            AND json_extract(data, '$.step') = tasks.step AND json_extract(data, '$.task') = tasks.task
+            ORDER BY seq DESC LIMIT 1)
+            WHERE state <> 'COMPLETED'""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -12,7 +12,7 @@ from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summ
 from aver.cli.session import Session, not_found
 from aver.cli.steps import warnings_of_steps
 from aver.errors import InternalError
-from aver.judge.fold import fold_run
+from aver.judge.run import fold_run
 from aver.model.states import SETTLED, State
 from aver.protocol.client import Client
 from aver.render.verdict import believed_text

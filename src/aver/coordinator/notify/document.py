@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from aver.home import Home
-from aver.judge.fold import fold_derived, return_code
+from aver.judge.run import return_code
+from aver.judge.step import fold_derived
 from aver.judge.witness_record import parse_record
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict, WitnessRecord

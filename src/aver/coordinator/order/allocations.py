@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.fold import ALLOCATE
+from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import ALLOCATION, AllocationAsk
 from aver.errors import UsageError
 from aver.home import Home
@@ -15,10 +14,6 @@ from aver.model.codec import decode, dumps, encode
 from aver.model.events import PersonAsked
 from aver.model.job import Allocation, Submission
 
-if TYPE_CHECKING:
-    from aver.coordinator.state.machine import Driver
-
-WHAT = "allocate"
 MOST = 100
 ELSEWHERE = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task")
 
@@ -39,11 +34,6 @@ def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
     ]  # fmt: skip
 
 
-def extra_allocations(asked: Iterable[PersonAsked]) -> list[Allocation]:
-    """What persons asked for, in order."""
-    return [decode(Allocation, json.loads(event.detail)) for event in asked if event.what == WHAT]
-
-
 def want_more(driver: Driver, run: LiveRun, document: object, by: str, now: float) -> None:
     """Take note of a person's wish; it is acted on when it is durable. UsageError says what is wrong with it."""
     if run.submission.allocation is None:
@@ -53,8 +43,7 @@ def want_more(driver: Driver, run: LiveRun, document: object, by: str, now: floa
     except ValueError as error:
         raise UsageError(f"the allocation can't be read: {error}") from None
     _check(wish)
-    run.extra.append(wish)
-    driver.emit(PersonAsked(now, run.number, None, by, WHAT, dumps(encode(wish))))
+    driver.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(encode(wish))))
 
 
 def check_allocation(submission: Submission) -> None:

@@ -19,8 +19,8 @@ from aver.client import vault
 from aver.client.job_files import Which, job_files
 from aver.coordinator.background import Background, Failed
 from aver.coordinator.order.generated_reader import CPU_S, Answer, Question
-from aver.coordinator.state.live import LiveRun
-from aver.coordinator.state.succession import TakeGenerated
+from aver.coordinator.state.live import TakeGenerated
+from aver.coordinator.state.run import LiveRun
 from aver.crashpoint import reached
 from aver.errors import AverError
 from aver.home import Home

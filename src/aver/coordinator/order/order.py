@@ -11,8 +11,9 @@ from aver.client.job_files import Which, job_files, script_path
 from aver.client.output_paths import array_index, synced_folders
 from aver.client.startup_files import BASH_ENV
 from aver.coordinator.order.slurm_environment import slurm_pairs
-from aver.coordinator.state.live import LiveAttempt, LiveRun
-from aver.coordinator.state.steps import LiveStep, LiveTask, is_shared
+from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
+from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.steps import is_shared
 from aver.engines.api import ALLOCATION, LOCAL, SLURM, Order, ScriptText, Sync
 from aver.home import Home
 from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal

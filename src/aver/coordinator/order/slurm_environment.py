@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from aver.coordinator.state.live import LiveAttempt, LiveRun
+from aver.coordinator.state.attempt import LiveAttempt
+from aver.coordinator.state.run import LiveRun
 from aver.model.job import JobSpec
 from aver.model.slurm_names import CLUSTER, PARTITION, QOS
 from aver.spec.sbatch.array import is_array, step_of

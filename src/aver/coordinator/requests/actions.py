@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.attempt import Reading
 from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import LOCAL, Control, Heard
 from aver.model import reasons
-from aver.model.events import FlowReplaced, Observed, PersonAsked, RunMoved, Usage
+from aver.model.events import FlowReplaced, JobMoved, Observed, PersonAsked, RunMoved, Usage
 from aver.model.evidence import CancelledBefore, Verdict
 from aver.model.job import FlowSpec, Scope
 from aver.model.states import State
@@ -22,24 +23,14 @@ HELD_BY_SLURM = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
     """Cancel one job; the sentence says what happened."""
-    job = run.job_number(index)
-    state = run.plan.state(index)
-    if state is not None and state.is_settled:
+    state = run.settled_state(index)
+    if state is not None:
         return f"already {state}"
-    asked = PersonAsked(now, run.number, job, by, "cancel")
+    asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel")
     driver.emit(asked)
-    attempt = driver.by_job.get(job)
-    if attempt is not None and driver.ending.is_reading(attempt):
-        driver.ending.stop_reading(attempt, by, now)
-        return "cancelled"
-    if attempt is not None and attempt.is_dispatched:
-        attempt.cancel_asked = True
-        driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
-        return "cancelling"
-    driver.ending.end_unstarted(run, index, CancelledBefore(now, by), now)
-    driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
-    driver.check_run(run, now)
-    return "cancelled"
+    is_running = _cancel_asked(driver, run, index, asked, now)
+    driver.advance(now)
+    return "cancelling" if is_running else "cancelled"
 
 
 def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool) -> str:
@@ -48,21 +39,25 @@ def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool)
         return f"already {run.state}"
     asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
     driver.emit(asked)
-    driver.obey(run, run.plan.cancel_run(at_once), now)
+    driver.advance(now)
     for index in range(run.job_count):
-        if not run.plan.is_started(index) or (run.plan.is_finisher(index) and not at_once):
-            continue
-        attempt = driver.by_job.get(run.job_number(index))
-        if attempt is not None and driver.ending.is_reading(attempt):
-            driver.ending.stop_reading(attempt, by, now)
-        elif attempt is not None and attempt.is_dispatched:
-            attempt.cancel_asked = True
-            driver.after_commit += [(asked, Control(key, "cancel")) for key in driver.running_keys(attempt)]
-        else:
-            driver.ending.end_unstarted(run, index, CancelledBefore(now, by), now)
-            driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
-    driver.check_run(run, now)
+        if run.plan.is_started(index) and (at_once or not run.plan.is_finisher(index)):
+            _cancel_asked(driver, run, index, asked, now)
+    driver.advance(now)
     return "cancelling" if not run.state.is_settled else "cancelled"
+
+
+def _cancel_asked(driver: Driver, run: LiveRun, index: int, asked: PersonAsked, now: float) -> bool:
+    """Act on a cancellation: end what runs when it is durable, and what has not begun at once. Whether it runs."""
+    attempt = driver.by_job.get(run.job_number(index))
+    if attempt is not None and isinstance(attempt.phase, Reading):
+        driver.stop_reading(attempt, asked.by, now)
+        return False
+    if attempt is not None and attempt.is_dispatched:
+        driver.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        return True
+    driver.end_unstarted(run, index, CancelledBefore(now, asked.by), now)
+    return False
 
 
 def signal(
@@ -72,38 +67,34 @@ def signal(
     job = run.job_number(index)
     attempt = driver.by_job.get(job)
     if attempt is None or not attempt.is_dispatched:
-        state = run.plan.state(index)
-        return f"already {state}" if state is not None and state.is_settled else "not running: nothing was signalled"
+        state = run.settled_state(index)
+        return f"already {state}" if state is not None else "not running: nothing was signalled"
     if attempt.engine != LOCAL and attempt.state not in STARTED:
         return "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     driver.emit(asked)
     if attempt.engine != LOCAL:  # it reaches the steps by itself
-        driver.after_commit.append((asked, Control(attempt.key, "signal", signal=number, scope=scope)))
+        driver.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
         return "signalled"
-    keys = driver.running_keys(attempt) if scope is not Scope.SCRIPT else [attempt.key]
+    keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
     reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
-    driver.after_commit += [
-        (asked, Control(key, "signal", signal=number, scope=reached))
-        for key in keys
-        if scope is not Scope.STEPS or key != attempt.key
-    ]
+    chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
+    driver.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
     return "signalled"
 
 
 def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
     job = run.job_number(index)
     attempt = driver.by_job.get(job)
-    state = run.plan.state(index)
-    if state is not None and state.is_settled:
+    state = run.settled_state(index)
+    if state is not None:
         return f"already {state}"
-    if attempt is not None and (attempt.is_dispatched or attempt.wants_start):
+    if attempt is not None and attempt.has_room:
         if attempt.engine != LOCAL and attempt.state not in STARTED:
             return "handed to Slurm: there scontrol hold holds it"
         return "running: a job that runs can't be held"
     if index in run.held:
         return "held already"
-    run.held.add(index)
     driver.emit(PersonAsked(now, run.number, job, by, "hold"))
     driver.packer.remove(job)
     driver.show_reason(run, job, reasons.JOB_HELD_USER, now)
@@ -117,16 +108,15 @@ def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> st
         if attempt is not None and attempt.engine != LOCAL and attempt.shown_reason in HELD_BY_SLURM:
             return "held by Slurm: there scontrol release lets it go"
         return "not held"
-    run.held.discard(index)
     driver.emit(PersonAsked(now, run.number, job, by, "release"))
     deadline = run.spec(index).deadline_at
     if deadline is not None and deadline <= now:
         driver.deadline_passed(run, index, now)
-        return "released"
-    ready = run.plan.is_started(index)
-    driver.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
-    if ready:
-        driver.make_ready(run, index, now)
+    else:
+        ready = run.plan.is_started(index)
+        driver.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
+        driver.look_again(run, index, now)
+    driver.advance(now)
     return "released"
 
 
@@ -139,16 +129,14 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
         return "on Slurm: only an operator of the cluster can do that (scontrol suspend, scontrol resume)"
     if attempt.is_suspended is not resume:
         return "suspended already" if attempt.is_suspended else "not suspended"
-    attempt.is_suspended = not resume
     word = "resume" if resume else "suspend"
     asked = PersonAsked(now, run.number, job, by, word)
     driver.emit(asked)
-    driver.after_commit += [(asked, Control(key, word)) for key in driver.running_keys(attempt)]
-    attempt.state = State.RUNNING if resume else State.SUSPENDED
+    driver.after(asked, [Control(key, word) for key in attempt.running_keys()])
+    state = State.RUNNING if resume else State.SUSPENDED
+    driver.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", state, reasons.NONE))
     if resume:
-        driver.steps.resume(attempt, now)
-    said = f"{word} by {by}"
-    driver.emit(Observed(now, run.number, job, attempt.attempt, "person", said, attempt.state, reasons.NONE))
+        driver.resume_steps(attempt, now)
     return "resumed" if resume else "suspended"
 
 
@@ -159,21 +147,10 @@ def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: st
     """
     job = run.job_number(index)
     driver.emit(PersonAsked(now, run.number, job, by, "accept", said))
-    driver.emit(
-        Observed(
-            now,
-            run.number,
-            job,
-            max(1, run.attempts.get(index, 1)),
-            "person",
-            said,
-            verdict.state,
-            verdict.reason,
-            verdict,
-        )
-    )
+    attempt = max(1, run.attempts.get(index, 1))
+    driver.emit(Observed(now, run.number, job, attempt, "person", said, verdict.state, verdict.reason, verdict))
     reopen_run(driver, run, now)
-    driver.end(run, index, verdict, now)
+    driver.advance(now)
 
 
 def correct_late(
@@ -188,7 +165,7 @@ def correct_late(
         )
     )  # fmt: skip
     reopen_run(driver, run, now)
-    driver.end(run, index, verdict, now)
+    driver.advance(now)
 
 
 def reinit(
@@ -199,11 +176,9 @@ def reinit(
     Raise ValueError if the flow is no graph.
     """
     if flow is not None:
-        states = [run.plan.state(index) for index in range(run.job_count)]
-        run = run.with_flow(flow)
         driver.emit(FlowReplaced(now, run.number, by, flow))
-        driver.runs[run.number] = run
-        driver.obey(run, run.plan.restore(states), now)
+        run = driver.runs[run.number]
+        driver.advance(now)
     for index, why in causes.items():
         driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "reinit", why))
     _run_again(driver, run, list(causes), now)
@@ -218,20 +193,14 @@ def retry(driver: Driver, run: LiveRun, indices: Sequence[int], by: str, now: fl
 
 
 def _run_again(driver: Driver, run: LiveRun, indices: Sequence[int], now: float) -> None:
-    run.round += 1
-    if run.state.is_settled:
-        run.state = State.PENDING
-    driver.emit(RunMoved(now, run.number, run.state, run.round))
+    state = State.PENDING if run.state.is_settled else run.state
+    driver.emit(RunMoved(now, run.number, state, run.round + 1))
     for index in indices:
-        run.begin_new_count(index)
-        run.requests.pop(index, None)
-        driver.show_reason(run, run.job_number(index), reasons.DEPENDENCY, now)
-    driver.obey(run, run.plan.reopen_all(indices), now)
-    driver.check_run(run, now)
+        driver.emit(JobMoved(now, run.number, run.job_number(index), State.PENDING, reasons.DEPENDENCY))
+    driver.advance(now)
 
 
 def reopen_run(driver: Driver, run: LiveRun, now: float) -> None:
     """The run goes on, if it was settled."""
     if run.state.is_settled:
-        run.state = State.PENDING
         driver.emit(RunMoved(now, run.number, State.PENDING, run.round))

@@ -22,18 +22,21 @@ from aver.client.job_files import (
 from aver.coordinator.background import Failed, Later
 from aver.coordinator.order.allocations import want_more
 from aver.coordinator.order.generated import Generated, Sealed
-from aver.coordinator.recovery import load_run
+from aver.coordinator.recovery import load_run, past_jobs
 from aver.coordinator.requests import actions, update
 from aver.coordinator.requests.submit import Submissions
-from aver.coordinator.requests.update_fields import CPUS, DEPENDENCY, MEMORY, PRIORITY, is_readable
+from aver.coordinator.state.changes import CPUS, DEPENDENCY, MEMORY, PRIORITY, TIME_LIMIT, is_readable
 from aver.coordinator.state.dependency import PROBLEM
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.fold import REQUEUE, REQUEUE_HOLD
 from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.run import LiveRun
+from aver.engines.api import LOCAL
 from aver.errors import UsageError
 from aver.home import Home
-from aver.judge.local import judge
+from aver.judge.local import judge_acceptance
+from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model.codec import decode
-from aver.model.evidence import Accepted, Evidence, Rules, WitnessVanished
+from aver.model.evidence import Accepted, GeneratedRead, Verdict
 from aver.model.job import Argv, FlowSpec, JobSpec, Scope
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
@@ -100,7 +103,7 @@ class Requests:
 
     def requeue(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)
-        how = update.REQUEUE_HOLD if request.get("hold") is True else update.REQUEUE
+        how = REQUEUE_HOLD if request.get("hold") is True else REQUEUE
 
         def act(run: LiveRun, index: int) -> str:
             if run.state.is_settled and not has_env(self.home, run.number):
@@ -114,7 +117,7 @@ class Requests:
         changes = request.get("changes")
         if not isinstance(changes, dict) or not changes:
             raise UsageError("the request changes nothing")
-        time_s, priority = changes.get(update.TIME_LIMIT), changes.get(PRIORITY, 0)
+        time_s, priority = changes.get(TIME_LIMIT), changes.get(PRIORITY, 0)
         if not (time_s is None or (isinstance(time_s, int) and time_s > 0)) or not isinstance(priority, int):
             raise UsageError("the request's changes can't be read")
         if not is_readable(changes):
@@ -130,7 +133,7 @@ class Requests:
             return
         reader = self.open_reader()
         try:
-            if self.driver.depending.learn((JobSpec("", Argv(()), after=after),), reader):
+            if self.driver.dependencies.learn((JobSpec("", Argv(()), after=after),), past_jobs(reader)):
                 raise UsageError(PROBLEM)
         finally:
             if reader is not None:
@@ -186,22 +189,34 @@ class Requests:
             state = run.plan.state(index)
             if state is None:
                 return "not settled yet"
-            if state is not State.UNVERIFIED:
-                return f"already {state}: only an UNVERIFIED job can be accepted"
-            evidence: list[Evidence] = [WitnessVanished(now), Accepted(now, by)]  # the first is what UNVERIFIED says
+            stored = self._stored_verdict(run.job_number(index))
+            if stored is None:
+                return "not settled yet"
+            accepts = judge_acceptance if run.engine(index) == LOCAL else judge_cluster_acceptance
+            accepted, read = Accepted(now, by), GeneratedRead(now)
+            if accepts(stored, accepted, read) is None:
+                return f"already {state}: only a job whose end nobody saw (UNVERIFIED, NODE_FAIL) can be accepted"
             if run.spec(index).generates is not None:
                 found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
                 if found is None:
                     return "not accepted: it generates jobs, which were not read; ask again"
                 actions.reopen_run(self.driver, run, now)
                 batch = self.generated.keep(run.number, found)
-                evidence.append(self.driver.following.add_generated(run, index, batch, now))
-            verdict = judge(evidence, Rules())
+                read = self.driver.add_generated(run, index, batch, now)
+            verdict = accepts(stored, accepted, read)
             assert verdict is not None
             actions.correct(self.driver, run, index, verdict, f"accepted by {by}", by, now)
             return f"accepted as {verdict.state}"
 
         return self._each(request, now, act, revive=True)
+
+    def _stored_verdict(self, job: int) -> Verdict | None:
+        reader = self.open_reader()
+        if reader is None:
+            return None
+        with reader:
+            row = reader.job(job)
+        return None if row is None else row.verdict
 
     def retry(self, request: dict[str, Any], now: float) -> dict[str, Any]:
         by = _by(request)

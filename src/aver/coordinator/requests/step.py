@@ -14,13 +14,15 @@ from typing import Any
 
 from aver.coordinator.order.order import shared_files
 from aver.coordinator.server import Peer
+from aver.coordinator.state.attempt import LiveStep
 from aver.coordinator.state.machine import Driver
-from aver.coordinator.state.steps import LiveStep
+from aver.coordinator.state.steps import is_waiting
 from aver.engines.api import LOCAL
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
 from aver.model.codec import decode
 from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
+from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import StepSpec
 from aver.render.masking import values_of
 from aver.store.read.reader import Reader
@@ -43,14 +45,14 @@ class Stepping:
         key, token = _attempt_key(request), request.get("token")
         if not isinstance(token, str) or not token:
             raise UsageError("the request names no job")
-        known = self.driver.steps.by_token(token)
+        known = self.driver.step_by_token(token)
         if known is None or known.state is not None:
             ended = _ended_reply(known, self.driver.identity.host) if known else self._ended(key, token)
             if ended is not None:
                 return ended
         streams = peer.take_descriptors()
         try:
-            step = self.driver.steps.begin(key, token, self._spec(request), streams[:STREAMS], now)
+            step = self.driver.begin_step(key, token, self._spec(request), streams[:STREAMS], now)
             if step.env_file is None:
                 step.env_file = os.fspath(self._write_env(step.attempt.run, key, step.number, request.get("env", [])))
         except AverError:
@@ -61,7 +63,7 @@ class Stepping:
         return {
             "job": step.attempt.job,
             "step": step.number,
-            "waiting": self.driver.steps.is_waiting(step),
+            "waiting": is_waiting(step),
             "node": self.driver.identity.host,
             "kill_wait_s": self.driver.runs[step.attempt.run].kill_wait_s(step.attempt.index, self.kill_wait_s),
             "tasks": _ended_tasks(step),
@@ -94,7 +96,7 @@ class Stepping:
                         "step": row.step,
                         "waiting": False,
                         "node": self.driver.identity.host,
-                        "tasks": [task_message(one.task, one.verdict, one.because) for one in tasks],
+                        "tasks": [task_message(one.task, one.verdict, one.cause, one.because) for one in tasks],
                         "ended": {"code": row.srun_code, "state": row.state.value},
                     }
         return None
@@ -130,7 +132,7 @@ class Stepping:
             raise UsageError("the request names no step")
         if signal is not None and (not isinstance(signal, int) or not 1 <= signal <= 64):
             raise UsageError(f"{signal!r} is not a signal number")
-        step = self.driver.steps.find(key, number)
+        step = self.driver.find_step(key, number)
         if step is None:
             return {"did": "not running"}
         if step.attempt.engine != LOCAL:
@@ -138,11 +140,11 @@ class Stepping:
         by = request.get("by")
         if signal is None:
             if isinstance(by, str) and by:
-                self.driver.steps.kill(step, by, now)
+                self.driver.kill_step(step, by, now)
             else:
-                self.driver.steps.cancel(step, "request", now)
+                self.driver.cancel_step(step, "request", now)
             return {"did": "cancelling"}
-        self.driver.steps.signal(step, signal)
+        self.driver.signal_step(step, signal)
         return {"did": "signalled"}
 
 
@@ -160,7 +162,8 @@ def _close(descriptors: Sequence[int]) -> None:
 
 
 def _ended_tasks(step: LiveStep) -> list[dict[str, Any]]:
-    return [task_message(one.number, one.verdict, one.because) for one in step.tasks if one.verdict is not None]
+    ended = [one for one in step.tasks if one.verdict is not None]
+    return [task_message(one.number, one.verdict, one.cause, one.because) for one in ended]
 
 
 def _ended_reply(step: LiveStep, host: str) -> dict[str, Any]:
@@ -185,7 +188,8 @@ def step_token(job: int, attempt: int, step: int) -> str:
     return f"{job}.{attempt}.{step}"
 
 
-def task_message(task: int, verdict: Any, because: bool) -> dict[str, Any]:
+def task_message(task: int, verdict: Verdict | None, cause: TaskCause, because: bool) -> dict[str, Any]:
+    launch = cause.launch
     exit_status = None if verdict is None else verdict.exit
     return {
         "task": task,
@@ -194,6 +198,11 @@ def task_message(task: int, verdict: Any, because: bool) -> dict[str, Any]:
         "detail": "" if verdict is None else verdict.detail,
         "raw": None if exit_status is None else exit_status.wait_status,
         "because": because,
+        "launch": None
+        if launch is None
+        else {"operation": launch.operation, "errno": launch.errno, "path": launch.path},
+        "oom_kills": cause.oom_kills,
+        "was_sent": cause.was_sent,
     }
 
 
@@ -203,6 +212,6 @@ def step_message(event: StepStarted | TaskEnded | StepEnded) -> dict[str, Any]:
         case StepStarted():
             return {"begun": event.step}
         case TaskEnded():
-            return task_message(event.task, event.verdict, event.because)
+            return task_message(event.task, event.verdict, event.cause, event.because)
         case StepEnded():
             return {"ended": {"code": event.srun_code, "state": event.verdict.state.value}}

@@ -24,6 +24,7 @@ from aver.client.job_files import (
 from aver.coordinator.background import Background, Failed, Later
 from aver.coordinator.fits import check_fits, check_text
 from aver.coordinator.order.allocations import check_allocation
+from aver.coordinator.recovery import past_jobs
 from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.succession import LARGEST_RUN
@@ -185,7 +186,7 @@ class Submissions:
             return
         reader = self.open_reader()
         try:
-            if self.driver.depending.learn(flow.jobs, reader):
+            if self.driver.dependencies.learn(flow.jobs, past_jobs(reader)):
                 raise UsageError(PROBLEM)
         finally:
             if reader is not None:

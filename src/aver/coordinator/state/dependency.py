@@ -1,36 +1,44 @@
 """Jobs that wait for jobs of other runs, by their numbers: Slurm's --dependency.
 
-The driver asks `is_met` when a job's own needs are settled, and tells of every change. What has left the driver's
-memory is learned from the store once, by whoever takes a run up or in, so that coming back after a crash
-gives the same answers. A term that can no longer be met leaves its job PENDING (DependencyNeverSatisfied), or ends
-it where it asks for that; when a correction or a retry changes the past, it is asked again.
+`ask` is asked when a job's own needs are settled, and `changed` is told of every change; who has to be asked again is
+in `dirty`. What has left memory is learned from the store once, by whoever takes a run up or in, so that coming back
+after a crash gives the same answers. A term that can no longer be met leaves its job PENDING
+(DependencyNeverSatisfied), or ends it where it asks for that; when a correction or a retry changes the past, it is
+asked again.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from aver.coordinator.state.live import LiveRun
-from aver.model import reasons
-from aver.model.evidence import Verdict
+from aver.coordinator.state.attempt import LiveAttempt
+from aver.coordinator.state.roster import Roster
+from aver.coordinator.state.run import LiveRun
 from aver.model.job import After, AfterKind, JobSpec
 from aver.model.states import State
 from aver.spec.sbatch.array import is_array
-from aver.store.read.reader import Reader
-
-if TYPE_CHECKING:
-    from aver.coordinator.state.machine import Driver
 
 PROBLEM = "Job dependency problem"  # Slurm's words
 
 
-class Answer(Enum):
+class Word(Enum):
     MET = "met"
     WAITING = "waiting"
     NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`due`: when it is worth asking again, if time alone is missing."""
+
+    word: Word
+    due: float | None = None
+
+
+MET, WAITING, NEVER = Answer(Word.MET), Answer(Word.WAITING), Answer(Word.NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +59,44 @@ class Standing:
     since: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A run that is not live, or one job of it, as the store has it."""
+
+    run: int
+    first_job: int
+    specs: tuple[JobSpec, ...]
+    standings: dict[int, Standing]  # by job
+    is_one_job: bool = False
+
+
 Named = tuple[int, int | None]
+FindPast = Callable[[int], Past | None]  # by the number of a run or of a job
 
 
-class Depending:
-    """Who waits for whom, over all live runs."""
+class Dependencies:
+    """Who waits for whom, over all live runs. It changes neither the runs nor the attempts that it is given."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    def __init__(self, roster: Roster, by_job: Mapping[int, LiveAttempt]) -> None:
+        self._roster = roster
+        self._by_job = by_job
         self._targets: dict[Named, Target] = {}
-        self._past: dict[int, Standing] = {}  # jobs that the driver no longer holds
+        self._past: dict[int, Standing] = {}  # jobs that are no longer live
         self._since: dict[int, float] = {}  # when jobs that are named started
         self._waiting: dict[int, dict[int, None]] = {}  # jobs that wait, by the run for which they wait
         self._singletons: dict[tuple[str, str], dict[int, None]] = {}
         self._jobs: set[int] = set()  # all that wait
-        self._dirty: deque[int] = deque()
-        self._is_busy = False
+        self.dirty: deque[int] = deque()  # jobs that are to be asked again
 
     # ---- learning -----------------------------------------------------------------------------
 
-    def learn(self, specs: tuple[JobSpec, ...], reader: Reader | None) -> list[Named]:
-        """Find all that these jobs name, in memory or in the store; return what is nowhere."""
+    def learn(self, specs: Iterable[JobSpec], find_past: FindPast) -> list[Named]:
+        """Find all that these jobs name, among the live runs or by `find_past`; return what is nowhere."""
         unknown = []
         for spec in specs:
             for term in spec.after.terms if spec.after is not None else ():
                 for named in term.jobs:
-                    target = self._find_live(named) or self._find_stored(named, reader)
+                    target = self._find_live(named) or self._find_past(named, find_past)
                     if target is None:
                         unknown.append(named)
                     else:
@@ -85,103 +105,62 @@ class Depending:
 
     def _find_live(self, named: Named) -> Target | None:
         number, index = named
-        run = self._driver.runs.get(number)
+        run = self._roster.runs.get(number)
         if run is None:
-            found = self._driver.find(number)
+            found = self._roster.find(number)
             return None if found is None or index is not None else Target(found[0].number, (number,))
         by_index = _indices(run.submission.flow.jobs, run.job_number(0))
         return _target(run.number, tuple(run.numbers()), by_index, index)
 
-    def _find_stored(self, named: Named, reader: Reader | None) -> Target | None:
+    def _find_past(self, named: Named, find_past: FindPast) -> Target | None:
         number, index = named
-        if reader is None:
+        past = find_past(number)
+        if past is None or (past.is_one_job and index is not None):
             return None
-        run = reader.run(number)
-        if run is None:
-            row = reader.job(number)
-            rows = [] if row is None or index is not None else [row]
-            target = None if not rows else Target(rows[0].run, (number,))
-        else:
-            rows = reader.jobs(run=number)
-            submission = reader.submission(number)
-            by_index = _indices(submission.flow.jobs, run.first_job) if submission is not None else {}
-            target = _target(run.id, tuple(row.id for row in rows), by_index, index)
-        for row in rows:
-            settled = row.state if row.state.is_settled else None
-            since = row.started_at if row.started_at is not None else row.ended_at
-            self._past[row.id] = Standing(settled, row.started_at is not None, since)
-        return target
+        self._past.update(past.standings)
+        by_index = {} if past.is_one_job else _indices(past.specs, past.first_job)
+        return _target(past.run, tuple(past.standings), by_index, index)
 
     def withdraws(self, run: LiveRun) -> None:
         """The run's submission could not be made durable."""
         for job in run.numbers():
-            self._leave(job)
+            self.leave(job)
 
     def forgets(self, run: LiveRun) -> None:
-        """The driver lets this run go: keep how its jobs stand if somebody waits for them."""
+        """The run is let go: keep how its jobs stand if somebody waits for them."""
         if run.number in self._waiting:
             for job in run.numbers():
                 self._past[job] = self._standing(run.number, job, 0.0)
 
     # ---- asking -------------------------------------------------------------------------------
 
-    def is_met(self, run: LiveRun, index: int, now: float) -> bool:
-        """Whether the job may go on; if not, it waits here and its reason is shown."""
+    def ask(self, run: LiveRun, index: int, now: float) -> Answer:
+        """Whether the job may go on; while it may not, it waits here."""
         spec = run.spec(index)
         if spec.after is None:
-            return True
+            return MET
         job = run.job_number(index)
         answer = self._answer(run, index, spec, now)
-        if answer is Answer.MET:
-            self._leave(job)
-            return True
-        self._wait(run, job, spec)
-        if answer is Answer.NEVER and spec.after.ends_if_never:
-            self._end(run, index, now)
+        if answer.word is Word.MET:
+            self.leave(job)
         else:
-            never = answer is Answer.NEVER
-            word = reasons.DEPENDENCY_NEVER_SATISFIED if never else reasons.DEPENDENCY
-            self._driver.show_reason(run, job, word, now)
-        return False
+            self._wait(run, job, spec)
+        return answer
 
-    def leave(self, job: int) -> None:
-        """It no longer waits for what it waited for."""
-        self._leave(job)
-
-    def due(self, job: int, now: float) -> None:
-        """The time that it had to wait after a start has passed."""
-        self._ask_again(job, now)
+    def is_waiting(self, job: int) -> bool:
+        return job in self._jobs
 
     def started(self, run: LiveRun, job: int, at: float) -> None:
         """A job has started: who waits for that is told by `changed`."""
         if run.number in self._waiting:
             self._since[job] = at
 
-    def changed(self, run: LiveRun, now: float) -> None:
-        """Something of this run started, settled or was reopened: ask those who wait for it again."""
+    def changed(self, run: LiveRun) -> None:
+        """Something of this run started, settled or was reopened: those who wait for it are to be asked again."""
         key = self._singleton_key(run)
-        if run.number not in self._waiting and key not in self._singletons:
-            return
-        self._dirty += self._waiting.get(run.number, ())
-        self._dirty += self._singletons.get(key, ())
-        if self._is_busy:
-            return  # the call that is under way takes them too
-        self._is_busy = True
-        try:
-            while self._dirty:
-                self._ask_again(self._dirty.popleft(), now)
-        finally:
-            self._is_busy = False
-
-    def _ask_again(self, job: int, now: float) -> None:
-        if job not in self._jobs:
-            return
-        found = self._driver.find(job)
-        index = found[0].index_of(job) if found is not None else None
-        if found is None or index is None or found[0].plan.state(index) is not None:
-            self._leave(job)
-        elif found[0].plan.is_started(index) and index not in found[0].held:
-            self._driver.make_ready(found[0], index, now)
+        if run.number in self._waiting or key in self._singletons:
+            self.dirty += self._waiting.get(run.number, ())
+            self.dirty += self._singletons.get(key, ())
 
     # ---- answers ------------------------------------------------------------------------------
 
@@ -189,25 +168,19 @@ class Depending:
         assert spec.after is not None
         answers = [self._term(run, index, spec, term, now) for term in spec.after.terms]
         if spec.after.is_any:
-            if Answer.MET in answers:
-                return Answer.MET
-            return Answer.WAITING if Answer.WAITING in answers else Answer.NEVER
-        if Answer.NEVER in answers:
-            return Answer.NEVER
-        return Answer.WAITING if Answer.WAITING in answers else Answer.MET
+            return MET if MET in answers else _waits(answers) or NEVER
+        return NEVER if NEVER in answers else _waits(answers) or MET
 
     def _term(self, run: LiveRun, index: int, spec: JobSpec, term: After, now: float) -> Answer:
         if term.kind is AfterKind.SINGLETON:
             return self._singleton(run, index, spec)
         answers = [self._named(run, index, spec, term, named, now) for named in term.jobs]
-        if Answer.NEVER in answers:
-            return Answer.NEVER
-        return Answer.WAITING if Answer.WAITING in answers else Answer.MET
+        return NEVER if NEVER in answers else _waits(answers) or MET
 
     def _named(self, run: LiveRun, index: int, spec: JobSpec, term: After, named: Named, now: float) -> Answer:
         target = self._targets.get(named)
         if target is None:
-            return Answer.NEVER  # it was pruned: nobody knows how it ended
+            return NEVER  # it was pruned: nobody knows how it ended
         jobs = target.jobs
         if term.kind is AfterKind.AFTERCORR and is_array(spec):
             same = target.by_index.get(int(run.values(index)[0][1]))
@@ -215,42 +188,33 @@ class Depending:
         standings = [self._standing(target.run, job, now) for job in jobs]
         match term.kind:
             case AfterKind.AFTER:
-                return self._after(run.job_number(index), standings, term.delay_s, now)
+                return _after(standings, term.delay_s, now)
             case AfterKind.AFTERANY:
-                return Answer.MET if all(one.state is not None for one in standings) else Answer.WAITING
+                return MET if all(one.state is not None for one in standings) else WAITING
             case AfterKind.AFTERNOTOK:
                 return _after_not_ok(standings)
             case _:
                 return _after_ok(standings)
 
-    def _after(self, job: int, standings: list[Standing], delay_s: int, now: float) -> Answer:
-        if not all(one.is_started or one.state is not None for one in standings):
-            return Answer.WAITING
-        due = max((one.since if one.since is not None else now) for one in standings) + delay_s
-        if delay_s and due > now:
-            self._driver.at(due, "depend", job)
-            return Answer.WAITING
-        return Answer.MET
-
     def _singleton(self, run: LiveRun, index: int, spec: JobSpec) -> Answer:
         """No job of the same name and user that came before it is left."""
         job = run.job_number(index)
         key = self._singleton_key(run)
-        for other in self._driver.runs.values():
+        for other in self._roster.runs.values():
             if other.number > run.number or self._singleton_key(other) != key:
                 continue
             for place, number in enumerate(other.numbers()):
-                if number < job and other.plan.state(place) is None and other.spec(place).name == spec.name:
-                    return Answer.WAITING
-        return Answer.MET
+                if number < job and other.settled_state(place) is None and other.spec(place).name == spec.name:
+                    return WAITING
+        return MET
 
     def _standing(self, run_number: int, job: int, now: float) -> Standing:
-        run = self._driver.runs.get(run_number)
+        run = self._roster.runs.get(run_number)
         index = run.index_of(job) if run is not None else None
         if run is None or index is None:
             return self._past.get(job, Standing(State.UNVERIFIED, True))
-        state = run.plan.state(index)
-        attempt = self._driver.by_job.get(job)
+        state = run.settled_state(index)
+        attempt = self._by_job.get(job)
         is_started = attempt is not None and attempt.state is not State.PENDING
         known = self._past.get(job)
         since = attempt.started_at if attempt is not None else None
@@ -272,20 +236,12 @@ class Depending:
                 if target is not None:
                     self._waiting.setdefault(target.run, {})[job] = None
 
-    def _leave(self, job: int) -> None:
+    def leave(self, job: int) -> None:
+        """It no longer waits for what it waited for."""
         if job in self._jobs:
             self._jobs.discard(job)
             self._waiting = {run: jobs for run, jobs in self._waiting.items() if _without(jobs, job)}
             self._singletons = {key: jobs for key, jobs in self._singletons.items() if _without(jobs, job)}
-
-    def _end(self, run: LiveRun, index: int, now: float) -> None:
-        self._leave(run.job_number(index))
-        word = reasons.DEPENDENCY_NEVER_SATISFIED
-        detail = "a job that it was to run after can no longer end as required"
-        verdict = Verdict(State.CANCELLED, None, word, True, "coordinator", (), detail)
-        self._driver.move(run, index, State.CANCELLED, word, now, verdict)
-        self._driver.obey(run, run.plan.settle(index, State.CANCELLED), now)
-        self._driver.check_run(run, now)
 
     @staticmethod
     def _singleton_key(run: LiveRun) -> tuple[str, str]:
@@ -311,15 +267,29 @@ def _indices(specs: tuple[JobSpec, ...], first_job: int) -> dict[int, int]:
     return {int(value): first_job + place for place, value in enumerate(specs[0].matrix.axes[0][1])}
 
 
+def _waits(answers: list[Answer]) -> Answer | None:
+    """The first time at which one of those that wait is worth asking again; None: none waits."""
+    waiting = [one for one in answers if one.word is Word.WAITING]
+    dues = [one.due for one in waiting if one.due is not None]
+    return Answer(Word.WAITING, min(dues, default=None)) if waiting else None
+
+
+def _after(standings: list[Standing], delay_s: int, now: float) -> Answer:
+    if not all(one.is_started or one.state is not None for one in standings):
+        return WAITING
+    due = max((one.since if one.since is not None else now) for one in standings) + delay_s
+    return Answer(Word.WAITING, due) if delay_s and due > now else MET
+
+
 def _after_ok(standings: list[Standing]) -> Answer:
     if any(one.state is not None and one.state is not State.COMPLETED for one in standings):
-        return Answer.NEVER
-    return Answer.MET if all(one.state is State.COMPLETED for one in standings) else Answer.WAITING
+        return NEVER
+    return MET if all(one.state is State.COMPLETED for one in standings) else WAITING
 
 
 def _after_not_ok(standings: list[Standing]) -> Answer:
     """All are settled, and one of them badly. How an UNVERIFIED one ended nobody knows."""
     if any(one.state is None for one in standings):
-        return Answer.WAITING
+        return WAITING
     bad = [one for one in standings if one.state not in (State.COMPLETED, State.UNVERIFIED)]
-    return Answer.MET if bad else Answer.NEVER
+    return MET if bad else NEVER

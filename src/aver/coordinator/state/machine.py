@@ -1,28 +1,32 @@
 """The coordinator's mind: what was heard and asked comes in; events to commit and orders to give come out.
 
-No sockets, no disk, no clock: time is an argument. Law 3 is kept here: an attempt is handed
-to its engine only after `committed` saw its intent, and a person's request is acted on only after it is durable.
-Packing, planning, judging and retrying are `core`'s; this ties them together: runs, what the plan says, evidence and
-clocks are here, `starting` and `ending` are the two ends of an attempt.
+No sockets, no disk, no clock: time is an argument. Law 3 is kept here: an attempt is handed to its engine only after
+`committed` saw its intent, and a person's request is acted on only after it is durable. Law 4 as well: every change
+goes through `fold.apply`, and `advance` does what follows from the state as it is, so that it does not matter whether
+an event was just emitted or was replayed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from aver.coordinator.state.dependency import Depending
-from aver.coordinator.state.end import Ending
-from aver.coordinator.state.live import LiveAttempt, LiveRun
+from aver.coordinator.state import fold, local_job, scheduler_job, start, steps, waiting
+from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
+from aver.coordinator.state.end import (
+    cancel_unstarted,
+    end_unstarted,
+    is_ending,
+    release,
+    stop_reading,
+    verdict_is_durable,
+)
+from aver.coordinator.state.fold import emit
+from aver.coordinator.state.live import Ending, Identity, LiveState, Outbox
 from aver.coordinator.state.packers import Packers
-from aver.coordinator.state.roster import Roster
-from aver.coordinator.state.scheduler_job import Clustering
-from aver.coordinator.state.start import Starting
-from aver.coordinator.state.steps import Steps
-from aver.coordinator.state.succession import Following
-from aver.coordinator.state.timers import Timers
+from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.succession import add_generated
 from aver.engines.api import LOCAL, Control, Heard
-from aver.judge.local import COORDINATOR, judge
+from aver.judge.local import NeverRan
 from aver.model import reasons
 from aver.model.events import (
     AttemptPlanned,
@@ -33,52 +37,24 @@ from aver.model.events import (
     PersonAsked,
     RunMoved,
     RunSubmitted,
+    StepStarted,
     TaskEnded,
-    Usage,
 )
 from aver.model.evidence import (
     CancelledBefore,
-    DeadlinePassed,
-    LimitMoved,
-    LimitPassed,
+    GeneratedRead,
     MachineRestarted,
+    NeedsUnmet,
     Refused,
-    Verdict,
-    WitnessStart,
     WitnessVanished,
 )
-from aver.model.job import FlowSpec, Submission
+from aver.model.job import FlowSpec, StepSpec, Submission
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
 from aver.plan.packing import Packer, Room
-from aver.plan.planner import Cancel, Instruction, Skip, Start, Unskip
+from aver.plan.planner import Cancel, Instruction, RunCancel, Skip, Start, Unskip
 
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who we are: the prefix of keys, this boot, this host."""
-
-    home: str
-    boot: str
-    host: str
-
-    def key(self, job: int, attempt: int) -> str:
-        return f"{self.home}.{job}.{attempt}.{self.boot[:8]}"
-
-    def is_of_this_boot(self, key: str) -> bool:
-        return key.split(".")[3:4] == [self.boot[:8]]
-
-
-@dataclass(slots=True)
-class Outbox:
-    """What the loop has to carry out."""
-
-    events: list[Event] = field(default_factory=list)
-    starts: list[LiveAttempt] = field(default_factory=list)
-    controls: list[Control] = field(default_factory=list)
-    finished_runs: list[int] = field(default_factory=list)
-    adoptions: list[tuple[str, str]] = field(default_factory=list)
-    allocations: list[int] = field(default_factory=list)  # runs whose wishes for these are durable
+__all__ = ["Driver", "Identity"]
 
 
 class Driver:
@@ -86,78 +62,82 @@ class Driver:
         self, identity: Identity, total: Room, next_id: int, max_running: int | None = None,
         max_submitted: int | None = None, fallback_completes: bool = False,
     ) -> None:  # fmt: skip
+        packer = Packers(Packer(total, max_running), max_submitted)
+        self.live = LiveState(identity, packer, next_id, fallback_completes)
         self.identity = identity
-        self.packer = Packers(Packer(total, max_running), max_submitted)
-        self._fallback_completes = fallback_completes
-        self.out = Outbox()
-        self.roster = Roster()
-        self.runs = self.roster.runs
-        self.attempts: dict[str, LiveAttempt] = {}  # by key
-        self.by_job: dict[int, LiveAttempt] = {}
-        self.next_id = next_id
-        self.timers = Timers()
-        self.after_commit: list[tuple[Event, Control]] = []
-        self._shown_reasons: dict[int, str] = {}
-        self.starting = Starting(self, self.packer, total.gpus)
-        self.ending = Ending(self)
-        self.steps = Steps(self)
-        self.depending = Depending(self)
-        self.clustering = Clustering(self)
-        self.following = Following(self)
+        self.packer = packer
+        self.runs = self.live.runs
+        self.attempts = self.live.attempts
+        self.by_job = self.live.by_job
+        self.timers = self.live.timers
+        self.dependencies = self.live.dependencies
+
+    @property
+    def out(self) -> Outbox:
+        return self.live.out
+
+    @property
+    def next_id(self) -> int:
+        return self.live.next_id
+
+    def emit(self, event: Event) -> None:
+        """Apply the event, and have it committed; `advance` does what follows."""
+        emit(self.live, event)
 
     # ---- runs -------------------------------------------------------------------------------
 
     def reserve(self, flow: FlowSpec) -> int:
         """The number of a run of this flow; its jobs have the numbers after it."""
-        number = self.next_id
-        self.next_id = _end_of(number, flow)
+        number = self.live.next_id
+        self.live.next_id = _end_of(number, flow)
         return number
 
     def give_back(self, number: int, flow: FlowSpec) -> None:
         """The run with this number never came to be; numbers that others have since are not moved."""
-        if self.next_id == _end_of(number, flow):
-            self.next_id = number
+        if self.live.next_id == _end_of(number, flow):
+            self.live.next_id = number
 
     def submit(self, submission: Submission, now: float, number: int | None = None) -> LiveRun:
-        """Take a run under the number that was reserved for it; it is final when its RunSubmitted is durable."""
+        """Take a run under the number that was reserved for it; it is final when its RunSubmitted is durable.
+
+        Raise ValueError if the flow is no graph.
+        """
         if number is None:
             number = self.reserve(submission.flow)
-        first_job = _first_job(number, submission.flow)
-        run = LiveRun(number, first_job, submission)
-        self.adopt(run)
-        self.emit(RunSubmitted(now, number, first_job, submission))
-        run.held = {index for index in range(run.job_count) if run.spec(index).hold} if run.has_holds else set()
-        self.start_clocks(run)
-        self.obey(run, run.plan.begin(), now)
-        self.check_run(run, now)
+        emit(self.live, RunSubmitted(now, number, _first_job(number, submission.flow), submission))
+        run = self.runs[number]
+        self.take_up(run, now)
         return run
+
+    def take_up(self, run: LiveRun, now: float) -> None:
+        """Begin with a run that was submitted or replayed, or go on with it."""
+        self._watch_deadlines(run)
+        self.advance(now)
 
     def withdraw(self, number: int) -> None:
         """Forget a run whose submission could not be made durable: nothing of it has been acted on."""
         run = self.runs.pop(number)
-        self.depending.withdraws(run)
+        self.dependencies.withdraws(run)
+        self.live.touched.pop(number, None)
         self.out.events = [event for event in self.out.events if event.run != number]
         for job in run.numbers():
             attempt = self.by_job.get(job)
             if attempt is not None:
-                self.ending.let_go(attempt)
+                release(self.live, attempt)
+                fold.remove_attempt(self.live, attempt)
             self.packer.remove(job)
-
-    def adopt(self, run: LiveRun) -> None:
-        """Hold this run from now on."""
-        run.fallback_completes = self._fallback_completes
-        self.roster.add(run)
+            self.live.shown.pop(job, None)
 
     def find(self, number: int) -> tuple[LiveRun, int | None] | None:
         """The live run with this number (index None), or the live run and index of the job with it."""
-        return self.roster.find(number)
+        return self.live.roster.find(number)
 
     def forget(self, number: int) -> None:
         """The run is settled and durable: the store has all of it."""
         run = self.runs.get(number)
         if run is not None:
-            self.depending.forgets(run)
-            self.roster.remove(number)
+            self.dependencies.forgets(run)
+            self.live.roster.remove(number)
 
     def want_allocations(self, number: int) -> None:
         """What a run that is not settled wants of a cluster as a whole is durable, and asked for however often."""
@@ -165,121 +145,157 @@ class Driver:
         if run is not None and run.submission.allocation is not None and not run.state.is_settled:
             self.out.allocations.append(number)
 
-    def start_clocks(self, run: LiveRun) -> None:
-        """Watch the deadlines of jobs that are not settled."""
+    def _watch_deadlines(self, run: LiveRun) -> None:
         if all(spec.deadline_at is None for segment in run.segments for spec in segment.flow.jobs):
             return
         for index in range(run.job_count):
             deadline = run.spec(index).deadline_at
-            if deadline is not None:
-                self.at(deadline, "deadline", run.job_number(index))
+            if deadline is not None and run.settled_state(index) is None:
+                self.timers.at(deadline, "deadline", run.job_number(index))
 
-    def take_up(self, run: LiveRun, instructions: Iterable[Instruction], due: dict[int, float], now: float) -> None:
-        """Go on with a run that was made again from the store; `due` are jobs that wait for another attempt.
+    # ---- what follows from the state --------------------------------------------------------------
 
-        Jobs with a live attempt are left to `starting`.
-        """
-        self.start_clocks(run)
-        for instruction in instructions:
-            job = run.job_number(instruction.job)
-            if isinstance(instruction, Start) and job in self.by_job:
-                continue
-            if isinstance(instruction, Start) and instruction.job in due:
-                self.at(due[instruction.job], "again", job)
-                continue
-            self.obey(run, [instruction], now)
-        self.check_run(run, now)
+    def advance(self, now: float) -> None:
+        """Do what follows from the state, until nothing more does. Twice is harmless."""
+        live = self.live
+        while True:
+            while live.touched:
+                run = self.runs.get(next(iter(live.touched)))
+                live.touched.pop(next(iter(live.touched)))
+                if run is not None:
+                    self._advance_run(run, now)
+            if self.dependencies.dirty:
+                waiting.ask_again(self.live, self.dependencies.dirty.popleft(), now)
+            elif not local_job.unpark(live, now):
+                return
 
-    # ---- the plan's instructions --------------------------------------------------------------
+    def _advance_run(self, run: LiveRun, now: float) -> None:
+        """Tell the plan what it does not know, and carry out what it says, until both agree."""
+        while True:
+            if not run.has_begun:
+                instructions: Iterable[Instruction] = self._begin(run)
+            elif run.cancelled is not run.told_cancelled:
+                run.told_cancelled = run.cancelled
+                if run.cancelled is RunCancel.NO:
+                    continue  # the plan learns that with what is reopened
+                instructions = run.plan.cancel_run(run.cancelled is RunCancel.NOW)
+            elif run.instructions:
+                instructions, run.instructions = run.instructions, []
+            elif run.moved:
+                moved, run.moved = run.moved, []
+                instructions = _tell_plan(run, moved)
+            else:
+                break
+            self._obey(run, instructions, now)
+        self._check_run(run, now)
 
-    def obey(self, run: LiveRun, instructions: Iterable[Instruction], now: float) -> None:
-        """Carry out what the plan says, and what follows from it."""
+    def _begin(self, run: LiveRun) -> list[Instruction]:
+        """Tell the plan how all jobs stand; attempts that were planned before are left to what their engines say."""
+        run.has_begun = True
+        run.moved.clear()
+        run.told_cancelled = run.cancelled
+        instructions = run.plan.restore(run.states, run.cancelled)
+        if not self.by_job:
+            return instructions
+        return [one for one in instructions if not isinstance(one, Start) or run.job_number(one.job) not in self.by_job]
+
+    def _obey(self, run: LiveRun, instructions: Iterable[Instruction], now: float) -> None:
+        """Carry out what the plan says."""
         for instruction in instructions:
             match instruction:
                 case Start(job=index):
-                    self.make_ready(run, index, now)
+                    waiting.make_ready(self.live, run, index, now)
                 case Skip(reason=reason, detail=detail):
-                    verdict = Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), detail)
-                    self.move(run, instruction.job, State.SKIPPED, reason, now, verdict)
+                    end_unstarted(self.live, run, instruction.job, NeedsUnmet(now, reason, detail), now)
                 case Unskip():
-                    self.move(run, instruction.job, State.PENDING, reasons.DEPENDENCY, now)
+                    job = run.job_number(instruction.job)
+                    emit(self.live, JobMoved(now, run.number, job, State.PENDING, reasons.DEPENDENCY))
                 case Cancel():
-                    self.ending.end_unstarted(run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
+                    by = "its run's cancellation"
+                    end_unstarted(self.live, run, instruction.job, CancelledBefore(now, by), now)
 
-    def make_ready(self, run: LiveRun, index: int, now: float) -> None:
-        """Its needs are settled: it waits for room, unless it is held, runs after others or its time has not come."""
-        job = run.job_number(index)
-        spec = run.spec(index)
-        if index in run.held:
-            self.show_reason(run, job, reasons.JOB_HELD_USER, now)
-        elif not self.depending.is_met(run, index, now):
-            pass  # it is asked again when those change
-        elif spec.begin_at is not None and spec.begin_at > now:
-            self.at(spec.begin_at, "begin", job)
-            self.show_reason(run, job, reasons.BEGIN_TIME, now)
-        else:
-            if spec.needs.all_of or spec.needs.any_of or job in self._shown_reasons:
-                self.show_reason(run, job, reasons.PRIORITY, now)
-            self.starting.enqueue(run, index)
+    def _check_run(self, run: LiveRun, now: float) -> None:
+        """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
+        self.dependencies.changed(run)
+        if not run.plan.is_settled or run.state.is_settled:
+            return
+        state = run.plan.run_state()
+        assert state is not None
+        emit(self.live, RunMoved(now, run.number, state, run.round))
+        self.out.finished_runs.append(run.number)
 
-    def engine_of(self, key: str) -> str:
-        attempt = self.attempts.get(key)
-        return LOCAL if attempt is None else attempt.engine
+    # ---- durable ----------------------------------------------------------------------------------
+
+    def schedule(self, now: float) -> None:
+        """Start what has room, and make the intents of the next ones durable ahead of time."""
+        start.schedule(self.live, now)
+        if self.live.touched:
+            self.advance(now)
 
     def committed(self, events: Sequence[Event], now: float) -> list[str]:
         """These are durable: start what waited for it. Returns the keys whose ends are durable."""
         ended = []
-        self.steps.committed(events, now)
+        live = self.live
         for event in events:
             if isinstance(event, AttemptPlanned):
-                self.starting.planned(event, now)
+                start.intent_is_durable(live, event, now)
             elif isinstance(event, GpusGiven):
-                self.starting.given(event, now)
-            elif isinstance(event, Observed) and event.verdict is not None:
-                key = self.ending.committed(event)
+                start.gpus_are_durable(live, event, now)
+            elif isinstance(event, Observed):
+                key = None if event.verdict is None else verdict_is_durable(live, event)
                 if key is not None:
                     ended.append(key)
+            elif isinstance(event, StepStarted):
+                steps.intent_is_durable(live, event, now)
             elif isinstance(event, (RunSubmitted, RunMoved, PersonAsked)):
                 self.want_allocations(event.run)
             elif isinstance(event, TaskEnded):
                 ended.append(f"{self.identity.key(event.job, event.attempt)}.s{event.step}.t{event.task}")
-        if self.after_commit:
+        if live.after_commit:
             waiting = {id(event) for event in events}
-            self.out.controls += [control for event, control in self.after_commit if id(event) in waiting]
-            self.after_commit = [pair for pair in self.after_commit if id(pair[0]) not in waiting]
+            self.out.controls += [control for event, control in live.after_commit if id(event) in waiting]
+            live.after_commit = [pair for pair in live.after_commit if id(pair[0]) not in waiting]
+        self.advance(now)
         return ended
+
+    def is_waited_for(self, events: Iterable[Event]) -> bool:
+        """Whether something can go on only after the commit of these."""
+        return bool(self.live.after_commit) or any(
+            isinstance(event, AttemptPlanned)
+            and (attempt := self.attempts.get(event.key)) is not None
+            and attempt.waits_to_start
+            for event in events
+        )
+
+    def is_ending(self, key: str) -> bool:
+        """Whether this attempt has a verdict that is not durable yet: its engine must not forget it."""
+        return is_ending(self.live, key)
+
+    def note_ending(self, job: int, attempt: int, key: str) -> None:
+        """A verdict on an attempt that is not live is on its way to the disk."""
+        self.live.ending[job, attempt] = Ending(key, False)
 
     # ---- evidence -----------------------------------------------------------------------------
 
     def heard(self, one: Heard, now: float) -> bool:
         """Take evidence; False if it is of an attempt that is not live, which changes nothing."""
+        is_taken = self._heard(one, now)
+        self.advance(now)
+        return is_taken
+
+    def _heard(self, one: Heard, now: float) -> bool:
         attempt = self.attempts.get(one.key)
         if attempt is None:
-            return self.clustering.heard_of_task(one, now) or self.steps.heard(one, now)
-        if attempt.parked is not None:
+            return scheduler_job.heard_of_task(self.live, one, now) or steps.heard(self.live, one, now)
+        if attempt.is_parked:
             return True
         if isinstance(one.evidence, WitnessVanished) and not self.identity.is_of_this_boot(attempt.key):
-            self.restarted(attempt, now)
-            return True
+            one = self._restarted(attempt, now)
         run = self.runs[attempt.run]
         if attempt.engine != LOCAL:
-            self.clustering.heard(run, attempt, one, now)
+            scheduler_job.heard(self.live, run, attempt, one, now)
             return True
-        if isinstance(one.evidence, (LimitMoved, LimitPassed)):
-            self._limited(attempt, one.evidence, now)
-            return True
-        attempt.evidence.append(one.evidence)
-        if isinstance(one.evidence, WitnessStart):
-            self._limited(attempt, LimitMoved(one.evidence.due_s), now)
-            self._started(run, attempt, one, now)
-            return True
-        verdict = judge(attempt.evidence, run.rules(attempt.index))
-        if verdict is None:
-            return True
-        if self.steps.is_busy(attempt.key):
-            self.ending.park(run, attempt, one, verdict, now)
-        else:
-            self.ending.settle(run, attempt, one.source, one.said, one.evidence, verdict, now)
+        local_job.heard(self.live, run, attempt, one, now)
         return True
 
     def rejected(self, attempt: LiveAttempt, text: str, now: float) -> None:
@@ -288,73 +304,45 @@ class Driver:
 
     def restarted(self, attempt: LiveAttempt, now: float) -> None:
         """Its machine was restarted and there is no record of its end."""
+        self.heard(self._restarted(attempt, now), now)
+
+    def _restarted(self, attempt: LiveAttempt, now: float) -> Heard:
         was_seen = attempt.state is not State.PENDING
         evidence = MachineRestarted(now, attempt.key.rpartition(".")[2], self.identity.boot[:8], was_seen)
-        said = f"boot {evidence.boot_then} then, {evidence.boot_now} now"
-        self.heard(Heard(attempt.key, "machine", said, evidence), now)
+        return Heard(attempt.key, "machine", f"boot {evidence.boot_then} then, {evidence.boot_now} now", evidence)
 
-    def _limited(self, attempt: LiveAttempt, said: LimitMoved | LimitPassed, now: float) -> None:
-        """Its witness owns the time limit; its steps go by what that says."""
-        if isinstance(said, LimitMoved):
-            self.steps.move_limit(attempt, said.due_s)
-        else:
-            attempt.is_over_time = True
-            self.steps.end_begun(attempt, now)
+    # ---- after a restart --------------------------------------------------------------------------
 
-    def _started(self, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
-        assert isinstance(one.evidence, WitnessStart)
-        if attempt.state is not State.PENDING:
-            return
-        attempt.state = State.RUNNING
-        attempt.started_at = one.evidence.at
-        usage = Usage(started_at=one.evidence.at, node=self.identity.host)
-        self.emit(
-            Observed(
-                now,
-                run.number,
-                attempt.job,
-                attempt.attempt,
-                one.source,
-                one.said,
-                State.RUNNING,
-                reasons.NONE,
-                None,
-                usage,
-            )
-        )
-        self._shown_reasons.pop(attempt.job, None)
-        if run.state is State.PENDING:
-            run.state = State.RUNNING
-            self.emit(RunMoved(now, run.number, State.RUNNING, run.round))
-        self.depending.started(run, attempt.job, one.evidence.at)
-        self.depending.changed(run, now)
+    def occupy(self, attempt: LiveAttempt) -> None:
+        """The engine has the attempt, or may have it."""
+        start.occupy(self.live, attempt)
 
-    def end(self, run: LiveRun, index: int, verdict: Verdict, now: float) -> None:
-        """The job has this verdict, and what follows from it follows."""
-        self.obey(run, run.plan.settle(index, verdict.state), now)
-        self.check_run(run, now)
+    def wait_again(self, attempt: LiveAttempt, now: float) -> None:
+        """No engine ever got the attempt: it is next, unless it was cancelled meanwhile."""
+        start.wait_again(self.live, attempt)
+        if attempt.cancel_asked:
+            cancel_unstarted(self.live, attempt, now)
+            self.advance(now)
 
-    def check_run(self, run: LiveRun, now: float) -> None:
-        """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
-        self.depending.changed(run, now)
-        if not run.plan.is_settled or run.state.is_settled:
-            return
-        state = run.plan.run_state()
-        assert state is not None
-        run.state = state
-        self.emit(RunMoved(now, run.number, state, run.round))
-        self.out.finished_runs.append(run.number)
+    def ask_for_again(self, attempt: LiveAttempt) -> None:
+        """Pass on all that was asked for of an attempt that its engine has: whether it was before nobody knows."""
+        keys = attempt.running_keys()
+        controls = [Control(key, "cancel") for key in keys if attempt.cancel_asked or attempt.requeue]
+        if attempt.suspend_asked is not None:
+            verb = "suspend" if attempt.suspend_asked else "resume"
+            controls += [Control(key, verb) for key in keys]
+        if attempt.limit_asked:
+            controls.append(Control(attempt.key, "limit", time_s=attempt.request.time_s))
+        for step in attempt.live_steps():
+            controls += steps.kills(step)
+            steps.watch_wait(self.live, step)
+        self.out.controls += controls
 
-    def allowed_cpus(self, attempt: LiveAttempt) -> int:
-        """The cpus that the job asked for; the machine may have fewer, and then its tasks share them."""
-        facts = dict(self.runs[attempt.run].spec(attempt.index).facts)
-        tasks, per_task = facts.get("ntasks", ""), facts.get("cpus_per_task", "1")
-        asked = int(tasks) * int(per_task) if tasks.isdecimal() and per_task.isdecimal() else 0
-        return max(asked, attempt.request.cpus)
+    # ---- unstarted --------------------------------------------------------------------------------
 
-    def running_keys(self, attempt: LiveAttempt) -> list[str]:
-        """The keys of the attempt and of its steps' tasks: all that is to be reached when the job is meant."""
-        return [attempt.key, *self.steps.running_keys(attempt.key)]
+    def end_unstarted(self, run: LiveRun, index: int, evidence: NeverRan, now: float) -> None:
+        """A job that has not started gets its verdict. It never starts."""
+        end_unstarted(self.live, run, index, evidence, now)
 
     # ---- clocks -----------------------------------------------------------------------------------
 
@@ -371,27 +359,14 @@ class Driver:
             index = run.index_of(job)
             assert index is not None
             if kind.startswith("wait "):
-                self.steps.wait_is_over(kind)
+                steps.wait_is_over(self.live, kind.partition(" ")[2], now)
             elif kind == "deadline":
-                self.deadline_passed(run, index, now)
+                waiting.deadline_passed(self.live, run, index, now)
             elif kind == "depend":
-                self.depending.due(job, now)
-            elif run.plan.state(index) is None and index not in run.held and job not in self.by_job:
-                self.show_reason(run, job, reasons.PRIORITY, now)
-                self.starting.enqueue(run, index)
-
-    def deadline_passed(self, run: LiveRun, index: int, now: float) -> None:
-        """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
-        job = run.job_number(index)
-        attempt = self.by_job.get(job)
-        state = run.plan.state(index)
-        if (state is not None and state.is_settled) or (attempt is not None and attempt.is_dispatched):
-            return
-        if index in run.held:
-            return
-        self.ending.end_unstarted(run, index, DeadlinePassed(now), now)
-        self.obey(run, run.plan.settle(index, State.DEADLINE), now)
-        self.check_run(run, now)
+                waiting.ask_again(self.live, job, now)
+            elif index not in run.held and run.plan.is_started(index):
+                waiting.make_ready(self.live, run, index, now)
+        self.advance(now)
 
     def refresh_reasons(self, now: float) -> None:
         """Say of the first of each lane that it waits for resources; called when things are quiet."""
@@ -400,40 +375,95 @@ class Driver:
             if found is not None:
                 self.show_reason(found[0], job, reason, now)
 
-    def note_reason(self, job: int, reason: str) -> None:
-        """The store shows this pending reason already."""
-        self._shown_reasons[job] = reason
-
-    def forget_reason(self, job: int) -> None:
-        """It is pending no more, or for another reason."""
-        self._shown_reasons.pop(job, None)
-
-    def shown_reason(self, job: int) -> str | None:
-        return self._shown_reasons.get(job)
-
     # ---- small things -------------------------------------------------------------------------------
 
-    def emit(self, event: Event) -> None:
-        self.out.events.append(event)
+    def engine_of(self, key: str) -> str:
+        attempt = self.attempts.get(key)
+        return LOCAL if attempt is None else attempt.engine
 
-    def at(self, when: float, kind: str, job: int) -> None:
-        self.timers.at(when, kind, job)
-
-    def forget_begin(self, job: int) -> None:
-        """The time that a job waited for counts no more."""
-        self.timers.drop(job, "begin")
-
-    def move(
-        self, run: LiveRun, index: int, state: State, reason: str, now: float, verdict: Verdict | None = None
-    ) -> None:
-        job = run.job_number(index)
-        self._shown_reasons.pop(job, None)
-        self.emit(JobMoved(now, run.number, job, state, reason, verdict))
+    def after(self, event: Event, controls: Iterable[Control]) -> None:
+        """Give these controls when the event is durable."""
+        self.live.after_commit += [(event, control) for control in controls]
 
     def show_reason(self, run: LiveRun, job: int, reason: str, now: float) -> None:
-        if self._shown_reasons.get(job) != reason:
-            self._shown_reasons[job] = reason
-            self.emit(JobMoved(now, run.number, job, State.PENDING, reason))
+        """Show why a job is PENDING."""
+        waiting.show_reason(self.live, run, job, reason, now)
+
+    def deadline_passed(self, run: LiveRun, index: int, now: float) -> None:
+        """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
+        waiting.deadline_passed(self.live, run, index, now)
+
+    def look_again(self, run: LiveRun, index: int, now: float) -> None:
+        """A job that waits is looked at anew: for others, for its time, or for room."""
+        waiting.look_again(self.live, run, index, now)
+
+    def stop_reading(self, attempt: LiveAttempt, by: str, now: float) -> None:
+        """A person cancels an attempt whose generated jobs are being read: nothing of them is added."""
+        stop_reading(self.live, attempt, by, now)
+
+    def add_generated(self, run: LiveRun, index: int, found: FlowSpec | str, now: float) -> GeneratedRead:
+        """Add the jobs that a completion brought, all or none; what there is to say of them to the judge.
+
+        Nothing is done about them before `advance`: their maker's verdict comes first.
+        """
+        return add_generated(self.live, run, index, found, now)
+
+    # ---- steps --------------------------------------------------------------------------------------
+
+    def begin_step(self, key: str, token: str, spec: StepSpec, streams: tuple[int, ...], now: float) -> LiveStep:
+        """Take a step of the attempt with this key; the same token is the same step. UsageError says why not."""
+        return steps.begin(self.live, key, token, spec, streams, now)
+
+    def step_by_token(self, token: str) -> LiveStep | None:
+        return self.live.steps.get(token)
+
+    def find_step(self, attempt_key: str, number: int) -> LiveStep | None:
+        """The step of this attempt, if it has not ended."""
+        return steps.find(self.live, attempt_key, number)
+
+    @property
+    def has_waiting_steps(self) -> bool:
+        return steps.has_waiting(self.live)
+
+    def abandon_step(self, key: str, number: int, now: float) -> None:
+        """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
+        steps.abandon(self.live, key, number, now)
+        self.advance(now)
+
+    def resume_steps(self, attempt: LiveAttempt, now: float) -> None:
+        """The job goes on: so do steps that were asked for meanwhile."""
+        steps.resume(self.live, attempt, now)
+
+    def cancel_step(self, step: LiveStep, by: str, now: float) -> None:
+        steps.cancel(self.live, step, by, now)
+        self.advance(now)
+
+    def kill_step(self, step: LiveStep, by: str, now: float) -> None:
+        """A person cancels the step: KILL at once, as Slurm does, after the request is durable."""
+        steps.kill(self.live, step, by, now)
+        self.advance(now)
+
+    def signal_step(self, step: LiveStep, number: int) -> None:
+        steps.signal(self.live, step, number)
+
+    def task_rejected(self, task: LiveTask, text: str, now: float) -> None:
+        """The engine refused it."""
+        steps.rejected(self.live, task, text, now)
+        self.advance(now)
+
+
+def _tell_plan(run: LiveRun, moved: Sequence[int]) -> list[Instruction]:
+    """Reopen and settle in the plan what was reopened and settled; what it knows already changes nothing."""
+    plan = run.plan
+    instructions: list[Instruction] = []
+    reopened = [index for index in moved if run.settled_state(index) is None and plan.state(index) is not None]
+    if reopened:
+        instructions += plan.reopen_all(reopened)
+    for index in moved:
+        state = run.settled_state(index)
+        if state is not None and plan.state(index) is not state:
+            instructions += plan.settle(index, state)
+    return instructions
 
 
 def _first_job(number: int, flow: FlowSpec) -> int:

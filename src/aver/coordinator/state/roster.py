@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from aver.coordinator.state.live import LiveRun
+from aver.coordinator.state.run import LiveRun
 
 SPARE = 1000  # numbers of runs that are gone, before they are cleared away
 

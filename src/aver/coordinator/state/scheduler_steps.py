@@ -9,127 +9,100 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from aver.coordinator.state.live import LiveAttempt
-from aver.coordinator.state.steps import LiveStep, LiveTask
+from aver.coordinator.state import steps
+from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
+from aver.coordinator.state.fold import emit, widen
+from aver.coordinator.state.live import LiveState
 from aver.engines.api import Heard
-from aver.judge.scheduler import COORDINATOR, QUEUE
-from aver.model import reasons
+from aver.judge.scheduler import COORDINATOR, ENDING, QUEUE, judge_unseen_step
+from aver.judge.step import TaskRules
 from aver.model.events import StepStarted
-from aver.model.evidence import QueueSaid, Verdict, WitnessRecord, WitnessVanished
+from aver.model.evidence import QueueSaid, WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import StepSpec
 from aver.model.states import State
 
-if TYPE_CHECKING:
-    from aver.coordinator.state.machine import Driver
-
 MOST_TASKS = 1_000_000
-ENDING = (9, 15)  # what a scheduler ends tasks with
-OUT_OF_MEMORY = "0:125"  # Slurm's own code: no signal
-NOT_BELIEVED = 32  # from here on it may be the number of Slurm's own error: 4008, a credential revoked, is 0:40
 
 
-class ClusterSteps:
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._seen: dict[str, dict[int, bool]] = {}  # by attempt: steps with records, and whether one of them failed
-
-    def heard(
-        self, attempt: LiveAttempt, number: int, task: int, record: WitnessRecord, one: Heard, now: float
-    ) -> None:
-        """A task of the attempt's step has left its record."""
-        seen = self._seen.setdefault(attempt.key, {})
-        seen[number] = seen.get(number, False) or record.exit is None or not record.exit.is_success
-        steps = self._driver.steps
-        if steps.has_ended(attempt.key, number):
-            return  # told again, after a restart
-        tasks = min(max(record.step_tasks or 1, task + 1), MOST_TASKS)
-        step = steps.find(attempt.key, number)
-        if step is None:
-            program = os.path.basename(record.name) or "srun"
-            spec = StepSpec(program, (record.name or "?",), "", tasks, is_open=record.step_tasks is None)
-            step = self._watch(attempt, number, spec, now)
-        elif step.is_open:
-            self._widen(step, tasks, record.step_tasks is not None, now)
-        if task < len(step.tasks):
-            self._take(step, step.tasks[task], record, one, now)
-
-    def over(self, attempt: LiveAttempt, now: float) -> None:
-        """Its job is over: no more is to come of its steps."""
-        self._tell_unseen(attempt, now)
-        steps = self._driver.steps
-        for step in list(steps.live_of(attempt.key)):
-            step.is_open = False
-            if step.is_ended:
-                steps.end(step, now)
-            for task in step.tasks:
-                if task.verdict is None:
-                    text = "its job is over, and its witness left no record"
-                    steps.heard(Heard(task.key, COORDINATOR, text, WitnessVanished(now)), now)
-
-    def _watch(self, attempt: LiveAttempt, number: int, spec: StepSpec, now: float) -> LiveStep:
-        key = f"{attempt.key}.s{number}"
-        tasks = [LiveTask(rank, f"{key}.t{rank}", is_dispatched=True) for rank in range(spec.tasks)]
-        step = LiveStep(attempt, number, key, spec, tasks, is_open=spec.is_open)
-        self._driver.emit(StepStarted(now, attempt.run, attempt.job, attempt.attempt, number, key, spec))
-        self._driver.steps.restore(step)
-        return step
-
-    def _widen(self, step: LiveStep, tasks: int, is_all: bool, now: float) -> None:
-        """It has at least so many tasks; `is_all`: just so many."""
-        steps = self._driver.steps
-        for rank in range(len(step.tasks), tasks):
-            steps.add_task(step, LiveTask(rank, f"{step.attempt.key}.s{step.number}.t{rank}", is_dispatched=True))
-        if is_all:
-            step.is_open = False
-            step.spec = replace(step.spec, tasks=len(step.tasks), is_open=False)
-            if step.is_ended:  # told again, after a restart
-                steps.end(step, now)
-
-    def _take(self, step: LiveStep, task: LiveTask, record: WitnessRecord, one: Heard, now: float) -> None:
-        """One that was signalled after another failed was ended because of that."""
-        if task.verdict is not None:
-            return
-        is_signalled = record.exit is not None and record.exit.signal in record.got
-        task.because = is_signalled and any(
-            other.verdict is not None and other.verdict.state is not State.COMPLETED and not other.because
-            for other in step.tasks
-        )
-        task.is_ended = is_signalled and record.exit is not None and record.exit.signal in ENDING
-        self._driver.steps.heard(one, now)
-
-    def _tell_unseen(self, attempt: LiveAttempt, now: float) -> None:
-        """A step whose witnesses were killed left no record; the controller still says how the worst one ended: `0:9`.
-
-        How many tasks it had nobody says.
-        """
-        seen = self._seen.pop(attempt.key, {})
-        said = [one.derived for one in attempt.evidence if isinstance(one, QueueSaid) and one.derived]
-        if not said or said[-1] == str(ExitStatus()) or any(seen.values()):
-            return
-        number = next(number for number in range(len(seen) + 1) if number not in seen)
-        step = self._watch(attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
-        verdict = _by_controller(said[-1])
-        if verdict is not None:
-            task = step.tasks[0]
-            heard = Heard(task.key, QUEUE, f"DerivedExitCode={said[-1]}", WitnessVanished(now))
-            self._driver.steps.end_task(step, task, verdict, heard, now)
+def heard(
+    live: LiveState, attempt: LiveAttempt, number: int, task: int, record: WitnessRecord, one: Heard, now: float
+) -> None:
+    """A task of the attempt's step has left its record."""
+    table = attempt.step_table()
+    if number in table.ended:
+        return  # told again, after a restart
+    tasks = min(max(record.step_tasks or 1, task + 1), MOST_TASKS)
+    step = table.live.get(number)
+    if step is None:
+        program = os.path.basename(record.name) or "srun"
+        spec = StepSpec(program, (record.name or "?",), "", tasks, is_open=record.step_tasks is None)
+        step = _watch(live, attempt, number, spec, now)
+    elif step.is_open:
+        _widen(live, step, tasks, record.step_tasks is not None, now)
+    if task < len(step.tasks):
+        _take(live, step, step.tasks[task], record, one, now)
 
 
-def _by_controller(derived: str) -> Verdict | None:
-    """What DerivedExitCode says of the worst step; None: nothing that is known here."""
-    detail = "its witness left no record; the controller says how it ended"
-    if derived == OUT_OF_MEMORY:
-        return Verdict(State.OUT_OF_MEMORY, None, reasons.OUT_OF_MEMORY, True, QUEUE, (), detail)
-    try:
-        exit_status = ExitStatus.parse(derived)
-    except ValueError:
-        return None
-    if exit_status.signal >= NOT_BELIEVED:
-        return None
-    if exit_status.signal in ENDING:
-        return Verdict(State.CANCELLED, exit_status, reasons.NONE, True, QUEUE, (), detail)
-    reason = reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
-    return Verdict(State.FAILED, exit_status, reason, True, QUEUE, (), detail)
+def over(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """Its job is over: no more is to come of its steps."""
+    _tell_unseen(live, attempt, now)
+    for step in attempt.live_steps():
+        step.is_open = False
+        if step.is_ended:
+            steps.end(live, step, now)
+        for task in step.tasks:
+            if task.verdict is None:
+                text = "its job is over, and its witness left no record"
+                steps.heard(live, Heard(task.key, COORDINATOR, text, WitnessVanished(now)), now)
+
+
+def _watch(live: LiveState, attempt: LiveAttempt, number: int, spec: StepSpec, now: float) -> LiveStep:
+    key = f"{attempt.key}.s{number}"
+    emit(live, StepStarted(now, attempt.run, attempt.job, attempt.attempt, number, key, spec))
+    step = attempt.step_table().live[number]
+    step.is_durable = True  # nothing of it is handed over
+    return step
+
+
+def _widen(live: LiveState, step: LiveStep, tasks: int, is_all: bool, now: float) -> None:
+    """It has at least so many tasks; `is_all`: just so many."""
+    widen(live, step, tasks)
+    if is_all:
+        step.is_open = False
+        step.spec = replace(step.spec, tasks=len(step.tasks), is_open=False)
+        if step.is_ended:  # told again, after a restart
+            steps.end(live, step, now)
+
+
+def _take(live: LiveState, step: LiveStep, task: LiveTask, record: WitnessRecord, one: Heard, now: float) -> None:
+    """A task that was signalled after another failed was ended because of that."""
+    if task.verdict is not None:
+        return
+    is_signalled = record.exit is not None and record.exit.signal in record.got
+    because = is_signalled and any(
+        other.verdict is not None and other.verdict.state is not State.COMPLETED and not other.because
+        for other in step.tasks
+    )
+    is_ended = is_signalled and record.exit is not None and record.exit.signal in ENDING
+    steps.heard(live, one, now, TaskRules(is_ended_by_scheduler=is_ended), because)
+
+
+def _tell_unseen(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """A step whose witnesses were killed left no record; the controller still says how the worst one ended: `0:9`.
+
+    How many tasks it had nobody says.
+    """
+    said = [one.derived for one in attempt.evidence if isinstance(one, QueueSaid) and one.derived]
+    table = attempt.step_table()
+    if not said or said[-1] == str(ExitStatus()) or table.failed:
+        return
+    seen = table.ended | set(table.live)
+    number = next(number for number in range(len(seen) + 1) if number not in seen)
+    step = _watch(live, attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
+    verdict = judge_unseen_step(said[-1])
+    if verdict is not None:
+        task = step.tasks[0]
+        one = Heard(task.key, QUEUE, f"DerivedExitCode={said[-1]}", WitnessVanished(now))
+        steps.end_task(live, step, task, verdict, one, now, False)

@@ -1,161 +1,158 @@
-"""From a job that is ready to an attempt that its engine is given: room, the intent, gpus.
+"""From a job that is ready to an attempt that its engine is given: room, the intent, GPUs.
 
-As the driver: no sockets, no disk, no clock. An attempt is handed over only after its intent is durable, and after it
-is durable which gpus it has. What it takes (room, gpus, a place among the intents that were made ahead) it takes once
-and gives back once.
+No sockets, no disk, no clock. An attempt is handed over only after its intent is durable, and after it is durable
+which GPUs it has. What it takes (room, a place among the intents that were made ahead) it takes once and gives back
+once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from aver.coordinator.state.live import LiveAttempt, LiveRun
-from aver.coordinator.state.packers import Packers
+from aver.coordinator.state.attempt import (
+    DISPATCHED,
+    PLANNED_DURABLE,
+    READY,
+    READY_DURABLE,
+    LiveAttempt,
+    Planned,
+    Ready,
+    Running,
+)
+from aver.coordinator.state.end import cancel_unstarted
+from aver.coordinator.state.fold import BEGUN, emit
+from aver.coordinator.state.live import LiveState
+from aver.coordinator.state.run import LiveRun
 from aver.engines.api import LOCAL
 from aver.model.events import AttemptPlanned, GpusGiven
 from aver.plan.packing import Cap, LaneKey, room_of
 
-if TYPE_CHECKING:
-    from aver.coordinator.state.machine import Driver
-
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
 
+# ---- room ---------------------------------------------------------------------------------------
 
-class Starting:
-    """`gpus`: how many this machine has."""
 
-    def __init__(self, driver: Driver, packer: Packers, gpus: int) -> None:
-        self._driver = driver
-        self._packer = packer
-        self._ahead = 0  # planned and without room
-        self._free_gpus = list(range(gpus))
+def enqueue(live: LiveState, run: LiveRun, index: int) -> None:
+    """The job waits for room."""
+    live.packer.add(run.job_number(index), _lane(run, index), _priority(run, index), run.engine(index))
 
-    # ---- room ---------------------------------------------------------------------------------
 
-    def enqueue(self, run: LiveRun, index: int) -> None:
-        """It waits for room."""
-        self._packer.add(run.job_number(index), _lane(run, index), _priority(run, index), run.engine(index))
+def occupy(live: LiveState, attempt: LiveAttempt) -> None:
+    """The engine has the attempt, or may have it: it holds its room."""
+    run = live.runs[attempt.run]
+    attempt.phase = Running(attempt.started_at) if attempt.state in BEGUN else DISPATCHED
+    live.packer.occupy(attempt.job, _lane(run, attempt.index), attempt.engine)
 
-    def occupy(self, attempt: LiveAttempt) -> None:
-        """A live attempt that its engine has."""
-        run = self._driver.runs[attempt.run]
-        attempt.wants_start = attempt.is_dispatched = True
-        self._packer.occupy(attempt.job, _lane(run, attempt.index), attempt.engine)
-        self._free_gpus = [gpu for gpu in self._free_gpus if gpu not in attempt.gpus]
 
-    def wait_again(self, attempt: LiveAttempt) -> None:
-        """A live attempt that was planned and never began: it was next, and is."""
-        run, index = self._driver.runs[attempt.run], attempt.index
-        self._ahead += 1
-        attempt.gpus, attempt.has_gpus = (), False
-        if index not in run.held:
-            self._packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), run.engine(index))
+def wait_again(live: LiveState, attempt: LiveAttempt) -> None:
+    """The attempt was planned and never began: it was next, and is."""
+    run, index = live.runs[attempt.run], attempt.index
+    live.ahead += 1
+    attempt.phase = PLANNED_DURABLE
+    attempt.gpus, attempt.has_gpus = (), False  # it is given some anew
+    if index not in run.held:
+        live.packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), run.engine(index))
 
-    def give_back(self, attempt: LiveAttempt) -> None:
-        """It is over, or will never begin."""
-        if attempt.wants_start or attempt.is_dispatched:
-            self._packer.finish(attempt.job)
-        else:
-            self._ahead -= 1
-            self._packer.remove(attempt.job)
-        if attempt.gpus:
-            self._free_gpus = sorted([*self._free_gpus, *attempt.gpus])
-            attempt.gpus = ()
 
-    # ---- intents --------------------------------------------------------------------------------
+# ---- intents ------------------------------------------------------------------------------------
 
-    def schedule(self, now: float) -> None:
-        """Start what has room, and make the intents of the next ones durable ahead of time."""
-        by_job = self._driver.by_job
-        while (job := self._packer.start_next()) is not None:
-            attempt = by_job.get(job)
-            if attempt is None:
-                attempt = self._plan(job, now)
-            else:
-                self._ahead -= 1
-            attempt.wants_start = True
-            if attempt.is_durable:
-                self.start(attempt, now)
-        waiting = self._packer.local
-        if self._ahead < LOOK_AHEAD // 2 and len(waiting) > self._ahead:
-            for job in waiting.upcoming(LOOK_AHEAD):
-                if job not in by_job:
-                    self._plan(job, now)
-                    self._ahead += 1
 
-    def _plan(self, job: int, now: float) -> LiveAttempt:
-        driver = self._driver
-        found = driver.find(job)
-        assert found is not None
-        run = found[0]
-        index = run.index_of(job)
-        assert index is not None
-        number = run.attempts.get(index, 0) + 1
-        run.attempts[index] = number
-        key = driver.identity.key(job, number)
-        attempt = LiveAttempt(run.number, job, index, number, key, run.request(index), engine=run.engine(index))
-        driver.attempts[attempt.key] = attempt
-        driver.by_job[job] = attempt
-        driver.emit(AttemptPlanned(now, run.number, job, number, attempt.key, attempt.engine, attempt.request))
-        return attempt
-
-    def go_on(self, before: LiveAttempt, now: float) -> None:
-        """The cluster has started it again: that is the next attempt, and nothing is handed over."""
-        attempt = self._plan(before.job, now)
-        attempt.goes_on_from = before.key
-        attempt.cancel_asked = before.cancel_asked
-        self.occupy(attempt)
-
-    def planned(self, event: AttemptPlanned, now: float) -> None:
-        """Its intent is durable."""
-        attempt = self._driver.attempts.get(event.key)
+def schedule(live: LiveState, now: float) -> None:
+    """Start what has room, and make the intents of the next ones durable ahead of time."""
+    by_job = live.by_job
+    packer = live.packer
+    while (job := packer.start_next()) is not None:
+        attempt = by_job.get(job)
         if attempt is None:
-            return
-        attempt.is_durable = True
-        if attempt.goes_on_from:
-            self._driver.out.adoptions.append((attempt.goes_on_from, attempt.key))
-        if attempt.wants_start and not attempt.is_dispatched:
-            self.start(attempt, now)
-
-    def given(self, event: GpusGiven, now: float) -> None:
-        """It is durable which gpus it has."""
-        holder = self._driver.by_job.get(event.job)
-        if holder is not None and holder.attempt == event.attempt and self.waits_to_start(holder.key):
-            self.start(holder, now)
-
-    def waits_to_start(self, key: str) -> bool:
-        """Whether this attempt has room and waits only for its intent to be durable."""
-        attempt = self._driver.attempts.get(key)
-        return attempt is not None and attempt.wants_start and not attempt.is_dispatched
-
-    # ---- handing over ---------------------------------------------------------------------------
-
-    def start(self, attempt: LiveAttempt, now: float) -> None:
-        """Hand it over, if nothing is missing; it is asked again when what is missing has come."""
-        run = self._driver.runs[attempt.run]
-        if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
-            self._give_gpus(attempt, now)
-            return  # until that is durable
-        if run.spec(attempt.index).has_streams:
-            attempt.streams, run.streams = run.streams, ()
-            if not attempt.streams:
-                self._driver.ending.end_cancelled(attempt, now)  # who would hear it?
-                return
-        attempt.is_dispatched = True
-        self._driver.out.starts.append(attempt)
-
-    def start_again(self, attempt: LiveAttempt, now: float) -> None:
-        """It turned out that its engine never got it."""
-        if attempt.cancel_asked:
-            self._driver.ending.end_cancelled(attempt, now)
+            attempt = _plan(live, job, now)
         else:
-            self.start(attempt, now)
+            live.ahead -= 1
+        if attempt.phase is PLANNED_DURABLE:
+            attempt.phase = READY_DURABLE
+            start(live, attempt, now)
+        else:
+            attempt.phase = READY
+    waiting = packer.local
+    if live.ahead < LOOK_AHEAD // 2 and len(waiting) > live.ahead:
+        for job in waiting.upcoming(LOOK_AHEAD):
+            if job not in by_job:
+                _plan(live, job, now)
+                live.ahead += 1
 
-    def _give_gpus(self, attempt: LiveAttempt, now: float) -> None:
-        attempt.gpus = tuple(self._free_gpus[: attempt.request.gpus])
-        attempt.has_gpus = True
-        self._free_gpus = self._free_gpus[attempt.request.gpus :]
-        self._driver.emit(GpusGiven(now, attempt.run, attempt.job, attempt.attempt, attempt.gpus))
+
+def _plan(live: LiveState, job: int, now: float, goes_on_from: str = "") -> LiveAttempt:
+    found = live.roster.find(job)
+    assert found is not None
+    run = found[0]
+    index = run.index_of(job)
+    assert index is not None
+    number = run.attempts.get(index, 0) + 1
+    key = live.identity.key(job, number)
+    emit(
+        live,
+        AttemptPlanned(now, run.number, job, number, key, run.engine(index), run.request(index), goes_on_from),
+    )
+    return live.by_job[job]
+
+
+def go_on(live: LiveState, before: LiveAttempt, now: float) -> None:
+    """The cluster has started the job again by itself: that is the next attempt, and nothing is handed over."""
+    attempt = _plan(live, before.job, now, before.key)
+    occupy(live, attempt)
+
+
+def intent_is_durable(live: LiveState, event: AttemptPlanned, now: float) -> None:
+    attempt = live.attempts.get(event.key)
+    if attempt is None:
+        return
+    if attempt.goes_on_from:
+        live.out.adoptions.append((attempt.goes_on_from, attempt.key))
+    match attempt.phase:
+        case Planned():
+            attempt.phase = PLANNED_DURABLE
+        case Ready():
+            attempt.phase = READY_DURABLE
+            start(live, attempt, now)
+        case _:
+            pass
+
+
+def gpus_are_durable(live: LiveState, event: GpusGiven, now: float) -> None:
+    attempt = live.by_job.get(event.job)
+    if attempt is not None and attempt.attempt == event.attempt and attempt.waits_to_start:
+        start(live, attempt, now)
+
+
+# ---- handing over -------------------------------------------------------------------------------
+
+
+def start(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """Hand the attempt over if nothing is missing; it is asked again when what is missing has come."""
+    run = live.runs[attempt.run]
+    if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
+        _give_gpus(live, attempt, now)
+        return  # until that is durable
+    if run.spec(attempt.index).has_streams:
+        attempt.streams, run.streams = run.streams, ()
+        if not attempt.streams:
+            cancel_unstarted(live, attempt, now)  # who would hear it?
+            return
+    attempt.phase = DISPATCHED
+    live.out.starts.append(attempt)
+
+
+def start_again(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """It turned out that its engine never got it."""
+    attempt.phase = READY_DURABLE
+    if attempt.cancel_asked:
+        cancel_unstarted(live, attempt, now)
+    else:
+        start(live, attempt, now)
+
+
+def _give_gpus(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    taken = {gpu for other in live.attempts.values() for gpu in other.gpus}
+    free = [gpu for gpu in range(live.packer.total.gpus) if gpu not in taken]
+    gpus = tuple(free[: attempt.request.gpus])
+    emit(live, GpusGiven(now, attempt.run, attempt.job, attempt.attempt, gpus))
 
 
 def _priority(run: LiveRun, index: int) -> int:

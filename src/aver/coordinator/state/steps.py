@@ -1,396 +1,156 @@
 """Steps of running jobs: one `srun` each, one witness per task. The design is `docs/design/steps.md`.
 
-As the driver: no sockets, no disk, no clock. A task is handed to the engine after its step's intent is
-durable; each task's end is an event; the last one folds the step.
+No sockets, no disk, no clock. A task is handed to the engine after its step's intent is durable; each task's end is
+an event; the last one makes the step's verdict.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from aver.coordinator.state.live import LiveAttempt
+from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
+from aver.coordinator.state.end import as_measured
+from aver.coordinator.state.fold import STEP_WAIT, emit
+from aver.coordinator.state.live import LiveState
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
-from aver.judge.fold import Lost, Running, StepExit, Task, fold_step, step_raw
-from aver.judge.local import COORDINATOR, ENGINE, judge
-from aver.judge.step_details import detail_of
-from aver.model import reasons
-from aver.model.events import Event, PersonAsked, StepEnded, StepStarted, TaskEnded, Usage
+from aver.judge.step import JudgedTask, TaskRules, judge_step, judge_task, task_cause
+from aver.model.events import PersonAsked, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import (
     CancelledBefore,
-    Evidence,
     LimitMoved,
     LimitPassed,
-    Rules,
+    Refused,
+    TaskCause,
     Verdict,
     WitnessRecord,
     WitnessStart,
 )
-from aver.model.exit import ExitStatus
-from aver.model.job import Request, StepSpec
+from aver.model.job import StepSpec
 from aver.model.slurm_names import STEP_CANCEL
-from aver.model.states import State
 from aver.spec.patterns import names_task
 
-if TYPE_CHECKING:
-    from aver.coordinator.state.machine import Driver
-
 KILL = 9
-UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that were seen"
+
+# ---- beginning ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class LiveTask:
-    number: int
-    key: str
-    evidence: list[Evidence] = field(default_factory=list)
-    verdict: Verdict | None = None
-    is_dispatched: bool = False
-    because: bool = False
-    is_ended: bool = False  # by the scheduler: its witness was sent the signal of which it died
-    ended_at: float | None = None
-
-    def as_task(self) -> Task:
-        """For the fold and the summary."""
-        if self.verdict is None:
-            return Task(self.number, Running())
-        record = next((one for one in self.evidence if isinstance(one, WitnessRecord)), None)
-        end = (record.exit or record.launch) if record is not None else self.verdict.exit
-        return Task(self.number, end if end is not None else Lost(), self.ended_at, self.because)
-
-
-@dataclass(slots=True)
-class LiveStep:
-    attempt: LiveAttempt
-    number: int
-    token: str
-    spec: StepSpec
-    tasks: list[LiveTask]
-    env_file: str | None = None
-    streams: tuple[int, ...] = ()
-    is_durable: bool = False
-    cpus: int = 0  # what it takes of the job's
-    state: State | None = None  # once it has ended
-    srun_code: int | None = None
-    is_open: bool = False  # on a cluster: there may be more tasks than those that were heard of
-
-    @property
-    def is_ended(self) -> bool:
-        return not self.is_open and all(task.verdict is not None for task in self.tasks)
-
-    @property
-    def never_began(self) -> bool:
-        """All its tasks were cancelled before they were handed over: nothing ran, so nothing is unknown."""
-        return all(task.verdict is not None and _never_began(task.verdict) for task in self.tasks)
-
-    def request(self) -> Request:
-        mem_bytes = self.spec.mem_bytes if self.spec.mem_bytes is not None else self.attempt.request.mem_bytes
-        return Request(self.spec.cpus_per_task, 0, mem_bytes, self.spec.time_s)
+def begin(
+    live: LiveState, key: str, token: str, spec: StepSpec, streams: tuple[int, ...], now: float
+) -> LiveStep:  # fmt: skip
+    """Take a step of the attempt with this key; the same token is the same step. UsageError says why not."""
+    known = live.steps.get(token)
+    if known is not None and known.state is None:
+        if not known.streams and any(not task.is_dispatched and task.verdict is None for task in known.tasks):
+            known.streams = streams
+            _dispatch(live, known, now)
+        return known
+    attempt = live.attempts.get(key)
+    if attempt is None or not attempt.is_dispatched or attempt.is_parked or attempt.is_over_time:
+        raise UsageError("Unable to create step: the job is not running")
+    allowed = allowed_cpus(live, attempt)
+    wanted = spec.tasks * spec.cpus_per_task
+    if wanted > allowed and not spec.is_overlapping:
+        raise UsageError(f"Unable to create step for job {attempt.job}: More processors requested than permitted")
+    of_job = {(resource, soft) for resource, soft, _ in live.runs[attempt.run].submission.origin.limits}
+    spec = replace(spec, limits=tuple(limit for limit in spec.limits if limit not in of_job))
+    table = attempt.step_table()
+    number = table.next_number
+    table.next_number += 1
+    tasks = [LiveTask(rank, f"{key}.s{number}.t{rank}") for rank in range(spec.tasks)]
+    cpus = 0 if spec.is_overlapping else wanted if spec.is_exact else allowed
+    step = LiveStep(attempt, number, token, spec, tasks, streams=streams, cpus=cpus)
+    live.steps[token] = step
+    table.waiting.append(step)
+    live.waiting_steps.add(key)
+    _admit(live, attempt, now)
+    return step
 
 
-class Steps:
-    """All steps of all live attempts."""
+def is_waiting(step: LiveStep) -> bool:
+    """Other steps of its job have the CPUs."""
+    return step.attempt.steps is not None and step in step.attempt.steps.waiting
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._by_key: dict[str, tuple[LiveStep, LiveTask]] = {}
-        self._by_token: dict[str, LiveStep] = {}  # ended ones too, while their attempt lives: its srun may come back
-        self._of: dict[str, dict[int, LiveStep]] = {}  # by the attempt's key
-        self._waiting: dict[str, deque[LiveStep]] = {}
-        self._numbers: dict[str, int] = {}
-        self._ended: dict[str, set[int]] = {}
-        self.starts: list[tuple[LiveStep, LiveTask]] = []  # for the loop: hand these to the engine
 
-    # ---- beginning ----------------------------------------------------------------------------
+def has_waiting(live: LiveState) -> bool:
+    """Whether a step waits for CPUs of its job."""
+    return bool(live.waiting_steps)
 
-    def begin(self, key: str, token: str, spec: StepSpec, streams: tuple[int, ...], now: float) -> LiveStep:
-        """Take a step of the attempt with this key; the same token is the same step. UsageError says why not."""
-        known = self._by_token.get(token)
-        if known is not None and known.state is None:
-            if not known.streams and any(not task.is_dispatched and task.verdict is None for task in known.tasks):
-                known.streams = streams
-                self._dispatch(known, now)
-            return known
-        attempt = self._driver.attempts.get(key)
-        if attempt is None or not attempt.is_dispatched or attempt.parked is not None or attempt.is_over_time:
-            raise UsageError("Unable to create step: the job is not running")
-        allowed = self._driver.allowed_cpus(attempt)
-        wanted = spec.tasks * spec.cpus_per_task
-        if wanted > allowed and not spec.is_overlapping:
-            raise UsageError(f"Unable to create step for job {attempt.job}: More processors requested than permitted")
-        of_job = {(resource, soft) for resource, soft, _ in self._driver.runs[attempt.run].submission.origin.limits}
-        spec = replace(spec, limits=tuple(limit for limit in spec.limits if limit not in of_job))
-        number = self._numbers.get(key, 0)
-        self._numbers[key] = number + 1
-        tasks = [LiveTask(rank, f"{key}.s{number}.t{rank}") for rank in range(spec.tasks)]
-        cpus = 0 if spec.is_overlapping else wanted if spec.is_exact else allowed
-        step = LiveStep(attempt, number, token, spec, tasks, streams=streams, cpus=cpus)
-        self._by_token[token] = step
-        self._waiting.setdefault(key, deque()).append(step)
-        self._admit(key, now)
-        return step
 
-    def is_waiting(self, step: LiveStep) -> bool:
-        """Other steps of its job have the cpus."""
-        return step in self._waiting.get(step.attempt.key, ())
+def abandon(live: LiveState, key: str, number: int, now: float) -> None:
+    """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
+    attempt = live.attempts.get(key)
+    if attempt is None or attempt.steps is None:
+        return
+    for step in [step for step in attempt.steps.waiting if step.number == number]:
+        attempt.steps.waiting.remove(step)
+        live.steps.pop(step.token, None)
+        _close_streams(step)
+        _admit(live, attempt, now)
+    begun = attempt.steps.live.get(number)
+    if begun is not None and not begun.streams and not any(task.is_dispatched for task in begun.tasks):
+        cancel(live, begun, "the end of its srun", now)
 
-    @property
-    def has_waiting(self) -> bool:
-        return any(self._waiting.values())
 
-    def abandon(self, key: str, number: int, now: float) -> None:
-        """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
-        waiting = self._waiting.get(key, deque())
-        for step in [step for step in waiting if step.number == number]:
-            waiting.remove(step)
-            self._by_token.pop(step.token, None)
-            _close_streams(step)
-            self._admit(key, now)
-        live = self.find(key, number)
-        if live is not None and not live.streams and not any(task.is_dispatched for task in live.tasks):
-            self.cancel(live, "the end of its srun", now)
+def _close_streams(step: LiveStep) -> None:
+    for descriptor in step.streams:
+        os.close(descriptor)
+    step.streams = ()
 
-    def _admit(self, key: str, now: float) -> None:
-        """Begin waiting steps for which the job has cpus, in order."""
-        waiting = self._waiting.get(key)
-        while waiting:
-            step = waiting[0]
-            if step.attempt.is_over_time:
-                return
-            used = sum(other.cpus for other in self._of.get(key, {}).values())
-            if step.cpus and used + step.cpus > self._driver.allowed_cpus(step.attempt):
-                return
-            waiting.popleft()
-            self._add(step)
-            attempt = step.attempt
-            self._driver.emit(
-                StepStarted(now, attempt.run, attempt.job, attempt.attempt, step.number, step.token, step.spec)
-            )
 
-    def _add(self, step: LiveStep) -> None:
-        self._by_token[step.token] = step
-        self._of.setdefault(step.attempt.key, {})[step.number] = step
-        for task in step.tasks:
-            self._by_key[task.key] = (step, task)
+def allowed_cpus(live: LiveState, attempt: LiveAttempt) -> int:
+    """The CPUs that the job asked for; the machine may have fewer, and then its tasks share them."""
+    facts = dict(live.runs[attempt.run].spec(attempt.index).facts)
+    tasks, per_task = facts.get("ntasks", ""), facts.get("cpus_per_task", "1")
+    asked = int(tasks) * int(per_task) if tasks.isdecimal() and per_task.isdecimal() else 0
+    return max(asked, attempt.request.cpus)
 
-    def add_task(self, step: LiveStep, task: LiveTask) -> None:
-        """One more than was known."""
-        step.tasks.append(task)
-        self._by_key[task.key] = (step, task)
 
-    def restore(self, step: LiveStep) -> None:
-        """A step that has not ended, and of which the intent needs no commit: of the store, or of a cluster."""
-        step.is_durable = True
-        self._numbers[step.attempt.key] = max(step.number + 1, self._numbers.get(step.attempt.key, 0))
-        self._add(step)
-
-    def has_ended(self, key: str, number: int) -> bool:
-        return number in self._ended.get(key, ())
-
-    def note_end(self, key: str, number: int) -> None:
-        self._ended.setdefault(key, set()).add(number)
-
-    def note_number(self, key: str, number: int) -> None:
-        """Steps up to this one have been."""
-        self._numbers[key] = max(number + 1, self._numbers.get(key, 0))
-
-    def committed(self, events: Sequence[Event], now: float) -> None:
-        """Hand over the tasks of steps whose intent is durable now."""
-        for event in events:
-            if isinstance(event, StepStarted):
-                step = self._by_token.get(event.token)
-                if step is not None:
-                    step.is_durable = True
-                    self._dispatch(step, now)
-
-    def _dispatch(self, step: LiveStep, now: float) -> None:
-        if not step.is_durable or (needs_streams(step.spec) and not step.streams) or step.attempt.is_suspended:
-            return
-        for task in step.tasks:
-            if not task.is_dispatched and task.verdict is None:
-                task.is_dispatched = True
-                self.starts.append((step, task))
-
-    def resume(self, attempt: LiveAttempt, now: float) -> None:
-        """The job goes on: so do steps that were asked for meanwhile."""
-        for step in list(self.live_of(attempt.key)):
-            self._dispatch(step, now)
-
-    def move_limit(self, attempt: LiveAttempt, due_s: float | None) -> None:
-        """The job's limit passes then: the tasks' witnesses go by it, should nobody be here to end them."""
-        attempt.due_s = due_s
-        controls = [Control(key, "job_limit", due_s=due_s) for key in self.running_keys(attempt.key)]
-        self._driver.out.controls += controls
-
-    # ---- ending -------------------------------------------------------------------------------
-
-    def heard(self, one: Heard, now: float) -> bool:
-        """Take evidence of a task; False if no live step has it."""
-        found = self._by_key.get(one.key)
-        if found is None:
-            return False
-        step, task = found
-        task.evidence.append(one.evidence)
-        if task.verdict is not None or isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed)):
-            return True
-        verdict = judge(task.evidence, Rules())
-        if verdict is not None:
-            self.end_task(step, task, verdict, one, now)
-        return True
-
-    def end_task(self, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float) -> None:
-        record = one.evidence if isinstance(one.evidence, WitnessRecord) else None
-        if task.is_ended and verdict.state is State.FAILED:
-            verdict = replace(verdict, state=State.CANCELLED, reason=reasons.NONE)
-        more = detail_of(verdict.state, record) if record is not None else ""
-        if more:
-            verdict = replace(verdict, detail="; ".join(text for text in (more, verdict.detail) if text))
-        task.verdict = verdict
-        task.ended_at = now if record is None else record.started_at + record.elapsed_s
-        usage = None
-        if record is not None:
-            peak = record.peak_bytes if record.peak_bytes is not None else record.maxrss_bytes
-            usage = Usage(
-                record.started_at,
-                record.elapsed_s,
-                record.user_s,
-                record.sys_s,
-                peak,
-                step.attempt.node or self._driver.identity.host,
-            )
-        attempt = step.attempt
-        self._driver.emit(
-            TaskEnded(
-                now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage,
-                task.because,
-            )
-        )  # fmt: skip
-        if verdict.state is not State.COMPLETED and step.spec.kill_on_bad_exit:
-            self.end_others(step)
-        if step.spec.wait_s is not None and not step.is_ended:
-            self._driver.at(now + step.spec.wait_s, f"wait {step.token}", attempt.job)
-        if step.is_ended:
-            self.end(step, now)
-
-    def end_others(self, step: LiveStep, signal: int = 0) -> None:
-        """One task's end is the end of the step: mark and end those that still run, with KILL at once if so."""
-        for task in step.tasks:
-            if task.verdict is None and not task.because:
-                task.because = True
-                self._driver.out.controls.append(Control(task.key, "cancel", signal=signal))
-
-    def wait_is_over(self, kind: str) -> None:
-        """The time that `--wait` gives after the first task's end has passed."""
-        step = self._by_token.get(kind.partition(" ")[2])
-        if step is not None:
-            self.end_others(step, KILL)
-
-    def end(self, step: LiveStep, now: float) -> None:
-        folded = fold_step(task.as_task() for task in step.tasks)
-        verdict = _step_verdict(step, folded)
-        raw = 0 if step.never_began else step_raw(verdict.exit, verdict.state)
-        attempt = step.attempt
-        code = folded.srun_code
-        if verdict.state is State.OUT_OF_MEMORY:
-            code = 1  # as Slurm's srun
-        self._driver.emit(
-            StepEnded(
-                now, attempt.run, attempt.job, attempt.attempt, step.number, verdict, raw, folded.first_failed, code
-            )
+def _admit(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """Begin waiting steps for which the job has CPUs, in order."""
+    table = attempt.step_table()
+    while table.waiting and not attempt.is_over_time:
+        step = table.waiting[0]
+        used = sum(other.cpus for other in table.live.values())
+        if step.cpus and used + step.cpus > allowed_cpus(live, attempt):
+            break
+        table.waiting.popleft()
+        emit(
+            live,
+            StepStarted(now, attempt.run, attempt.job, attempt.attempt, step.number, step.token, step.spec),
         )
-        step.state, step.srun_code = verdict.state, code
-        self.note_end(attempt.key, step.number)
-        for task in step.tasks:
-            self._by_key.pop(task.key, None)
-        live = self._of.get(attempt.key, {})
-        live.pop(step.number, None)
-        self._admit(attempt.key, now)
-        if not self.is_busy(attempt.key):
-            self._of.pop(attempt.key, None)
-            self._driver.ending.unpark(attempt, now)
+    if not table.waiting:
+        live.waiting_steps.discard(attempt.key)
 
-    def is_busy(self, key: str) -> bool:
-        """Whether the attempt has steps that have not ended."""
-        return bool(self._of.get(key)) or bool(self._waiting.get(key))
 
-    def end_all(self, attempt: LiveAttempt, now: float) -> None:
-        """The script has ended, or its job is cancelled: so are its steps."""
-        for step in self._waiting.pop(attempt.key, ()):
-            self._by_token.pop(step.token, None)  # never begun: its srun is of a job that is over
-        self.end_begun(attempt, now)
+def intent_is_durable(live: LiveState, event: StepStarted, now: float) -> None:
+    """Hand over the tasks of the step."""
+    step = live.steps.get(event.token)
+    if step is not None:
+        step.is_durable = True
+        _dispatch(live, step, now)
 
-    def end_begun(self, attempt: LiveAttempt, now: float) -> None:
-        """End the steps that have begun; those that wait never begin in a job that is over its time limit."""
-        by = "its job's time limit" if attempt.is_over_time else "the end of its job"
-        for step in list(self._of.get(attempt.key, {}).values()):
-            self.cancel(step, by, now)
 
-    def cancel(self, step: LiveStep, by: str, now: float) -> None:
-        """End the step's tasks. Those that were never handed over never run."""
-        for task in step.tasks:
-            if task.verdict is not None:
-                continue
-            if task.is_dispatched:
-                verb = "time_out" if step.attempt.is_over_time else "cancel"
-                self._driver.out.controls.append(Control(task.key, verb))
-            else:
-                said = f"cancelled by {by} before it began"
-                self.heard(Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
+def _dispatch(live: LiveState, step: LiveStep, now: float) -> None:
+    if not step.is_durable or (needs_streams(step.spec) and not step.streams) or step.attempt.is_suspended:
+        return
+    for task in step.tasks:
+        if not task.is_dispatched and task.verdict is None:
+            task.is_dispatched = True
+            live.out.task_starts.append((step, task))
 
-    def kill(self, step: LiveStep, by: str, now: float) -> None:
-        """A person cancels the step: KILL at once, as Slurm does, after the request is durable."""
-        attempt = step.attempt
-        asked = PersonAsked(now, attempt.run, attempt.job, by, STEP_CANCEL, str(step.number))
-        self._driver.emit(asked)
-        running = [task.key for task in step.tasks if task.is_dispatched and task.verdict is None]
-        self._driver.after_commit += [(asked, Control(key, "cancel", signal=KILL)) for key in running]
-        for task in step.tasks:
-            if not task.is_dispatched and task.verdict is None:
-                said = f"cancelled by {by} before it began"
-                self.heard(Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
 
-    def signal(self, step: LiveStep, number: int) -> None:
-        for task in step.tasks:
-            if task.is_dispatched and task.verdict is None:
-                self._driver.out.controls.append(Control(task.key, "signal", signal=number))
+def resume(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """The job goes on: so do steps that were asked for meanwhile."""
+    for step in attempt.live_steps():
+        _dispatch(live, step, now)
 
-    def rejected(self, task: LiveTask, evidence: Evidence, text: str, now: float) -> None:
-        """The engine refused it."""
-        self.heard(Heard(task.key, "engine", text, evidence), now)
 
-    # ---- looking ------------------------------------------------------------------------------
-
-    def find(self, attempt_key: str, number: int) -> LiveStep | None:
-        return self._of.get(attempt_key, {}).get(number)
-
-    def by_token(self, token: str) -> LiveStep | None:
-        return self._by_token.get(token)
-
-    def forget(self, attempt_key: str) -> None:
-        """The attempt is over: nobody asks for its steps any more."""
-        self._numbers.pop(attempt_key, None)
-        self._ended.pop(attempt_key, None)
-        for token in [token for token, step in self._by_token.items() if step.attempt.key == attempt_key]:
-            del self._by_token[token]
-
-    def live_of(self, attempt_key: str) -> Iterator[LiveStep]:
-        yield from self._of.get(attempt_key, {}).values()
-
-    def running_keys(self, attempt_key: str) -> list[str]:
-        """The keys of tasks that the engine has."""
-        return [
-            task.key
-            for step in self.live_of(attempt_key)
-            for task in step.tasks
-            if task.is_dispatched and task.verdict is None
-        ]
-
-    def live_tasks(self) -> list[tuple[LiveStep, LiveTask]]:
-        return list(self._by_key.values())
+def move_limit(live: LiveState, attempt: LiveAttempt, due_s: float | None) -> None:
+    """The job's limit passes then: the tasks' witnesses go by it, should nobody be here to end them."""
+    attempt.due_s = due_s
+    live.out.controls += [Control(key, "job_limit", due_s=due_s) for key in attempt.task_keys()]
 
 
 def is_shared(spec: StepSpec, pattern: str | None) -> bool:
@@ -403,39 +163,136 @@ def needs_streams(spec: StepSpec) -> bool:
     return spec.stdin is None or spec.stdout is None or is_shared(spec, spec.stdout) or is_shared(spec, spec.stderr)
 
 
-def _close_streams(step: LiveStep) -> None:
-    for descriptor in step.streams:
-        os.close(descriptor)
-    step.streams = ()
+# ---- evidence -----------------------------------------------------------------------------------
 
 
-def _step_verdict(step: LiveStep, folded: StepExit) -> Verdict:
-    """What became of the step, from its tasks: memory, then time, then a cancellation, then its exit."""
-    verdicts = [task.verdict for task in step.tasks if task.verdict is not None and not task.because]
-    states = {verdict.state for verdict in verdicts}
-    exit_status = folded.exit
-    detail = "" if folded.first_failed is None else f"task {folded.first_failed} failed first"
-    if step.spec.is_open:
-        detail = "; ".join(text for text in (detail, UNCOUNTED) if text)
-    for state in (State.OUT_OF_MEMORY, State.TIMEOUT, State.CANCELLED, State.UNVERIFIED, State.NODE_FAIL):
-        if state in states:
-            chosen = next(verdict for verdict in verdicts if verdict.state is state)
-            return Verdict(state, exit_status, chosen.reason, chosen.verified, chosen.source, (), detail)
-    refused = next((verdict for verdict in verdicts if verdict.source == ENGINE), None)
-    if refused is not None:
-        return Verdict(State.FAILED, None, refused.reason, True, ENGINE, (), refused.detail)
-    if exit_status is None:
-        return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, "coordinator", (), detail)
-    if exit_status.is_success:
-        return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, "witness", (), detail)
-    return Verdict(State.FAILED, exit_status, _reason(verdicts, exit_status), True, "witness", (), detail)
+def heard(live: LiveState, one: Heard, now: float, rules: TaskRules = TaskRules(), because: bool = False) -> bool:
+    """Take evidence of a task; False if no live step has it. `because`: it was ended since another task failed."""
+    found = live.tasks.get(one.key)
+    if found is None:
+        return False
+    step, task = found
+    task.evidence.append(one.evidence)
+    if task.verdict is not None or isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed)):
+        return True
+    verdict = judge_task(task.evidence, rules)
+    if verdict is not None:
+        end_task(live, step, task, verdict, one, now, because or task.because)
+    return True
 
 
-def _never_began(verdict: Verdict) -> bool:
-    return verdict.state is State.CANCELLED and verdict.source == COORDINATOR
+def rejected(live: LiveState, task: LiveTask, text: str, now: float) -> None:
+    """The engine refused it."""
+    heard(live, Heard(task.key, "engine", text, Refused(now, text)), now)
 
 
-def _reason(verdicts: Sequence[Verdict], exit_status: ExitStatus) -> str:
-    if any(verdict.reason == reasons.JOB_LAUNCH_FAILURE for verdict in verdicts):
-        return reasons.JOB_LAUNCH_FAILURE
-    return reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
+def end_task(
+    live: LiveState, step: LiveStep, task: LiveTask, verdict: Verdict, one: Heard, now: float, because: bool
+) -> None:
+    record = one.evidence if isinstance(one.evidence, WitnessRecord) else None
+    attempt = step.attempt
+    usage = None if record is None else as_measured(record, attempt.node or live.identity.host)
+    cause = TaskCause() if record is None else task_cause(record)
+    spared = [other for other in step.tasks if other.verdict is None and not other.because]
+    emit(
+        live,
+        TaskEnded(
+            now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage,
+            because, cause,
+        ),
+    )  # fmt: skip
+    live.out.controls += [Control(other.key, "cancel") for other in spared if other.because and other is not task]
+    watch_wait(live, step)
+    if step.is_ended:
+        end(live, step, now)
+
+
+def end(live: LiveState, step: LiveStep, now: float) -> None:
+    """Its last task has ended: the step has its verdict, and the next one that waits may begin."""
+    judged = judge_step([JudgedTask(task.as_task(), task.verdict) for task in step.tasks], step.spec.is_open)
+    attempt = step.attempt
+    emit(
+        live,
+        StepEnded(
+            now, attempt.run, attempt.job, attempt.attempt, step.number, judged.verdict, judged.derived,
+            judged.first_failed, judged.srun_code,
+        ),
+    )  # fmt: skip
+    _admit(live, attempt, now)
+
+
+# ---- ending early -------------------------------------------------------------------------------
+
+
+def watch_wait(live: LiveState, step: LiveStep) -> None:
+    """Watch the time that --wait gives the other tasks after the first one's end."""
+    if step.spec.wait_s is not None and step.first_end_at is not None and not step.is_ended and not step.kill_asked:
+        live.timers.at(step.first_end_at + step.spec.wait_s, f"wait {step.token}", step.attempt.job)
+
+
+def wait_is_over(live: LiveState, token: str, now: float) -> None:
+    """The time that --wait gives has passed: end the other tasks, with KILL at once, when that is durable."""
+    step = live.steps.get(token)
+    if step is not None and step.state is None and not step.kill_asked:
+        _ask_to_kill(live, step, "srun", STEP_WAIT, now)
+
+
+def kill(live: LiveState, step: LiveStep, by: str, now: float) -> None:
+    """A person cancels the step: KILL at once, as Slurm does, after the request is durable."""
+    _ask_to_kill(live, step, by, STEP_CANCEL, now)
+    _cancel_undispatched(live, step, by, now)
+
+
+def _ask_to_kill(live: LiveState, step: LiveStep, by: str, what: str, now: float) -> None:
+    attempt = step.attempt
+    asked = PersonAsked(now, attempt.run, attempt.job, by, what, str(step.number))
+    emit(live, asked)
+    live.after_commit += [(asked, control) for control in kills(step)]
+
+
+def kills(step: LiveStep) -> list[Control]:
+    """What tells the engine to end tasks of the step that are to be ended: all at once, or those that -K ends."""
+    if step.kill_asked:
+        return [Control(task.key, "cancel", signal=KILL) for task in step.running()]
+    return [Control(task.key, "cancel") for task in step.running() if task.because]
+
+
+def end_all(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """The script has ended, or its job is cancelled: so are its steps."""
+    table = attempt.step_table()
+    for step in table.waiting:
+        live.steps.pop(step.token, None)  # never begun: its srun is of a job that is over
+    table.waiting.clear()
+    live.waiting_steps.discard(attempt.key)
+    end_begun(live, attempt, now)
+
+
+def end_begun(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """End the steps that have begun; those that wait never begin in a job that is over its time limit."""
+    by = "its job's time limit" if attempt.is_over_time else "the end of its job"
+    for step in attempt.live_steps():
+        cancel(live, step, by, now)
+
+
+def cancel(live: LiveState, step: LiveStep, by: str, now: float) -> None:
+    """End the step's tasks. Those that were never handed over never run."""
+    verb = "time_out" if step.attempt.is_over_time else "cancel"
+    live.out.controls += [Control(task.key, verb) for task in step.running()]
+    _cancel_undispatched(live, step, by, now)
+
+
+def _cancel_undispatched(live: LiveState, step: LiveStep, by: str, now: float) -> None:
+    for task in step.tasks:
+        if not task.is_dispatched and task.verdict is None:
+            said = f"cancelled by {by} before it began"
+            heard(live, Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
+
+
+def signal(live: LiveState, step: LiveStep, number: int) -> None:
+    live.out.controls += [Control(task.key, "signal", signal=number) for task in step.running()]
+
+
+def find(live: LiveState, attempt_key: str, number: int) -> LiveStep | None:
+    """The step of this attempt, if it has not ended."""
+    attempt = live.attempts.get(attempt_key)
+    return None if attempt is None or attempt.steps is None else attempt.steps.live.get(number)

@@ -339,13 +339,17 @@ class Step:
             return "Out Of Memory"
         raw = message["raw"]
         if raw is None:
-            detail = message["detail"]
-            if message["reason"] == "JobLaunchFailure":
-                from aver.slurm_cli.srun.words import launch_words
+            detail = str(message["detail"])
+            if message["launch"] is not None:
+                from aver.slurm_cli.srun.words import launch_of, launch_words
 
-                sys.stderr.write(launch_words(detail) + "\n")
-                errno = detail.rpartition("errno ")[2].rstrip(")")
-                return f"Exited with exit code {errno}" if errno.isdigit() else detail
+                launch = launch_of(message)
+                assert launch is not None
+                sys.stderr.write(launch_words(launch, detail) + "\n")
+                return f"Exited with exit code {launch.errno}"
+            if message["reason"] == "JobLaunchFailure":
+                sys.stderr.write(f"slurmstepd: error: {detail}\n")
+                return detail
             return f"{message['state']}: {detail}"
         if raw & 0x7F:
             from aver.model.signals import signal_words

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aver.judge.fold import Lost, Running, Task, TaskEnd, task_summary
-from aver.model.evidence import LaunchFailure
+from aver.judge.step import Lost, Running, Task, TaskEnd, task_summary
 from aver.model.exit import ExitStatus
+from aver.slurm_cli.srun.words import launch_of
 
 
 def summary(step: str, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> str:
@@ -23,9 +23,4 @@ def _end(rank: int, ends: Mapping[int, Mapping[str, Any]]) -> tuple[TaskEnd, flo
     raw = message["raw"]
     if raw is not None:
         return ExitStatus.from_wait(raw), heard_at, message["because"]
-    detail = str(message["detail"])
-    errno = detail.rpartition("errno ")[2].rstrip(")")
-    if message["reason"] == "JobLaunchFailure" and errno.isdigit():
-        operation, _, rest = detail.partition(" ")
-        return LaunchFailure(operation, int(errno), rest.partition(":")[0]), heard_at, message["because"]
-    return Lost(), heard_at, message["because"]
+    return launch_of(message) or Lost(), heard_at, message["because"]

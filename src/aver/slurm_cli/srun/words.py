@@ -5,11 +5,13 @@ Pure but for the clock and a look at a script's first line. Words alone: the out
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aver.judge.step_details import WAS_SENT, oom_kills_in
+from aver.model.evidence import LaunchFailure
 from aver.model.reasons import TIME_LIMIT
 
 EXTRA_WAIT_S = 2  # what Slurm's srun gives beyond the kill wait
@@ -45,7 +47,7 @@ class Notices:
         if message["because"]:
             return []
         if state == "OUT_OF_MEMORY":
-            kills = oom_kills_in(message["detail"])
+            kills = message["oom_kills"]
             return self._fresh("memory", [self._memory(kills)] if kills else [])
         if state == "TIMEOUT":
             return self._fresh("cancelled", [self._cancelled(" DUE TO TIME LIMIT")])
@@ -53,7 +55,7 @@ class Notices:
             self._is_aborted = True
             why = " DUE TO TIME LIMIT" if message["reason"] == TIME_LIMIT else ""
             return self._fresh("cancelled", [self._cancelled(why), self._aborted()])
-        if raw & 0x7F in ENDING_SIGNALS and WAS_SENT in message["detail"]:
+        if raw & 0x7F in ENDING_SIGNALS and message["was_sent"]:
             return self._fresh("cancelled", [self._cancelled("")])
         return []
 
@@ -105,21 +107,24 @@ class Notices:
         return f"slurmstepd: error: {found} {why}"
 
 
-def launch_words(detail: str) -> str:
-    """The line about a task that could not start: `exec /x: No such file or directory (errno 2)` in Slurm's words."""
-    operation, _, rest = detail.partition(" ")
-    place, _, why = rest.rpartition(" (errno ")[0].rpartition(": ")
-    if not why:
-        return f"slurmstepd: error: {detail}"
-    match operation:
+def launch_of(message: Mapping[str, Any]) -> LaunchFailure | None:
+    """Why the task of this message could not start; None: it started, or nobody says."""
+    launch = message["launch"]
+    return None if launch is None else LaunchFailure(launch["operation"], launch["errno"], launch["path"])
+
+
+def launch_words(launch: LaunchFailure, detail: str) -> str:
+    """The line about a task that could not start, in Slurm's words; `detail` in ours."""
+    why = os.strerror(launch.errno)
+    match launch.operation:
         case "exec":
-            interpreter = _interpreter(place) if detail.endswith("(errno 2)") else None
-            what = place if interpreter is None else f"bad interpreter({interpreter})"
+            interpreter = _interpreter(launch.path) if launch.errno == errno.ENOENT else None
+            what = launch.path if interpreter is None else f"bad interpreter({interpreter})"
             return f"slurmstepd: error: execve(): {what}: {why}"
         case "chdir":
-            return f"slurmstepd: error: couldn't chdir to `{place}': {why}"
+            return f"slurmstepd: error: couldn't chdir to `{launch.path}': {why}"
         case "stdin" | "stdout" | "stderr":
-            return f"srun: error: Could not open {operation} file: {why}"
+            return f"srun: error: Could not open {launch.operation} file: {why}"
         case _:
             return f"slurmstepd: error: {detail}"
 

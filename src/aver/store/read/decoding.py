@@ -12,6 +12,7 @@ from typing import Any
 
 from aver.errors import AverError
 from aver.model.codec import decode
+from aver.model.evidence import TaskCause
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
 from aver.model.states import State
@@ -35,7 +36,7 @@ STEP = (
 )
 TASK = (
     "job, attempt, step, task, state, reason, exit, verified, source, warnings, detail, because, ended_at, started_at, "
-    "elapsed_s, user_s, sys_s, nullif(peak_bytes, 0), node"
+    "elapsed_s, user_s, sys_s, nullif(peak_bytes, 0), node, cause"
 )
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
@@ -130,12 +131,20 @@ class Decoder:
         )  # fmt: skip
 
     def task(self, row: Any) -> TaskRow:
-        job, attempt, step, task, state, reason, ended, verified, source, warnings, detail, because, *times = row
+        job, attempt, step, task, state, reason, ended, verified, source, warnings, detail, because, *rest = row
+        ended_at, started_at, elapsed_s, user_s, sys_s, peak_bytes, node, cause = rest
         what = f"task {task} of step {job}.{step}"
         return TaskRow(
             job, attempt, step, task, self.state(state, what), reason, self._exit(ended), _VERIFIED.get(verified),
-            source, self._warnings(warnings, what), detail or "", bool(because), *times,
+            source, self._warnings(warnings, what), detail or "", bool(because),
+            ended_at, started_at, elapsed_s, user_s, sys_s, peak_bytes, node, self._cause(cause, what),
         )  # fmt: skip
+
+    def _cause(self, text: str | None, what: str) -> TaskCause:
+        try:
+            return TaskCause() if text is None else decode(TaskCause, json.loads(text))
+        except ValueError as error:
+            raise AverError(f"{show_path(self._path)}: the cause of {what} can't be read: {error}") from None
 
     def request(self, text: str, what: str) -> Request:
         found = self._requests.get(text)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from aver.errors import AverError
 from aver.model.codec import decode, decode_union
-from aver.model.events import Event, Fingerprinted, FlowReplaced, GpusGiven, JobsGenerated, PersonAsked, RunSubmitted
+from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, RunSubmitted
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.states import UNSETTLED, State
 from aver.store.open import connect, read_version, reading_failed, show_path
@@ -30,6 +30,8 @@ Row = TypeVar("Row")
 EVENTS_PER_PAGE = 1000
 
 _UNSETTLED_SQL = ", ".join(f"'{state}'" for state in sorted(UNSETTLED))
+
+_UNSETTLED = "(" + ", ".join(f"'{state}'" for state in sorted(UNSETTLED)) + ")"
 
 
 class Reader:
@@ -251,27 +253,26 @@ class Reader:
         """What people asked for of the run and its jobs, in order."""
         return [event for event in self._of_kind(run, "PersonAsked") if isinstance(event, PersonAsked)]
 
-    def asked_by_seq(self, run: int) -> dict[int, PersonAsked]:
-        """The same by their events' numbers, which say what came before what; a clock may be set back."""
-        found = self._stored_of_kind(run, "PersonAsked")
-        return {stored.seq: stored.event for stored in found if isinstance(stored.event, PersonAsked)}
+    def replayed_events(self, run: int) -> Iterator[Event]:
+        """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
+        events of jobs that are not settled, or that were tried again where the run has a budget of retries."""
+        text = f"""SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq IN (
+            SELECT seq FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
+            UNION SELECT seq FROM events WHERE run = ?1 AND kind IN ('PersonAsked', 'FlowReplaced')
+            UNION SELECT seq FROM events WHERE job IN (
+                SELECT id FROM jobs WHERE run = ?1 AND (state IN {_UNSETTLED} OR (attempt > 1 AND EXISTS (
+                    SELECT 1 FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
+                    AND json_extract(data, '$.submission.flow.retry_budget') IS NOT NULL))))
+            ) ORDER BY seq"""
+        for row in self._fetch(text, (run,)):
+            yield self._rows.event(row).event
 
-    def planned_seqs(self, jobs: Iterable[int]) -> dict[tuple[int, int], int]:
-        """The numbers of the events that planned the attempts of these jobs, by job and attempt."""
-        text = (
-            "SELECT job, attempt, max(seq) FROM events WHERE job IN (SELECT value FROM json_each(?)) "
-            "AND kind = 'AttemptPlanned' GROUP BY job, attempt"
-        )
-        return {(job, attempt): seq for job, attempt, seq in self._fetch(text, (json.dumps(list(jobs)),))}
-
-    def gpus_given(self, job: int, attempt: int) -> tuple[int, ...] | None:
-        """Which gpus the attempt got; None if it got none."""
-        text = (
-            "SELECT seq, at, run, job, attempt, kind, data FROM events "
-            "WHERE job = ? AND attempt = ? AND kind = 'GpusGiven' ORDER BY seq DESC LIMIT 1"
-        )
-        found = self._one(self._rows.event, text, (job, attempt))
-        return found.event.gpus if found is not None and isinstance(found.event, GpusGiven) else None
+    def settled_jobs(self, run: int) -> list[tuple[int, State, int]]:
+        """Number, state and number of attempts of the run's settled jobs."""
+        text = f"SELECT id, state, attempt FROM jobs WHERE run = ? AND state NOT IN {_UNSETTLED}"
+        rows = self._fetch(text, (run,))
+        states = {word: self._rows.state(word, f"a job of run {run}") for word in {row[1] for row in rows}}
+        return [(job, states[word], attempts) for job, word, attempts in rows]
 
     def _of_kind(self, run: int, kind: str) -> list[Event]:
         return [stored.event for stored in self._stored_of_kind(run, kind)]

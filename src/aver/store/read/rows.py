@@ -6,7 +6,7 @@ A `verdict` is there only when the row is settled and says who attests it.
 from __future__ import annotations
 
 from aver.model.events import Event
-from aver.model.evidence import Verdict
+from aver.model.evidence import TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
 from aver.model.record import dataclass
@@ -128,6 +128,7 @@ class TaskRow:
     sys_s: float | None
     peak_bytes: int | None
     node: str | None
+    cause: TaskCause = TaskCause()
 
     @property
     def verdict(self) -> Verdict | None:

@@ -82,8 +82,8 @@ WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
 PUT_TASKS = f"""
 REPLACE INTO tasks (job, attempt, step, task, state, reason, exit, verified, source, warnings, detail,
-    because, ended_at, started_at, elapsed_s, user_s, sys_s, peak_bytes, node)
-SELECT {_values(0, 19)} FROM json_each(?)
+    because, ended_at, started_at, elapsed_s, user_s, sys_s, peak_bytes, node, cause)
+SELECT {_values(0, 20)} FROM json_each(?)
 WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
 # where nobody said how many tasks a step has, it has at least those that were heard of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aver.judge.fold import fold_derived, step_raw
+from aver.judge.step import fold_derived, step_raw
 from aver.model.codec import dumps, encode
 from aver.model.events import StepEnded, StepStarted, TaskEnded
 from aver.model.states import State
-from aver.store.encoding import column_text, verdict_columns
+from aver.store.encoding import cause_text, column_text, verdict_columns
 from aver.store.write import statements as sql
 from aver.store.write.statements import Statement
 
@@ -65,7 +65,7 @@ def _task_row(event: TaskEnded) -> tuple[Any, ...]:
         )  # fmt: skip
     return (
         event.job, event.attempt, event.step, event.task, verdict.state, column_text(verdict.reason),
-        *verdict_columns(verdict.state, verdict), int(event.because), *times,
+        *verdict_columns(verdict.state, verdict), int(event.because), *times, cause_text(event.cause),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aver.errors import CantWriteError, InternalError
 from aver.model.events import Event
-from aver.store.encoding import event_row
+from aver.store.encoding import event_row, task_cause_text
 from aver.store.open import connect, is_on_network, read_version, show_path, writing_failed
 from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from aver.store.write import statements as sql
@@ -114,6 +114,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the database to this version, in one transaction."""
     if read_version(connection, path) == VERSION:
         return
+    connection.create_function("task_cause", 1, task_cause_text, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in MIGRATIONS[read_version(connection, path) :]:

@@ -16,7 +16,7 @@ from aver.cli.recovery import Pass, begin, plan_pass
 from aver.cli.selection import whole_run
 from aver.cli.session import Session
 from aver.errors import UsageError
-from aver.judge.fold import exit_status_of
+from aver.judge.run import exit_status_of
 from aver.model.states import State
 from aver.report.measure import Rules
 from aver.store.read.rows import RunRow

@@ -27,7 +27,7 @@ from aver.cli.session import Session, user_name
 from aver.cli.submission import Accepted, build, submission_options, submit
 from aver.client.output_paths import Which, job_files
 from aver.errors import CantWriteError, UsageError
-from aver.judge.fold import exit_status_of, return_code
+from aver.judge.run import exit_status_of, return_code
 from aver.model.job import Submission
 from aver.model.reasons import JOB_LAUNCH_FAILURE, NONE, PRIORITY
 from aver.model.states import State

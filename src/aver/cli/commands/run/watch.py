@@ -8,7 +8,7 @@ from aver.cli.attach.wait import Watched, shown_for, wait
 from aver.cli.options import DurationType, addresses, json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.judge.fold import exit_status_of
+from aver.judge.run import exit_status_of
 from aver.render import verdict
 
 TIMEOUT_STATUS = 124

@@ -1,4 +1,4 @@
-"""From tasks to a step, from steps and nodes to a job, from jobs to a run.
+"""The verdict on a task and on a step, and what steps and nodes make of a job's exit.
 
 Pure. What always holds: no fold depends on the order in which its parts were reported (only
 the first node of an allocation is special, by its place), an unknown part is never counted
@@ -9,46 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from aver.judge.local import launch_text
-from aver.model.evidence import LaunchFailure, Verdict
+from aver.judge.local import COORDINATOR, ENGINE, WITNESS, judge, launch_text
+from aver.model import reasons
+from aver.model.evidence import ActKind, Evidence, LaunchFailure, Rules, TaskCause, Verdict, WitnessRecord
 from aver.model.exit import CORE_BIT, ExitStatus
-from aver.model.reasons import NeedKind, counts_as_success
 from aver.model.record import dataclass
 from aver.model.signals import signal_name
 from aver.model.states import State
 
+UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that were seen"
 OUT_OF_MEMORY_RAW = 125  # Slurm's 0:125: its own code for a step that was out of memory, not a signal
-OUT_OF_MEMORY_RETURN_CODE = 137
-TIMEOUT_RETURN_CODE = 152
-
-WORST_FIRST = (
-    State.OUT_OF_MEMORY,
-    State.FAILED,
-    State.DEADLINE,
-    State.NODE_FAIL,
-    State.BOOT_FAIL,
-    State.PREEMPTED,
-    State.TIMEOUT,
-    State.CANCELLED,
-    State.UNVERIFIED,
-    State.CHECKPOINTED,
-)
-
-_EXIT_STATUSES = {
-    State.COMPLETED: 0,
-    State.FAILED: 1,
-    State.TIMEOUT: 3,
-    State.OUT_OF_MEMORY: 4,
-    State.CANCELLED: 5,
-    State.NODE_FAIL: 6,
-    State.BOOT_FAIL: 6,
-    State.PREEMPTED: 6,
-    State.DEADLINE: 6,
-    State.UNVERIFIED: 7,
-    State.CHECKPOINTED: 8,
-    State.SKIPPED: 9,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +81,62 @@ def fold_step(tasks: Iterable[Task]) -> StepExit:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TaskRules:
+    """What is known of a task beside its evidence."""
+
+    is_ended_by_scheduler: bool = False  # its witness was sent the signal of which the task died
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTask:
+    task: Task
+    verdict: Verdict | None  # None while it runs
+
+
+@dataclass(frozen=True, slots=True)
+class StepVerdict:
+    verdict: Verdict
+    derived: int | None  # its raw share in DerivedExitCode; None if nobody saw its exit
+    first_failed: int | None  # rank
+    srun_code: int | None  # what `srun` itself exits with
+
+
+def judge_task(evidence: Sequence[Evidence], rules: TaskRules) -> Verdict | None:
+    """The verdict on one task that the evidence supports, or None while it may still grow."""
+    verdict = judge(evidence, Rules())
+    if verdict is None:
+        return None
+    if rules.is_ended_by_scheduler and verdict.state is State.FAILED:
+        verdict = replace(verdict, state=State.CANCELLED, reason=reasons.NONE)
+    record = next((one for one in evidence if isinstance(one, WitnessRecord)), None)
+    more = "" if record is None else _task_detail(verdict.state, record)
+    return verdict if not more else replace(verdict, detail="; ".join(part for part in (more, verdict.detail) if part))
+
+
+def task_end(verdict: Verdict | None, cause: TaskCause) -> TaskEnd:
+    """How the task ended, for the fold and the summary; it runs while there is no verdict."""
+    return Running() if verdict is None else verdict.exit or cause.launch or Lost()
+
+
+def task_cause(record: WitnessRecord) -> TaskCause:
+    """What the record says of the task's end beside its exit status."""
+    signal = 0 if record.exit is None else record.exit.signal
+    sent = {act.signal for act in record.acts if act.kind in (ActKind.SIGNAL, ActKind.WARN)}
+    was_sent = bool(signal) and (signal in sent or signal in record.got)
+    return TaskCause(record.launch, record.oom_kills, was_sent)
+
+
+def judge_step(tasks: Sequence[JudgedTask], is_open: bool) -> StepVerdict:
+    """The verdict on a step whose tasks have all ended; `is_open`: nobody said how many tasks it has."""
+    folded = fold_step(one.task for one in tasks)
+    verdict = _judge_step(tasks, folded, is_open)
+    code = 1 if verdict.state is State.OUT_OF_MEMORY else folded.srun_code  # 1 as Slurm's srun
+    never_began = all(one.verdict is not None and _never_began(one.verdict) for one in tasks)
+    derived = 0 if never_began else step_raw(verdict.exit, verdict.state)
+    return StepVerdict(verdict, derived, folded.first_failed, code)
+
+
 def step_raw(exit_status: ExitStatus | None, state: State) -> int | None:
     """What a step adds to DerivedExitCode: its raw wait status without the core bit; None if nobody saw its exit."""
     if state is State.OUT_OF_MEMORY:
@@ -136,49 +164,6 @@ def fold_nodes(nodes: Sequence[ExitStatus | None]) -> ExitStatus | None:
     reported = [node for node in nodes if node is not None]
     signalled = [node for node in reported if node.signal]
     return max(signalled or reported, key=lambda node: (node.signal, node.code, node.core), default=None)
-
-
-def fold_run(jobs: Iterable[tuple[State, str]]) -> State:
-    """The state of many jobs, each with its state and reason.
-
-    Not settled before all are: PENDING while none has begun, then RUNNING. A SKIPPED job adds nothing, since its
-    need decides; SKIPPED comes out only where no such need is among the jobs, so that it never looks like success.
-    """
-    settled: set[State] = set()
-    unsettled: set[State] = set()
-    skipped_for: set[str] = set()
-    for state, reason in jobs:
-        if not state.is_settled:
-            unsettled.add(state)
-        elif state is State.SKIPPED and not counts_as_success(reason):
-            skipped_for.add(reason)
-        else:
-            settled.add(State.COMPLETED if state is State.SKIPPED else state)
-    if unsettled:
-        return State.RUNNING if settled or unsettled != {State.PENDING} else State.PENDING
-    for state in WORST_FIRST:
-        if state in settled:
-            return state
-    follows = all(reason.startswith(f"{NeedKind.SKIPPED}:") for reason in skipped_for)
-    return State.COMPLETED if not skipped_for or (settled and follows) else State.SKIPPED
-
-
-def exit_status_of(state: State) -> int:
-    """The exit status of `aver run` and `aver watch --exit-status` for a settled state."""
-    if state not in _EXIT_STATUSES:
-        raise ValueError(f"{state} is not settled: it has no exit status")
-    return _EXIT_STATUSES[state]
-
-
-def return_code(
-    verdict: Verdict, out_of_memory: int = OUT_OF_MEMORY_RETURN_CODE, timeout: int = TIMEOUT_RETURN_CODE
-) -> int | None:
-    """What a shell would show: code, or 128+signal; None where no exit is known."""
-    if verdict.state is State.OUT_OF_MEMORY:
-        return out_of_memory
-    if verdict.state is State.TIMEOUT:
-        return timeout
-    return None if verdict.exit is None else verdict.exit.shell_code
 
 
 def task_summary(step: str, tasks: Iterable[Task]) -> str:
@@ -257,3 +242,47 @@ def _ranks(ranks: Sequence[int]) -> str:
             parts.extend(str(rank) for rank in ranks[at : end + 1])
         at = end + 1
     return ",".join(parts)
+
+
+def _judge_step(tasks: Sequence[JudgedTask], folded: StepExit, is_open: bool) -> Verdict:
+    """Memory, then time, then a cancellation, then its exit. Tasks that were ended because of another don't count."""
+    verdicts = [one.verdict for one in tasks if one.verdict is not None and not one.task.because_of_another]
+    states = {verdict.state for verdict in verdicts}
+    exit_status = folded.exit
+    detail = "" if folded.first_failed is None else f"task {folded.first_failed} failed first"
+    if is_open:
+        detail = "; ".join(text for text in (detail, UNCOUNTED) if text)
+    for state in (State.OUT_OF_MEMORY, State.TIMEOUT, State.CANCELLED, State.UNVERIFIED, State.NODE_FAIL):
+        if state in states:
+            chosen = next(verdict for verdict in verdicts if verdict.state is state)
+            return Verdict(state, exit_status, chosen.reason, chosen.verified, chosen.source, (), detail)
+    refused = next((verdict for verdict in verdicts if verdict.source == ENGINE), None)
+    if refused is not None:
+        return Verdict(State.FAILED, None, refused.reason, True, ENGINE, (), refused.detail)
+    if exit_status is None:
+        return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, COORDINATOR, (), detail)
+    if exit_status.is_success:
+        return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, WITNESS, (), detail)
+    return Verdict(State.FAILED, exit_status, _failure_reason(verdicts, exit_status), True, WITNESS, (), detail)
+
+
+def _never_began(verdict: Verdict) -> bool:
+    """It was cancelled before it was handed over: nothing ran, so nothing is unknown."""
+    return verdict.state is State.CANCELLED and verdict.source == COORDINATOR
+
+
+def _failure_reason(verdicts: Sequence[Verdict], exit_status: ExitStatus) -> str:
+    if any(verdict.reason == reasons.JOB_LAUNCH_FAILURE for verdict in verdicts):
+        return reasons.JOB_LAUNCH_FAILURE
+    return reasons.raised_signal(exit_status.signal) if exit_status.signal else reasons.NON_ZERO_EXIT_CODE
+
+
+def _task_detail(state: State, record: WitnessRecord) -> str:
+    """What the verdict on an attempt does not say: the kernel's kills, or the warning of which it died."""
+    if state is State.OUT_OF_MEMORY and record.oom_kills:
+        return f"the kernel killed {record.oom_kills} of its processes for memory"
+    if state is State.FAILED and record.exit is not None and record.exit.signal:
+        for act in record.acts:
+            if act.kind is ActKind.WARN and act.signal == record.exit.signal:
+                return f"{signal_name(act.signal)} was sent as its warning {act.at_s:.1f} s after its start"
+    return ""

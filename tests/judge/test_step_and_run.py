@@ -6,21 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aver.judge.fold import (
-    WORST_FIRST,
-    Lost,
-    Running,
-    Task,
-    TaskEnd,
-    exit_status_of,
-    fold_derived,
-    fold_nodes,
-    fold_run,
-    fold_step,
-    return_code,
-    step_raw,
-    task_summary,
-)
+from aver.judge.run import WORST_FIRST, exit_status_of, fold_run, return_code
+from aver.judge.step import Lost, Running, Task, TaskEnd, fold_derived, fold_nodes, fold_step, step_raw, task_summary
 from aver.model.evidence import LaunchFailure, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.reasons import CONDITION_NOT_MET, need_reason

@@ -1,0 +1,403 @@
+"""The one door to the live state: `apply` makes of an event what it says, and does nothing else.
+
+Live, `emit` applies an event and hands it to the next commit; after a restart `recovery` applies the stored ones. What
+follows from the state (an order, a signal, another event) is the other modules': they look at the state, never at
+whether it is new.
+
+The table of moves (docs/design/states.md) is enforced here. A move that it does not have is a bug: it raises
+IllegalMove. The coordinator's program logs it instead and goes on with the event, since the store derives the same
+from it, and since running jobs must not suffer from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aver.coordinator.state import changes
+from aver.coordinator.state.attempt import Ended, LiveAttempt, LiveStep, LiveTask, Parked, Reading, Running
+from aver.coordinator.state.live import LiveState
+from aver.coordinator.state.run import LiveRun
+from aver.engines.api import LOCAL
+from aver.model import reasons
+from aver.model.codec import decode
+from aver.model.events import (
+    AttemptPlanned,
+    Event,
+    Fingerprinted,
+    FlowReplaced,
+    GpusGiven,
+    JobMoved,
+    JobsGenerated,
+    Observed,
+    PersonAsked,
+    RunMoved,
+    RunPruned,
+    RunSubmitted,
+    StepEnded,
+    StepStarted,
+    TaskEnded,
+)
+from aver.model.evidence import Verdict
+from aver.model.job import Allocation
+from aver.model.slurm_names import STEP_CANCEL
+from aver.model.states import UNSETTLED, State, attempt_may_move, may_move
+from aver.plan.planner import RunCancel
+from aver.plan.retry import AttemptSummary, Why, decide
+
+ALLOCATE = "allocate"
+AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
+REQUEUE, REQUEUE_HOLD = "requeue", "requeuehold"
+REQUEUES = (REQUEUE, REQUEUE_HOLD)
+STEP_WAIT = "step wait"  # --wait of an srun: the time that it gives after the first task's end has passed
+REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
+WORDS = frozenset(  # what a person may ask for that changes the state
+    {"cancel", "suspend", "resume", "hold", "release", "update", ALLOCATE, STEP_CANCEL, STEP_WAIT, *REQUEUES, *AGAIN}
+)
+BEGUN = frozenset({State.RUNNING, State.SUSPENDED, State.COMPLETING, State.SETTLING})
+RULE_WORDS = frozenset(str(why) for why in Why)  # pending reasons of an attempt that a rule makes
+
+
+def emit(live: LiveState, event: Event) -> None:
+    """Apply the event, and have it committed."""
+    apply(live, event)
+    live.out.events.append(event)
+
+
+def apply(live: LiveState, event: Event) -> None:
+    """Change the state by this event, and nothing else. An event of a run that is not live changes nothing."""
+    _APPLY[type(event)](live, event)
+
+
+# ---- runs ---------------------------------------------------------------------------------------
+
+
+def _run_submitted(live: LiveState, event: RunSubmitted) -> None:
+    """Raise ValueError, and change nothing, if the flow is no graph."""
+    run = LiveRun(event.run, event.first_job, event.submission)
+    run.fallback_completes = live.fallback_completes
+    live.roster.add(run)
+    live.next_id = max(live.next_id, event.run + 1, event.first_job + run.job_count)
+    live.touched[run.number] = None
+
+
+def _jobs_generated(live: LiveState, event: JobsGenerated) -> None:
+    """Raise ValueError, and change nothing, if the jobs can't be added to the run's graph."""
+    run = live.runs.get(event.run)
+    if run is None:
+        return
+    run.instructions += run.plan.add(event.flow)
+    segment = run.add_segment(event.first_job, event.flow, event.job)
+    live.roster.note_numbers(event.first_job, run.number)
+    live.next_id = max(live.next_id, event.first_job + segment.index.count)
+    live.touched[run.number] = None
+
+
+def _flow_replaced(live: LiveState, event: FlowReplaced) -> None:
+    run = live.runs.get(event.run)
+    if run is not None:
+        live.runs[event.run] = run.with_flow(event.flow)
+        live.touched[event.run] = None
+
+
+def _run_moved(live: LiveState, event: RunMoved) -> None:
+    run = live.runs.get(event.run)
+    if run is not None:
+        run.state, run.round = event.state, event.round
+
+
+def _job_moved(live: LiveState, event: JobMoved) -> None:
+    run = live.runs.get(event.run)
+    index = None if run is None else run.index_of(event.job)
+    if run is not None and index is not None:
+        _move_job(live, run, index, event.job, event.state, event.reason)
+
+
+def _move_job(live: LiveState, run: LiveRun, index: int, job: int, after: State, reason: str) -> None:
+    before = run.states[index]
+    if not may_move(before, after):
+        live.on_illegal_move(f"job {job} moved from {before} to {after}")
+    run.states[index] = after
+    if after is State.PENDING:
+        live.shown[job] = reason
+    else:
+        live.shown.pop(job, None)
+    if after in UNSETTLED:
+        if before not in UNSETTLED:
+            run.moved.append(index)
+            live.touched[run.number] = None
+        return
+    run.note_settled(index)
+    run.moved.append(index)
+    live.touched[run.number] = None
+
+
+# ---- attempts -----------------------------------------------------------------------------------
+
+
+def _attempt_planned(live: LiveState, event: AttemptPlanned) -> None:
+    run = live.runs.get(event.run)
+    index = None if run is None else run.index_of(event.job)
+    if run is None or index is None:
+        return
+    attempt = LiveAttempt(
+        event.run, event.job, index, event.attempt, event.key, event.request, event.engine, event.goes_on_from
+    )
+    attempt.cancel_asked = bool(event.goes_on_from) and index in run.still_cancelled
+    run.still_cancelled.discard(index)
+    run.note_planned(index, event.attempt)
+    live.attempts[event.key] = attempt
+    live.by_job[event.job] = attempt
+
+
+def _gpus_given(live: LiveState, event: GpusGiven) -> None:
+    attempt = _newest(live, event.job, event.attempt)
+    if attempt is not None:
+        attempt.gpus, attempt.has_gpus = event.gpus, True
+
+
+def _observed(live: LiveState, event: Observed) -> None:
+    run = live.runs.get(event.run)
+    if run is None:
+        return
+    attempt = _newest(live, event.job, event.attempt)
+    index = run.index_of(event.job) if attempt is None else attempt.index
+    if index is None:
+        return
+    if attempt is not None:
+        _move_attempt(live, attempt, event)
+    if event.attempt < run.attempts.get(index, 0):
+        return  # of an older attempt: no news of the job
+    after = event.state if event.job_state is None else event.job_state
+    reason = event.reason if event.job_reason is None else event.job_reason
+    _move_job(live, run, index, event.job, after, reason)
+    if event.verdict is not None and after is State.PENDING and attempt is not None:
+        _plan_another(run, attempt, event.verdict, event.at, reason)
+
+
+def _move_attempt(live: LiveState, attempt: LiveAttempt, event: Observed) -> None:
+    if not attempt_may_move(attempt.state, event.state):
+        live.on_illegal_move(f"attempt {attempt.key} moved from {attempt.state} to {event.state}")
+    attempt.state, attempt.shown_reason = event.state, event.reason
+    usage = event.usage
+    if usage is not None:
+        attempt.started_at = usage.started_at
+        attempt.node = usage.node or attempt.node
+    if event.state in BEGUN:
+        if not isinstance(attempt.phase, (Running, Parked, Reading)):
+            attempt.phase = Running(attempt.started_at)
+    elif event.verdict is not None and event.state not in UNSETTLED:
+        attempt.phase = Ended(event.verdict)
+        remove_attempt(live, attempt)
+
+
+def remove_attempt(live: LiveState, attempt: LiveAttempt) -> None:
+    """Drop the attempt and its steps from the live tables."""
+    live.attempts.pop(attempt.key, None)
+    if live.by_job.get(attempt.job) is attempt:
+        del live.by_job[attempt.job]
+    if attempt.steps is not None:
+        live.waiting_steps.discard(attempt.key)
+        for step in attempt.steps.live.values():
+            for task in step.tasks:
+                live.tasks.pop(task.key, None)
+        for token in [token for token, step in live.steps.items() if step.attempt is attempt]:
+            del live.steps[token]
+
+
+def _plan_another(run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: float, reason: str) -> None:
+    """The job is to have another attempt: by its rule, by the cluster, or since a person asked for it."""
+    index = attempt.index
+    if attempt.cancel_asked:
+        run.still_cancelled.add(index)
+    if reason == reasons.JOB_REQUEUED_HELD:
+        run.held.add(index)
+    if reason == reasons.BEGIN_TIME:
+        run.due[index] = at + REQUEUE_DELAY_S
+    if reason not in RULE_WORDS:
+        return
+    history = run.history.setdefault(index, [])
+    again = decide(run.spec(index), history, verdict, None, attempt.request, attempt.engine != LOCAL)
+    history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
+    if reason == reasons.RETRY:
+        run.count_retry(index)
+    if again is None:
+        run.due[index] = at
+    else:
+        run.requests[index] = again.request
+        run.due[index] = at + again.delay_s
+
+
+def _newest(live: LiveState, job: int, number: int) -> LiveAttempt | None:
+    attempt = live.by_job.get(job)
+    return attempt if attempt is not None and attempt.attempt == number else None
+
+
+# ---- steps --------------------------------------------------------------------------------------
+
+
+def _step_started(live: LiveState, event: StepStarted) -> None:
+    attempt = _newest(live, event.job, event.attempt)
+    if attempt is None:
+        return
+    table = attempt.step_table()
+    step = live.steps.get(event.token)
+    if step is None or step.attempt is not attempt:
+        on_cluster = attempt.engine != LOCAL
+        keys = [f"{attempt.key}.s{event.step}.t{rank}" for rank in range(event.spec.tasks)]
+        tasks = [LiveTask(rank, key, is_dispatched=on_cluster) for rank, key in enumerate(keys)]
+        step = LiveStep(attempt, event.step, event.token, event.spec, tasks)
+        step.is_open = on_cluster and event.spec.is_open
+        live.steps[event.token] = step
+    table.live[event.step] = step
+    table.next_number = max(table.next_number, event.step + 1)
+    for task in step.tasks:
+        live.tasks[task.key] = (step, task)
+
+
+def _task_ended(live: LiveState, event: TaskEnded) -> None:
+    step = _find_step(live, event)
+    if step is None:
+        return
+    widen(live, step, event.task + 1)
+    task = step.tasks[event.task]
+    task.verdict, task.because, task.cause = event.verdict, event.because, event.cause
+    usage = event.usage
+    ended_at = None if usage is None or usage.elapsed_s is None else usage.started_at + usage.elapsed_s
+    task.ended_at = event.at if ended_at is None else ended_at
+    if step.first_end_at is None:
+        step.first_end_at = event.at
+    if event.verdict.state is not State.COMPLETED:
+        step.attempt.step_table().failed.add(step.number)
+        if step.spec.kill_on_bad_exit:
+            _end_others(step)
+
+
+def widen(live: LiveState, step: LiveStep, tasks: int) -> None:
+    """The step has at least so many tasks."""
+    for rank in range(len(step.tasks), tasks):
+        key = f"{step.attempt.key}.s{step.number}.t{rank}"
+        task = LiveTask(rank, key, is_dispatched=step.attempt.engine != LOCAL)
+        step.tasks.append(task)
+        live.tasks[key] = (step, task)
+
+
+def _end_others(step: LiveStep) -> None:
+    """One task's end is the end of the step: those that still run are ended because of it."""
+    for task in step.tasks:
+        if task.verdict is None:
+            task.because = True
+
+
+def _step_ended(live: LiveState, event: StepEnded) -> None:
+    step = _find_step(live, event)
+    if step is None:
+        return
+    step.state, step.srun_code = event.verdict.state, event.srun_code
+    table = step.attempt.step_table()
+    table.live.pop(step.number, None)
+    table.ended.add(step.number)
+    for task in step.tasks:
+        live.tasks.pop(task.key, None)
+
+
+def _find_step(live: LiveState, event: TaskEnded | StepEnded) -> LiveStep | None:
+    attempt = _newest(live, event.job, event.attempt)
+    return None if attempt is None or attempt.steps is None else attempt.steps.live.get(event.step)
+
+
+# ---- what persons ask for -----------------------------------------------------------------------
+
+
+def _person_asked(live: LiveState, event: PersonAsked) -> None:
+    run = live.runs.get(event.run)
+    if run is None or event.what not in WORDS:
+        return  # accept, signal, prune: what follows from them is said by other events
+    if event.job is None:
+        _asked_of_run(live, run, event)
+        return
+    index = run.index_of(event.job)
+    if index is None:
+        return
+    attempt = live.by_job.get(event.job)
+    match event.what:
+        case "cancel":
+            if attempt is not None:
+                attempt.cancel_asked = True
+        case "suspend" | "resume":
+            if attempt is not None:
+                attempt.suspend_asked = event.what == "suspend"
+        case "hold":
+            run.held.add(index)
+        case "release":
+            run.held.discard(index)
+        case "requeue" | "requeuehold":
+            _requeue_asked(run, index, attempt, event)
+        case "retry" | "reinit":
+            run.begin_new_count(index)
+            run.requests.pop(index, None)
+            run.cancelled = RunCancel.NO
+        case "update":
+            changes.alter(run, index, attempt, changes.read(event.detail))
+        case _ if event.what in (STEP_CANCEL, STEP_WAIT):
+            _step_kill_asked(attempt, event)
+        case _:
+            live.on_illegal_move(f"somebody asked for {event.what!r} of job {event.job}")
+
+
+def _asked_of_run(live: LiveState, run: LiveRun, event: PersonAsked) -> None:
+    if event.what == ALLOCATE:
+        run.extra.append(decode(Allocation, json.loads(event.detail)))
+    if event.what != "cancel":
+        return
+    at_once = event.detail == "now"
+    if at_once or run.cancelled is RunCancel.NOW:
+        run.cancelled = RunCancel.NOW
+    else:
+        run.cancelled = RunCancel.FINISHERS_RUN
+    live.touched[run.number] = None
+    for attempt in live.attempts.values():
+        if attempt.run == run.number and (at_once or not run.plan.is_finisher(attempt.index)):
+            attempt.cancel_asked = True
+
+
+def _requeue_asked(run: LiveRun, index: int, attempt: LiveAttempt | None, event: PersonAsked) -> None:
+    if attempt is not None:
+        attempt.requeue = event.what
+    elif event.what == REQUEUE_HOLD:
+        run.held.add(index)
+    else:
+        run.due[index] = event.at + REQUEUE_DELAY_S
+
+
+def _step_kill_asked(attempt: LiveAttempt | None, event: PersonAsked) -> None:
+    if attempt is None or attempt.steps is None or not event.detail.isdecimal():
+        return
+    step = attempt.steps.live.get(int(event.detail))
+    if step is not None:
+        step.kill_asked = True
+        if event.what == STEP_WAIT:
+            _end_others(step)
+
+
+def _nothing(live: LiveState, event: Event) -> None:
+    """It says nothing of what is live."""
+
+
+_APPLY: dict[type, Callable[[LiveState, Any], None]] = {
+    RunSubmitted: _run_submitted,
+    JobsGenerated: _jobs_generated,
+    FlowReplaced: _flow_replaced,
+    RunMoved: _run_moved,
+    JobMoved: _job_moved,
+    AttemptPlanned: _attempt_planned,
+    GpusGiven: _gpus_given,
+    Observed: _observed,
+    StepStarted: _step_started,
+    TaskEnded: _task_ended,
+    StepEnded: _step_ended,
+    PersonAsked: _person_asked,
+    Fingerprinted: _nothing,
+    RunPruned: _nothing,
+}

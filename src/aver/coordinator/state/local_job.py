@@ -1,0 +1,82 @@
+"""What a witness's evidence does to an attempt on this machine: its start, and its verdict when the judge has one.
+
+A script that ended before its steps is COMPLETING until they have ended; its verdict waits for that.
+"""
+
+from __future__ import annotations
+
+from aver.coordinator.state import steps
+from aver.coordinator.state.attempt import LiveAttempt, Parked
+from aver.coordinator.state.end import settle
+from aver.coordinator.state.fold import emit
+from aver.coordinator.state.live import LiveState
+from aver.coordinator.state.run import LiveRun
+from aver.engines.api import Heard
+from aver.judge.local import COORDINATOR, judge
+from aver.model import reasons
+from aver.model.events import Observed, RunMoved, Usage
+from aver.model.evidence import LimitMoved, LimitPassed, Verdict, WitnessStart
+from aver.model.states import State
+
+
+def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
+    if isinstance(one.evidence, LimitMoved):
+        steps.move_limit(live, attempt, one.evidence.due_s)
+        return
+    if isinstance(one.evidence, LimitPassed):  # its witness owns the time limit; its steps go by what that says
+        attempt.is_over_time = True
+        steps.end_begun(live, attempt, now)
+        return
+    attempt.evidence.append(one.evidence)
+    if isinstance(one.evidence, WitnessStart):
+        steps.move_limit(live, attempt, one.evidence.due_s)
+        if attempt.state is State.PENDING:
+            _started(live, run, attempt, one, one.evidence.at, now)
+        return
+    verdict = judge(attempt.evidence, run.rules(attempt.index))
+    if verdict is None:
+        return
+    if attempt.is_busy:
+        _park(live, run, attempt, one, verdict, now)
+    else:
+        settle(live, attempt, one, verdict, now)
+
+
+def _started(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, at: float, now: float) -> None:
+    usage = Usage(at, node=live.identity.host)
+    emit(
+        live,
+        Observed(
+            now, run.number, attempt.job, attempt.attempt, one.source, one.said, State.RUNNING, reasons.NONE, None,
+            usage,
+        ),
+    )  # fmt: skip
+    if run.state is State.PENDING:
+        emit(live, RunMoved(now, run.number, State.RUNNING, run.round))
+    live.dependencies.started(run, attempt.job, at)
+    live.dependencies.changed(run)
+
+
+def _park(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
+    """The script has ended and steps of it run: they are ended first."""
+    said = "its script has ended; its steps are being ended"
+    emit(
+        live,
+        Observed(now, run.number, attempt.job, attempt.attempt, COORDINATOR, said, State.COMPLETING, reasons.NONE),
+    )
+    attempt.phase = Parked(one, verdict)
+    live.parked[attempt.key] = attempt
+    attempt.is_over_time = attempt.is_over_time or verdict.state is State.TIMEOUT
+    steps.end_all(live, attempt, now)
+
+
+def unpark(live: LiveState, now: float) -> bool:
+    """Settle the scripts whose last step has ended; whether there were any."""
+    if not live.parked:
+        return False
+    free = [attempt for attempt in live.parked.values() if not attempt.is_busy]
+    for attempt in free:
+        del live.parked[attempt.key]
+        if isinstance(attempt.phase, Parked):
+            settle(live, attempt, attempt.phase.heard, attempt.phase.verdict, now)
+    return bool(free)
