@@ -91,7 +91,10 @@ def witness_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def aver_home(monkeypatch: pytest.MonkeyPatch, witness_binary: Path) -> Iterator[Path]:
-    """An empty home with a short path, named by AVER_HOME. Its coordinator and its jobs are ended afterwards."""
+    """An empty home with a short path, named by AVER_HOME. Its coordinator and its jobs are ended afterwards.
+
+    No coordinator may have logged a move of a job or attempt that the table of states does not have.
+    """
     home = Path(tempfile.mkdtemp(prefix="aver-", dir="/tmp"))
     monkeypatch.setenv("AVER_HOME", str(home))
     try:
@@ -99,7 +102,14 @@ def aver_home(monkeypatch: pytest.MonkeyPatch, witness_binary: Path) -> Iterator
     finally:
         stop_coordinator(home)
         end_jobs(home)
+        wrong_moves = _wrong_moves(home / "coordinator.log")
         shutil.rmtree(home, ignore_errors=True)
+    assert wrong_moves == []
+
+
+def _wrong_moves(log: Path) -> list[str]:
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    return [line for line in lines if "a move that docs/design/states.md lacks" in line]
 
 
 def stop_coordinator(home: Path, deadline: float = 10.0) -> None:
