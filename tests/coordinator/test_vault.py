@@ -15,7 +15,7 @@ from aver.model.codec import encode
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.store.secrets import load_masking
-from live_home import LiveHome, shell_job
+from live_home import LiveHome, shell_job, wait_for
 
 SECRET = "correct horse battery staple"
 
@@ -69,7 +69,7 @@ def test_a_submission_that_fails_leaves_nothing(aver_home: Path, tmp_path: Path)
     in_the_way.mkdir()
     with pytest.raises(CantWriteError):
         live.submit(shell_job("one", "true", env=(("PASSWORD", SECRET),)), shell_job("two", "true"))
-    assert list(live.folder.iterdir()) == []
+    wait_for(lambda: list(live.folder.iterdir()) == [], "the folder for its output is removed")
     assert [path.name for path in (aver_home / "env").iterdir() if path != in_the_way] == ["key"]
     in_the_way.rmdir()
     run = live.submit(shell_job("one", "true"), shell_job("two", "true"))
