@@ -32,7 +32,7 @@ def rows(page: str, first: str) -> dict[str, list[str]]:
         if cells[0] == first:
             is_table = True
         elif is_table and set(cells[0]) != {"-", " "} and set(cells[0]) != {"-"}:
-            found |= {name: cells[1:] for name in names(cells[0]) or [cells[0]]}
+            found |= dict.fromkeys(names(cells[0]) or [cells[0]], cells[1:])
     return found
 
 
