@@ -24,8 +24,8 @@ def command(host: str | None, close: bool) -> None:
     """Open the ssh connection to a cluster, and answer its password prompt.
 
     For hosts that ask for a password or a code. The coordinator asks nobody: it uses this connection
-    for as long as it lives, and it closes 15 minutes after its last use. HOST is slurm.host of the
-    settings without this.
+    for as long as it lives, and it closes 15 minutes after its last use. HOST
+    defaults to slurm.host of the settings.
 
     \b
     Examples:
