@@ -24,7 +24,6 @@ from aver.model.job import FlowSpec, JobSpec, Script, Submission
 from aver.spec.prologue import with_prologue
 from aver.store.secrets import seal_values
 
-NO_FILE = "/dev/null"
 STDIN_COPY = "stdin-"  # how the name of a copy begins that no run has yet
 
 
