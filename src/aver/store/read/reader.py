@@ -255,7 +255,12 @@ class Reader:
 
     def asked(self, run: int) -> list[PersonAsked]:
         """What people asked for of the run and its jobs, in order."""
-        return [event for event in self._of_kind(run, "PersonAsked") if isinstance(event, PersonAsked)]
+        return list(self.asked_by_seq(run).values())
+
+    def asked_by_seq(self, run: int) -> dict[int, PersonAsked]:
+        """The same by their events' numbers."""
+        found = self._stored_of_kind(run, "PersonAsked")
+        return {stored.seq: stored.event for stored in found if isinstance(stored.event, PersonAsked)}
 
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
