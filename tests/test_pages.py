@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
 def links_of(page: Path) -> set[Path]:
@@ -27,3 +33,12 @@ def test_the_index_lists_every_page() -> None:
     """Whoever starts at docs/index.md finds every page."""
     listed = links_of(ROOT / "docs" / "index.md")
     assert not [page for page in (ROOT / "docs").rglob("*.md") if page.name != "index.md" and page not in listed]
+
+
+def test_the_architecture_names_files_that_are_there() -> None:
+    """Every path in ARCHITECTURE.md, linked or not, is in the repository or in src/aver; a bare name is somewhere."""
+    named = set(re.findall(r"`([\w./]+(?:\.py|\.c|/))`", (ROOT / "ARCHITECTURE.md").read_text()))
+    source = ROOT / "src" / "aver"
+    inside = [path.relative_to(source).as_posix() for path in source.rglob("*")]
+    ends = tuple(f"/{path}" for path in inside)
+    assert not [name for name in named if not any(one.endswith(f"/{name.rstrip('/')}") for one in ends)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,10 @@ PURE = ("model/", "judge/", "plan/", "render/")
 EDGES = {
     "cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py", "coordinator/background.py",
 }  # fmt: skip
+MOST_MODULES = 20
+MOST_LINES = 500
+MOST_LINES_OF_NINE_IN_TEN = 350
+WORDS_OF_THE_FIELD = {"packing", "masking", "encoding", "decoding", "accounting", "wording", "waiting"}
 
 
 def name_of(path: Path) -> str:
@@ -90,3 +96,44 @@ def test_no_room_has_a_name_that_says_nothing() -> None:
     """A reader finds the room by its name."""
     empty_names = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
     assert not [path for path in MODULES if path.stem in empty_names or path.parent.name in empty_names]
+
+
+def lengths() -> dict[str, int]:
+    return {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
+
+
+def test_no_package_is_a_crowd() -> None:
+    """A package has at most 20 modules, `__init__` aside: more are packages that are missing."""
+    crowds = Counter(path.parent for path in MODULES if path.stem != "__init__")
+    assert not {name_of(folder): count for folder, count in crowds.items() if count > MOST_MODULES}
+
+
+def test_module_names_are_nouns() -> None:
+    """No module or package has the name of a participle; some are words of the field."""
+    parts = {name for path in MODULES for name in (path.stem, path.parent.name)}
+    assert not {name for name in parts if re.search(r"(^|_)\w{2,}ing$", name)} - WORDS_OF_THE_FIELD
+
+
+def test_no_file_is_long() -> None:
+    """No module has more than 500 lines, and nine of ten have at most 350."""
+    by_length = sorted(lengths().values())
+    assert not {name: length for name, length in lengths().items() if length > MOST_LINES}
+    assert by_length[len(by_length) * 9 // 10] <= MOST_LINES_OF_NINE_IN_TEN
+
+
+def test_only_one_module_makes_files_durable() -> None:
+    """fsync and rename are called in `durable_files` alone; `witness/build` imports nothing of Aver, and stdin's copy
+    is moved as it is."""
+    moves = {"fsync", "fdatasync", "replace", "rename", "renames"}
+    users = {name_of(path) for path in MODULES if calls_of_os(path) & moves}
+    assert users == {"durable_files.py", "client/job_files.py"}
+
+
+def test_only_the_coordinators_program_imports_the_coordinator() -> None:
+    """Every other room reaches it through its socket."""
+    users = {name_of(path).split("/")[0] for path in MODULES if any(is_coordinator(one) for one in imports_of(path))}
+    assert users == {"coordinator"}
+
+
+def is_coordinator(module: str) -> bool:
+    return f"{module}.".startswith("aver.coordinator.")

@@ -23,14 +23,21 @@ def section(name: str) -> str:
     return found[1]
 
 
+def plain(text: str) -> str:
+    """Words alone: without links and marks of the page, wherever lines are broken."""
+    return " ".join(re.sub(r" \(\[[^)]*\)\)|`", "", text).split())
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_page_has_every_option_and_an_example(name: str) -> None:
-    """A new option without its line on the page fails here."""
+    """The page has the first line of the command's help, each option with its help, and an example."""
     command = importlib.import_module(MODULES[name]).command
     page = section(name)
+    assert plain(command.help.splitlines()[0]) in plain(page)
     for param in command.params:
         if isinstance(param, click.Option):
-            assert max(param.opts, key=len) in page, param.opts
+            row = [line for line in page.splitlines() if re.match(rf"\| .*{max(param.opts, key=len)}\b.* \|", line)]
+            assert plain(param.help or "") in plain(" ".join(row)), param.opts
     assert f"\naver {name}" in page or f"$(aver {name}" in page
 
 

@@ -25,5 +25,5 @@ def test_other_options_are_passed_on() -> None:
     """As they are; a word that is no option is refused."""
     words = ("--partition=gpu", "-p", "-pgpu", "--mem-per-cpu=1G", "--array-inx")
     assert on_engine(SUBMISSION, "slurm", words).flow.jobs[0].slurm_options == words
-    with pytest.raises(UsageError, match="no option of sbatch"):
+    with pytest.raises(UsageError, match="not an option of sbatch"):
         on_engine(SUBMISSION, "slurm", ("gpu",))

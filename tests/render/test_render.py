@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aver.judge.local import judge, judge_record
 from aver.model.evidence import Act, ActKind, LaunchFailure, Rules, Verdict, WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
+from aver.model.exit_text import slurm_exit
 from aver.model.job import Request
 from aver.model.reasons import CONDITION_NOT_MET, PENDING_WORDS, need_reason
 from aver.model.states import SETTLED, UNSETTLED, State
@@ -27,7 +28,6 @@ from aver.render.verdict import (
     raw_text,
     reason_text,
     sentence,
-    slurm_exit_text,
     state_text,
     unsettled_sentence,
 )
@@ -79,7 +79,8 @@ def test_unknown_is_a_question_mark() -> None:
 )
 def test_slurm_exit(state: State, end: ExitStatus | None, launch: LaunchFailure | None, shown: str) -> None:
     """The Slurm-style commands print what the `ctl` column of OUTCOMES 7 prints."""
-    assert slurm_exit_text(state, end, launch) == shown
+    raw = None if end is None else end.wait_status
+    assert slurm_exit(state.value, raw, launch and (launch.operation, launch.errno)) == shown
 
 
 def test_raw_texts() -> None:

@@ -13,7 +13,6 @@ from aver.report.correction.rules import (
     Blocked,
     Change,
     Group,
-    change_words,
     correct,
     grow,
     value_text,
@@ -272,7 +271,7 @@ def test_what_a_correction_may_do(attempts: list[Measured], is_whole: bool) -> N
         if isinstance(change, Blocked):
             continue
         assert change.new != change.old
-        if not change.is_growth:
+        if change.old is not None and change.new < change.old:
             assert states == {"COMPLETED"}
             assert is_whole
         elif change.resource is Resource.MEM:
@@ -282,7 +281,6 @@ def test_what_a_correction_may_do(attempts: list[Measured], is_whole: bool) -> N
         text = value_text(change.resource, change.new)
         read = {Resource.MEM: parse_size, Resource.TIME: parse_time, Resource.CPUS: int}[change.resource]
         assert read(text) == change.new
-        assert text in change_words(change)
 
 
 @given(st.floats(1, 1e15))

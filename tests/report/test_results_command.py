@@ -123,10 +123,10 @@ def test_csv(past: Path, call: Call) -> None:
     ("args", "says"),
     [
         (("results", "77"), "no job or run 77"),
-        (("results", "1", "--state", "sad"), "is no state"),
+        (("results", "1", "--state", "sad"), "is not a state"),
         (("results", "1", "--pattern", "a[b"), "a[b"),
-        (("results", "1", "--csv", "--json"), "one of them"),
-        (("usage", "1", "--csv", "--json"), "one of them"),
+        (("results", "1", "--csv", "--json"), "not both"),
+        (("usage", "1", "--csv", "--json"), "not both"),
         (("export", "1", "--csv", "--junit"), "one format"),
         (("export", "1", "-o", "run.zip"), "the format"),
         (("usage", "1", "--dry-run"), "--correct"),

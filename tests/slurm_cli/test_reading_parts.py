@@ -15,16 +15,13 @@ from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import FOLDER
 
-from aver.model.exit import ExitStatus
-from aver.model.exit_text import slurm_exit
 from aver.model.states import State
-from aver.render.verdict import slurm_exit_text
 from aver.slurm_cli import texts, words
-from aver.slurm_cli.formats import parse_letters, parse_names
-from aver.slurm_cli.hostlists import compress, expand, ordered
 from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.sacct.fields import parse_fields
-from aver.slurm_cli.times import parse_past
+from aver.slurm_cli.sacct.times import parse_past
+from aver.slurm_cli.table.formats import parse_letters, parse_names
+from aver.slurm_cli.table.hostlists import compress, expand, ordered
 
 TABLE = Table(flags="noheader:h start", values="states:t format:o", maybe="jobs:j steps:s", aliases="job=jobs")
 NOW = time.mktime((2026, 11, 15, 10, 30, 0, 0, 0, -1))
@@ -200,14 +197,6 @@ def test_every_state_has_a_word() -> None:
         assert words.long_state(state.value) in words.SHORT
         assert words.SHORT[words.long_state(state.value)] == words.short_state(state.value)
         assert (words.short_state(state.value) == "CD") is (state is State.COMPLETED)
-
-
-@given(st.sampled_from(State), st.one_of(st.none(), st.integers(0, 255), st.integers(-64, -1)))
-def test_one_rendering_of_exits(state: State, number: int | None) -> None:
-    """What Slurm's commands print is what `render.verdict` prints."""
-    status = None if number is None else ExitStatus(code=number) if number >= 0 else ExitStatus(signal=-number)
-    raw = None if status is None else status.wait_status
-    assert slurm_exit(state.value, raw) == slurm_exit_text(state, status)
 
 
 HEAVY = {

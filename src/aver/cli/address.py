@@ -64,7 +64,7 @@ def parse_address(text: str) -> Address:
     number, slash, name = text.strip().partition("/")
     number = number.removeprefix("#")
     if not (number.isascii() and number.isdigit() and len(number) <= 15) or int(number) == 0 or (slash and not name):
-        raise UsageError(f"{text!r} is no address of a job or run; write 7, 3/train, '3/train[seed=2]' or '3/tr*'")
+        raise UsageError(f"{text!r} is not a job or run: use 7, 3/train, '3/train[seed=2]' or '3/tr*'")
     if not slash:
         return Number(int(number))
     try:

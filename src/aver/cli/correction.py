@@ -39,7 +39,7 @@ class Factor(click.ParamType[float]):
         except ValueError:
             number = 0.0
         if not 1.0 <= number <= 100.0:
-            raise UsageError(f"{value!r} is no factor: give a number from 1 to 100, such as 1.5")
+            raise UsageError(f"{value!r} is not a factor: give a number from 1 to 100, such as 1.5")
         return number
 
 
@@ -65,31 +65,36 @@ SIZE, TIME = Amount(parse_size), Amount(parse_time)
 
 
 def growth_options(function: Function) -> Function:
-    """The options of what grows."""
+    """The options of the rules that raise a request."""
     return _with(
         function,
-        click.option("--mem-factor", type=Factor(), metavar="X", help="Memory from the highest peak (1.2)."),
-        click.option("--limit-factor", type=Factor(), metavar="X", help="Memory from a limit that was reached (1.5)."),
-        click.option("--time-factor", type=Factor(), metavar="X", help="Time from a limit that passed (1.4)."),
-        click.option("--max-mem", type=SIZE, metavar="SIZE", help="Never ask for more memory than this."),
-        click.option("--max-time", type=TIME, metavar="TIME", help="Never ask for more time than this."),
+        _option("--mem-factor", Factor(), "Multiply the highest peak of memory by this (default: 1.2)."),
+        _option("--limit-factor", Factor(), "Multiply a memory limit that was reached by this (default: 1.5)."),
+        _option("--time-factor", Factor(), "Multiply a time limit that passed by this (default: 1.4)."),
+        _option("--max-mem", SIZE, "Never request more memory than this."),
+        _option("--max-time", TIME, "Never request more time than this."),
     )
 
 
 def correction_options(function: Function) -> Function:
-    """All options of the rules."""
+    """The options of all rules."""
     return growth_options(
         _with(
             function,
-            click.option("--cpu-factor", type=Factor(), metavar="X", help="Over-use begins at this (1.1)."),
-            click.option("--mem-saving", type=SIZE, metavar="SIZE", help="Save memory only if more than this (1G)."),
-            click.option("--time-saving", type=TIME, metavar="TIME", help="Save time only if more than this (30m)."),
-            click.option("--cpu-saving", type=click.IntRange(0), metavar="N", help="Save cpus only if more (1)."),
-            click.option("--mem-floor", type=SIZE, metavar="SIZE", help="Never make memory less than this (512M)."),
-            click.option("--time-floor", type=TIME, metavar="TIME", help="Never make time less than this (10m)."),
-            click.option("--cpu-floor", type=click.IntRange(1), metavar="N", help="Never make cpus less (1)."),
+            _option("--cpu-factor", Factor(), "CPU use above this share of the request is over-use (default: 1.1)."),
+            _option("--mem-saving", SIZE, "Reduce memory only if it saves more than this (default: 1G)."),
+            _option("--time-saving", TIME, "Reduce time only if it saves more than this (default: 30m)."),
+            _option("--cpu-saving", click.IntRange(0), "Reduce CPUs only if it saves more than this (default: 1)."),
+            _option("--mem-floor", SIZE, "Never reduce memory below this (default: 512M)."),
+            _option("--time-floor", TIME, "Never reduce time below this (default: 10m)."),
+            _option("--cpu-floor", click.IntRange(1), "Never reduce CPUs below this (default: 1)."),
         )
     )
+
+
+def _option(name: str, kind: click.ParamType[Any], text: str) -> Callable[[Function], Function]:
+    metavar = {id(SIZE): "SIZE", id(TIME): "TIME"}.get(id(kind), "X" if isinstance(kind, Factor) else "N")
+    return click.option(name, type=kind, metavar=metavar, help=text)
 
 
 def _with(function: Function, *options: Callable[[Function], Function]) -> Function:

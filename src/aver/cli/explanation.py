@@ -19,7 +19,6 @@ from aver.render import verdict as render
 from aver.render.timeline import is_about, parse_said, tell
 from aver.store.read.rows import JobRow
 
-WHOLE_RUN_JOBS = 2000
 AT_THE_CLUSTER = "somebody at the cluster"
 
 
@@ -47,17 +46,20 @@ def explain(session: Session, job: JobRow) -> Explained:
 
 
 def events_of(session: Session, job: JobRow) -> list[ev.Event]:
-    """The job's own events, what made it, and what was asked of the whole run; of a large run no more is read."""
+    """The job's own events, the one that made it, and requests to its whole run, by their numbers.
+
+    A wall clock may be set back. No event of another job is read.
+    """
     reader = session.found_reader(str(job.id))
     run = session.run_row(job.run)
-    if run.jobs <= WHOLE_RUN_JOBS:
-        return [stored.event for stored in reader.events(run=job.run) if is_about(stored.event, job.id, job.first_job)]
-    made: list[ev.Event] = [event for event in reader.generated(run.id) if event.first_job == job.first_job]
-    if not made:
-        made = [ev.RunSubmitted(run.submitted_at, run.id, run.first_job, session.submission(run.id))]
-    asked = [event for event in reader.asked(run.id) if event.job is None]
-    own = [stored.event for stored in reader.events(run=job.run, job=job.id)]
-    return sorted([*made, *asked, *own], key=lambda event: event.at)
+    found: dict[int, ev.Event] = {stored.seq: stored.event for stored in reader.events(run=run.id, job=job.id)}
+    found |= {seq: event for seq, event in reader.asked_by_seq(run.id).items() if event.job is None}
+    if job.first_job == run.first_job:  # a run's submission is its first event
+        found[0] = ev.RunSubmitted(run.submitted_at, run.id, run.first_job, session.submission(run.id))
+    else:
+        made = reader.generated_by_seq(run.id).items()
+        found |= {seq: event for seq, event in made if event.first_job == job.first_job}
+    return [event for _, event in sorted(found.items()) if is_about(event, job.id, job.first_job)]
 
 
 def _last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None:

@@ -14,6 +14,7 @@ from aver.model.record import dataclass
 from aver.version import __version__
 
 MODULES = {name: f"aver.cli.commands.{group}.{name}" for group, (_, helps) in GROUPS.items() for name in helps}
+HELPS = {name: text for _, helps in GROUPS.values() for name, text in helps.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class LazyGroup(click.Group):
             return None
         command = importlib.import_module(MODULES[cmd_name]).command
         assert isinstance(command, click.Command)
+        command.short_help = HELPS[cmd_name]
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -21,16 +21,16 @@ MOST_LISTED = 1 << 40  # more than there can be, and a number that the store can
 
 
 def json_option(function: Function) -> Function:
-    return click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
 
 
 def csv_option(function: Function) -> Function:
-    return click.option("--csv", "as_csv", is_flag=True, help="Answer with rows of CSV; unknown is empty.")(function)
+    return click.option("--csv", "as_csv", is_flag=True, help="Print CSV; unknown values are empty.")(function)
 
 
 def only_one(as_csv: bool, as_json: bool) -> None:
     if as_csv and as_json:
-        raise UsageError("--csv and --json are two answers: give one of them")
+        raise UsageError("give --csv or --json, not both")
 
 
 def addresses(function: Function) -> Function:
@@ -39,9 +39,9 @@ def addresses(function: Function) -> Function:
 
 def listing_options(function: Function) -> Function:
     limit = click.option(
-        "-n", "limit", type=click.IntRange(min=1), metavar="N", help=f"At most N rows ({LISTED} without this)."
+        "-n", "limit", type=click.IntRange(min=1), metavar="N", help=f"Show at most N rows (default: {LISTED})."
     )
-    every = click.option("--all", "-a", "show_all", is_flag=True, help="All rows.")
+    every = click.option("--all", "-a", "show_all", is_flag=True, help="Show all rows.")
     return limit(every(function))
 
 
@@ -62,7 +62,7 @@ class StateType(click.ParamType[State]):
             return State(str(value).upper().replace("-", "_"))
         except ValueError:
             known = ", ".join(state.value for state in State)
-            raise UsageError(f"{value!r} is no state; there are {known}") from None
+            raise UsageError(f"{value!r} is not a state; the states are {known}") from None
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem  # only a shell asks

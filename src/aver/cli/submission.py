@@ -54,33 +54,43 @@ def submission_options(function: Function) -> Function:
     options = [
         click.option("--time", "-t", metavar="TIME", help="Time limit: 10 (minutes), 90s, 2h, 1-12:00:00."),
         click.option("--mem", metavar="SIZE", help="Memory limit: 512 (MiB), 2G."),
-        click.option("--cpus", "-c", metavar="N", help="Cpus (1 without this)."),
-        click.option("--gpus", "-G", metavar="N", help="Gpus."),
+        click.option("--cpus", "-c", metavar="N", help="CPUs (default: 1)."),
+        click.option("--gpus", "-G", metavar="N", help="GPUs (default: 0)."),
         click.option("--name", "-J", metavar="NAME", help="The job's name."),
-        click.option("--output", "-o", metavar="FILE", help="Where its stdout goes; %j %x %u %N are replaced."),
-        click.option("--error", "-e", metavar="FILE", help="Where its stderr goes (with stdout without this)."),
-        click.option("--append", is_flag=True, help="Append to these files; do not truncate them."),
-        click.option("--stdin", "-i", metavar="FILE", help="Its stdin; - copies ours first. Empty without this."),
-        click.option("--folder", "-D", metavar="FOLDER", help="Where it runs (here without this)."),
-        click.option("--signal", metavar="SIG@TIME", help="Warn it with this signal so long before its time limit."),
-        click.option("--kill-wait", metavar="TIME", help="From TERM to KILL (30 s without this)."),
-        click.option("--oom", metavar="WORD", help="warn: a process killed for memory is a warning only."),
-        click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable of its environment."),
-        click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
-        click.option("--hold", "-H", is_flag=True, help="Hold it until `aver release`."),
-        click.option("--begin", metavar="WHEN", help="Not before: 16:00, now+1hour, 2030-01-20T12:00."),
-        click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
-        click.option("--host", metavar="HOST", help="On Slurm: through ssh on this host, me@login; - is this machine."),
+        click.option("--output", "-o", metavar="FILE", help="File for stdout; %j %x %u %N are replaced."),
+        click.option("--error", "-e", metavar="FILE", help="File for stderr (default: with stdout)."),
+        click.option("--append", is_flag=True, help="Append to the output files instead of truncating them."),
         click.option(
-            "--allocation", metavar="WORDS", help="Run all jobs as steps of one allocation of Slurm: '-N 4 -t 4:00:00'."
+            "--stdin", "-i", metavar="FILE", help="File for stdin; - copies this command's stdin (default: empty)."
         ),
-        click.option("--allocations", metavar="N", help="So many of them, one after the other (1 without this)."),
-        click.option("--headroom", metavar="TIME", help="No step runs so long before an allocation's end (120 s)."),
+        click.option("--folder", "-D", metavar="FOLDER", help="Working folder (default: the current one)."),
+        click.option("--signal", metavar="SIG@TIME", help="Send this signal TIME before the time limit."),
+        click.option("--kill-wait", metavar="TIME", help="Time between TERM and KILL (default: 30 s)."),
+        click.option(
+            "--oom", metavar="WORD", help="warn: a process killed for memory is only a warning (default: fail)."
+        ),
+        click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable."),
+        click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
+        click.option("--hold", "-H", is_flag=True, help="Hold the job until `aver release`."),
+        click.option("--begin", metavar="WHEN", help="Earliest start: 16:00, now+1hour, 2030-01-20T12:00."),
+        click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
+        click.option(
+            "--host", metavar="HOST", help="Slurm host to reach over ssh, such as me@login; - is this machine."
+        ),
+        click.option(
+            "--allocation", metavar="WORDS", help="Run all jobs as steps of one Slurm allocation: '-N 4 -t 4:00:00'."
+        ),
+        click.option("--allocations", metavar="N", help="Number of allocations, one after the other (default: 1)."),
+        click.option(
+            "--headroom",
+            metavar="TIME",
+            help="Time at the end of an allocation in which no step runs (default: 120 s).",
+        ),
         click.option(
             "--slurm-option",
             multiple=True,
             metavar="OPTION",
-            help="On Slurm: an option of sbatch, such as --slurm-option=--partition=gpu.",
+            help="Pass an option to sbatch, such as --slurm-option=--partition=gpu.",
         ),
     ]
     for option in reversed(options):
@@ -147,7 +157,7 @@ def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[s
         if (name := own_option(word)) is not None:
             raise UsageError(f"--slurm-option {word}: {name} is Aver's own; {OWNED_OPTIONS[name]}")
         if not word.startswith("-"):
-            raise UsageError(f"--slurm-option {word}: no option of sbatch; write --slurm-option=--name=value")
+            raise UsageError(f"--slurm-option {word}: not an option of sbatch; write --slurm-option=--name=value")
     for spec in submission.flow.jobs:
         own = engine or spec.engine
         if slurm_options and (own or chosen) != "slurm":

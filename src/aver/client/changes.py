@@ -50,7 +50,7 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
     if row is None or submission is None:
         raise UsageError(f"there is no run {run}; `aver runs` lists them")
     if not row.state.is_settled:
-        raise UsageError(f"run {run} is {row.state}: what changed can be told when it is settled; aver watch {run}")
+        raise UsageError(f"run {run} is {row.state}: its changes can be compared once it is settled; aver watch {run}")
     old = submission.flow
     new = old if read is None else merged(old, read, run)
     batches = reader.generated(run)

@@ -17,13 +17,13 @@ from aver.client.output_paths import Which as Which
 from aver.client.output_paths import job_files as job_files
 from aver.client.output_paths import output_folder as output_folder
 from aver.client.slurm_bin import with_commands
+from aver.durable_files import SCRATCH, create_file, naming_failures, write_file
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec, Script, Submission
 from aver.spec.prologue import with_prologue
 from aver.store.secrets import seal_values
 
-NO_FILE = "/dev/null"
 STDIN_COPY = "stdin-"  # how the name of a copy begins that no run has yet
 
 
@@ -77,7 +77,8 @@ def remove_outputs(submission: Submission, run: int) -> None:
 def write_env(home: Home, run: int, env: Sequence[str]) -> None:
     """Write the run's environment with Slurm's commands on its PATH, mode 0600, durable when this returns."""
     data = b"".join(os.fsencode(pair) + b"\0" for pair in with_commands(home, env))
-    _write(home.env(run), data, 0o600)
+    with naming_failures(home.env(run)):
+        create_file(home.env(run), data)
 
 
 def read_env(home: Home, run: int) -> dict[str, str]:
@@ -114,12 +115,8 @@ def change_env(home: Home, run: int, pairs: Sequence[str]) -> None:
             known[name] = value
         else:
             known.pop(name, None)
-    scratch = home.env(run).with_name(f"{run}.new.env")
-    _write(scratch, b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in known.items()), 0o600)
-    try:
-        os.replace(scratch, home.env(run))
-    except OSError as error:
-        raise CantWriteError(f"can't write {home.env(run)}: {error.strerror}") from None
+    with naming_failures(home.env(run)):
+        write_file(home.env(run), b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in known.items()))
 
 
 def write_scripts(home: Home, run: int, flow: FlowSpec, first_spec: int = 0) -> None:
@@ -128,7 +125,9 @@ def write_scripts(home: Home, run: int, flow: FlowSpec, first_spec: int = 0) -> 
         if isinstance(spec.command, Script):
             home.scripts(run).mkdir(mode=0o700, exist_ok=True)
             text = with_prologue(spec.command.text, os.fspath(home.bin))
-            _write(script_path(home, run, number), os.fsencode(text), 0o700)
+            path = script_path(home, run, number)
+            with naming_failures(path):
+                create_file(path, os.fsencode(text), 0o700)
 
 
 def script_path(home: Home, run: int, spec_number: int) -> Path:
@@ -153,7 +152,8 @@ def adopt_stdin(home: Home, run: int, flow: FlowSpec) -> FlowSpec:
 
 def private_files(home: Home, run: int) -> list[Path]:
     """What the home keeps so that the run could run again: environments, scripts, a copy of stdin."""
-    return [*(home.path / "env").glob(f"{run}.*env"), *home.scripts(run).glob("*"), *home.stdin.glob(str(run))]
+    env = [one for pattern in ("env", f"env.*{SCRATCH}") for one in (home.path / "env").glob(f"{run}.*{pattern}")]
+    return [*env, *home.scripts(run).glob("*"), *home.stdin.glob(str(run))]
 
 
 def remove_private_files(home: Home, run: int, secrets: Sequence[str]) -> None:
@@ -199,14 +199,3 @@ def remove_stray_copies(home: Home, before: float) -> None:
         with suppress(OSError):
             if path.stat().st_mtime < before:
                 path.unlink()
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-        with open(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(fd)
-    except OSError as error:
-        raise CantWriteError(f"can't write {path}: {error.strerror}") from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from aver.durable_files import write_file
 from aver.home import Home
 from aver.model.codec import decode, dumps, encode
 
@@ -38,10 +38,4 @@ def read_told(home: Home) -> Told | None:
 
 def write_told(home: Home, told: Told) -> None:
     """Whole and durable; raise OSError."""
-    path = told_path(home)
-    scratch = path.with_suffix(".new")
-    with open(scratch, "wb") as file:
-        file.write(dumps(encode(told)).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(scratch, path)
+    write_file(told_path(home), dumps(encode(told)).encode())

@@ -56,7 +56,7 @@ def _taken(home: Home, run: int, inherit: Sequence[str], environment: Mapping[st
     """Those of the variables that are not as the run inherited them."""
     for name in inherit:
         if not name or "=" in name or "\0" in name:
-            raise UsageError(f"{name!r} is no name of a variable; give names only: --inherit NAME")
+            raise UsageError(f"{name!r} is not a variable's name; give names only: --inherit NAME")
     if not inherit:
         return ()
     pairs = [f"{name}={value}" for name, value in environment.items()]

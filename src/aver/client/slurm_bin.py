@@ -7,15 +7,14 @@ call `aver.slurm_cli.NAME`. They are on PATH after `aver env`, in `aver shell`, 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from aver.client.startup_files import INSIDE, startup_files, without_ours
+from aver.durable_files import replace_file
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.version import __version__
@@ -120,13 +119,4 @@ def _stamp() -> str:
 
 def _write(path: Path, text: str, mode: int) -> None:
     """Replace the file at once: somebody may be starting it."""
-    handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    replace_file(path, text.encode("utf-8", "surrogateescape"), mode)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from aver.errors import CantWriteError
+from aver.durable_files import append_file, naming_failures
 from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec
 from aver.plan.matrix import members
@@ -56,14 +56,8 @@ def store(home: Home, run: int, values: Mapping[str, str]) -> None:
     if not values:
         return
     data = b"".join(os.fsencode(f"{digest}={value}") + b"\0" for digest, value in values.items())
-    try:
-        fd = os.open(_path(home, run), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        with open(fd, "ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(fd)
-    except OSError as error:
-        raise CantWriteError(f"can't write {_path(home, run)}: {error.strerror}") from None
+    with naming_failures(_path(home, run)):
+        append_file(_path(home, run), data)
 
 
 def load(home: Home, run: int) -> dict[str, str]:

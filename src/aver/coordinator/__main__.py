@@ -42,11 +42,15 @@ SWITCH_S = 0.0002  # the committer must not keep the loop from a slot that is fr
 
 
 def main() -> None:
+    """`python -m aver.coordinator HOME READY_FD`, as clients start it; without READY_FD in the foreground, to debug."""
     home = Home(Path(sys.argv[1]))
-    ready_fd = int(sys.argv[2])
-    if os.fork():
+    in_foreground = len(sys.argv) == 2
+    ready_fd = 1 if in_foreground else int(sys.argv[2])
+    if not in_foreground and os.fork():
         os._exit(0)  # the client waits for this one; the coordinator is nobody's child
-    _leave_the_caller(home, ready_fd)
+    _leave_the_caller(ready_fd)
+    if not in_foreground:
+        _leave_the_terminal(home)
     try:
         home.prepare()
         lock = Lock.acquire(home.lock)
@@ -135,24 +139,28 @@ def has_allocations(home: Home, config: Config) -> bool:
     return any(one.is_in_use for one in folders_in(folder(home, config) / "alloc"))
 
 
-def _leave_the_caller(home: Home, ready_fd: int) -> None:
+def _leave_the_caller(ready_fd: int) -> None:
     os.chdir("/")
     os.umask(0o077)
     leave_job_cgroup()
     wipe()
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.dup2(ready_fd, 3, inheritable=False)
     os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    null = os.open("/dev/null", os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.dup2(_open_log(home, null), 2)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     ctypes.CDLL(None).prctl(15, b"aver-coord", 0, 0, 0)  # PR_SET_NAME
+
+
+def _leave_the_terminal(home: Home) -> None:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(_open_log(home, null), 2)
 
 
 def _open_log(home: Home, null: int) -> int:

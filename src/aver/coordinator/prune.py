@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from aver.client.output_paths import Which, job_files
 from aver.config import Retention
+from aver.durable_files import replace_file
 from aver.model.states import State
 from aver.plan.matrix import member_at
 from aver.render import verdict
@@ -175,19 +174,6 @@ def cut_log(path: str, why: str, now: float, kept_bytes: int, *, for_real: bool)
     if size >= info.st_size:
         return 0
     if for_real:
-        _replace(path, kept + gap + footer, info)
+        times = (info.st_atime_ns, info.st_mtime_ns)
+        replace_file(path, kept + gap + footer, stat.S_IMODE(info.st_mode), times)
     return info.st_size - size
-
-
-def _replace(path: str, data: bytes, info: os.stat_result) -> None:
-    handle, scratch = tempfile.mkstemp(prefix=".aver-", dir=os.path.dirname(path))
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            os.fchmod(handle, stat.S_IMODE(info.st_mode))
-        os.utime(scratch, ns=(info.st_atime_ns, info.st_mtime_ns))
-        os.replace(scratch, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(scratch)
-        raise

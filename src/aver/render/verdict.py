@@ -9,9 +9,9 @@ from typing import assert_never
 
 from aver.judge.local import launch_text
 from aver.model import reasons
-from aver.model.evidence import ActKind, LaunchFailure, Verdict, WitnessRecord
+from aver.model.evidence import ActKind, Verdict, WitnessRecord
 from aver.model.exit import ExitStatus
-from aver.model.exit_text import UNKNOWN, slurm_exit
+from aver.model.exit_text import UNKNOWN
 from aver.model.exit_text import raw_text as raw_text
 from aver.model.job import Request
 from aver.model.record import dataclass
@@ -46,12 +46,6 @@ def exit_words(exit_status: ExitStatus | None) -> str:
         core = ", core dumped" if exit_status.core else ""
         return f"signal {exit_status.signal} ({signal_name(exit_status.signal)}{core})"
     return f"exit code {exit_status.code}"
-
-
-def slurm_exit_text(state: State, exit_status: ExitStatus | None, launch: LaunchFailure | None = None) -> str:
-    """ExitCode as Slurm's own commands print it: always two numbers, `0:0` where nothing ran, `?` where unknown."""
-    raw = None if exit_status is None else exit_status.wait_status
-    return slurm_exit(state.value, raw, None if launch is None else (launch.operation, launch.errno))
 
 
 def reason_text(reason: str) -> str:

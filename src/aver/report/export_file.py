@@ -1,17 +1,16 @@
-"""A file that is whole or not there: written beside its place, synced, then renamed into it.
+"""A file that a user names: whole or as it was before.
 
-A place that is no regular file (a terminal, a pipe, /dev/null) is written to as it is. What can't be written is a
-CantWriteError, and what was there before is then still there.
+A place that is no regular file (a terminal, a pipe, /dev/null) is written to as it is. CantWriteError if it can't be
+written.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 
+from aver.durable_files import write_chunks
 from aver.errors import CantWriteError
 
 NEW_MODE = 0o666
@@ -27,37 +26,11 @@ def write_whole(path: str, chunks: Iterable[bytes]) -> int:
             before = None
         if before is not None and not stat.S_ISREG(before.st_mode):
             with open(place, "wb") as file:
-                return _copy(file.write, chunks)
-        mode = NEW_MODE & ~_umask() if before is None else stat.S_IMODE(before.st_mode)
-        return _replace(place, mode, chunks)
+                return sum(file.write(chunk) for chunk in chunks)
+        return write_chunks(place, chunks, NEW_MODE & ~_umask(), before)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CantWriteError(f"can't write {path}: {reason}") from None
-
-
-def _replace(place: str, mode: int, chunks: Iterable[bytes]) -> int:
-    handle, scratch = tempfile.mkstemp(prefix=".aver-", dir=os.path.dirname(place))
-    try:
-        with open(handle, "wb") as file:
-            size = _copy(file.write, chunks)
-            os.fchmod(handle, mode)
-            file.flush()
-            os.fsync(handle)
-        os.replace(scratch, place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(scratch)
-        raise
-    return size
-
-
-def _copy(write: object, chunks: Iterable[bytes]) -> int:
-    assert callable(write)
-    size = 0
-    for chunk in chunks:
-        write(chunk)
-        size += len(chunk)
-    return size
 
 
 def _umask() -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from aver.slurm_cli.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
 from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.start import opened
+from aver.slurm_cli.table.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from aver.slurm_cli.columns import Field
+    from aver.slurm_cli.table.columns import Field
 
 OPTIONS = Table(
     flags="all:a helpformat:e help long:l noheader:n parsable:p parsable2:P partition:m usage Users:U verbose:v "

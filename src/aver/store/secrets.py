@@ -2,7 +2,7 @@
 
 `env/RUN.env` has the inherited environment. `env/RUN.secrets` has what that file has not: values of the flow's own
 `env:`, of steps, and from before a `reinit`. When a settled run's environment is removed, the values in it become
-keyed digests. Records end with NUL and begin with `=` (a value) or `#` (a line of `core.masking.Digests`).
+keyed digests. Records end with NUL and begin with `=` (a value) or `#` (a line of `render.masking.Digests`).
 Imports little: Slurm's commands read it, where a run has secrets at all.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from aver.durable_files import append_file, create_file, naming_failures, write_file
 from aver.errors import AverError, CantWriteError
 from aver.render.masking import Digests, Masking, to_bytes, values_of
 
@@ -37,7 +38,8 @@ def keep_values(home: str, run: int, values: Iterable[str]) -> None:
         return
     fresh = sorted(wanted - set(_kept(home, run)[0]))
     if fresh:
-        _write(_path(home, run), b"".join(_VALUE + value + b"\0" for value in fresh), os.O_APPEND)
+        with naming_failures(_path(home, run)):
+            append_file(_path(home, run), b"".join(_VALUE + value + b"\0" for value in fresh))
 
 
 def seal_values(home: str, run: int, names: Sequence[str]) -> None:
@@ -50,14 +52,8 @@ def seal_values(home: str, run: int, names: Sequence[str]) -> None:
         return
     digests = Digests(home_key(home))
     lines = sorted({*lines, *(line for value in values for line in digests.lines_of(value))})
-    scratch = f"{_path(home, run)}.new"
-    _write(scratch, b"".join(_DIGEST + line + b"\0" for line in lines), os.O_TRUNC)
-    os.replace(scratch, _path(home, run))
-    folder = os.open(os.path.join(home, "env"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)  # the digests are there before the environment is gone
-    finally:
-        os.close(folder)
+    with naming_failures(_path(home, run)):
+        write_file(_path(home, run), b"".join(_DIGEST + line + b"\0" for line in lines))
 
 
 def home_key(home: str) -> bytes:
@@ -81,16 +77,14 @@ def home_key(home: str) -> bytes:
 def _make_key(path: str) -> None:
     """Whole or not at all, and the first to make it wins."""
     scratch = f"{path}.{os.getpid()}"
-    _write(scratch, os.urandom(KEY_BYTES), os.O_TRUNC)
-    try:
+    with naming_failures(path):
+        create_file(scratch, os.urandom(KEY_BYTES))
         try:
             os.link(scratch, path)
         except FileExistsError:
             pass
         finally:
             os.unlink(scratch)
-    except OSError as error:
-        raise CantWriteError(f"can't write {path}: {error.strerror}") from None
 
 
 def _digests(home: str, run: int, lines: list[bytes]) -> Digests | None:
@@ -116,17 +110,6 @@ def _read(path: str, run: int) -> bytes:
         return b""
     except OSError as error:
         raise AverError(f"can't read {path}, to mask the secrets of run {run}: {error.strerror}") from None
-
-
-def _write(path: str, data: bytes, how: int) -> None:
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
-        with open(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(fd)
-    except OSError as error:
-        raise CantWriteError(f"can't write {path}: {error.strerror}") from None
 
 
 def _path(home: str, run: int) -> str:

@@ -57,7 +57,7 @@ class LiveTree:
         self._changed.set()
 
     def end(self) -> None:
-        """Draw how it ended, and leave that on the screen. Twice is harmless."""
+        """Draw how it ended, and leave that on the screen. Cancelling twice is harmless."""
         if self._has_left is not None:
             self._is_over.set()
             self._changed.set()

@@ -146,7 +146,7 @@ def believed_text(job: doc.JobFacts) -> str:
 
 
 def absent_text(job: doc.JobFacts) -> str:
-    """`?` for what nobody knows of a job that ran, `-` for what there is none of."""
+    """`?` for an unknown figure of a job that ran, `-` for none."""
     return verdict.absent_text(State(job.state), job.attempt > 0 and job.started_at is not None, job.reason)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aver.durable_files import write_file
 from aver.errors import UnreachableError
 
 LONGEST_NAME = 100  # of the job, before the key
@@ -92,11 +93,11 @@ class Shelf:
             "name": batch.name, "keys": batch.keys, "made_at": batch.made_at, "id": batch.id,
             "cluster": batch.cluster, "caller": batch.caller, "is_array": batch.is_array, "starts": batch.starts,
         }  # fmt: skip
-        write_durably(self._path(batch), json.dumps(words).encode())
+        write_file(self._path(batch), json.dumps(words).encode())
 
     def put_script(self, batch: Batch, script: bytes) -> Path:
         path = self._path(batch).with_suffix(".sh")
-        write_durably(path, script)
+        write_file(path, script)
         return path
 
     def remove(self, batch: Batch) -> None:
@@ -106,21 +107,6 @@ class Shelf:
 
     def _path(self, batch: Batch) -> Path:
         return self.folder / f"{batch.keys[0]}.json"
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    beside = path.with_suffix(path.suffix + ".tmp")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
-    os.replace(beside, path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _decode(words: dict[str, Any]) -> Batch:

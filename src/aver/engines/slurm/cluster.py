@@ -15,9 +15,10 @@ from pathlib import Path
 
 from aver.config import Config, load_config
 from aver.crashpoint import reached
+from aver.durable_files import write_file
 from aver.engines.slurm.allocation.engine import AllocationEngine
 from aver.engines.slurm.allocation.request import Taker
-from aver.engines.slurm.batches import Shelf, write_durably
+from aver.engines.slurm.batches import Shelf
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.engine import SlurmEngine
 from aver.engines.slurm.submit.sbatch_call import Hander
@@ -45,7 +46,7 @@ def note_site(home: Home, env: Sequence[str]) -> None:
     words = {name: _without(pairs[name], os.fspath(home.bin)) for name in KEPT if name in pairs}
     try:
         (home.path / "slurm").mkdir(mode=0o700, exist_ok=True)
-        write_durably(home.path / "slurm" / "site.json", json.dumps(words).encode())
+        write_file(home.path / "slurm" / "site.json", json.dumps(words).encode())
     except OSError as error:
         raise CantWriteError(f"can't write in {home.path / 'slurm'}: {error.strerror}") from None
 
@@ -149,7 +150,7 @@ def _install(place: Path, name: str, data: bytes) -> Witness:
     sha256 = hashlib.sha256(data).hexdigest()
     path = place / f"{name}-{sha256[:12]}"
     if not path.exists() or path.read_bytes() != data:
-        write_durably(path, data)
+        write_file(path, data)
     os.chmod(path, 0o755)
     return Witness(os.fspath(path), sha256)
 

@@ -79,7 +79,7 @@ def _compose(text: str) -> yaml.MappingNode:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"the flow can't be read: {str(error).splitlines()[0]}") from None
     if not isinstance(root, yaml.MappingNode):
-        raise UsageError("the flow can't be edited: it is no map")
+        raise UsageError("the flow can't be edited: it is not a map")
     return root
 
 

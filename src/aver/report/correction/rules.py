@@ -29,10 +29,6 @@ class Change:
     new: int
     why: str
 
-    @property
-    def is_growth(self) -> bool:
-        return self.old is None or self.new > self.old
-
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
@@ -89,12 +85,6 @@ def value_text(resource: Resource, value: int) -> str:
             return f"{value // unit}{letter}"
         case Resource.CPUS:
             return str(value)
-
-
-def change_words(change: Change) -> str:
-    """`mem 4G to 6G: 3 of 40 attempts ran out of memory at 4 GiB`."""
-    old = "none" if change.old is None else value_text(change.resource, change.old)
-    return f"{change.resource} {old} to {value_text(change.resource, change.new)}: {change.why}"
 
 
 _TIME_UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m"), (1, "s"))

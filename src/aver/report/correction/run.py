@@ -1,20 +1,19 @@
 """Better requests for the jobs of a run, and the flow's file with them written in.
 
-What is proposed comes from `rules`. A job is corrected only where the file still says what the run had: a
-request, a command or a matrix that somebody changed since is theirs, and is left alone with one line. The text that
-comes out is read again, and must be the same flow but for the requests that were meant.
+`report.correction.rules` makes the proposals. A job is corrected only where the file still says what the run had: a
+request, command or matrix that was changed since is left alone, with one line that says so. The new text is parsed
+again, and must be the same flow but for the corrected requests.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aver.errors import CantWriteError, UsageError
+from aver.durable_files import naming_failures, write_chunks
+from aver.errors import UsageError
 from aver.model.job import FlowSpec, JobSpec, Request
 from aver.model.record import dataclass
 from aver.model.states import State
@@ -163,25 +162,10 @@ def write_file(correction: Correction) -> None:
 def replace_file(path: str, before: bytes, after: bytes) -> None:
     """Put `after` where `before` is: atomic, durable, and never over what somebody else wrote meanwhile."""
     target = Path(os.path.realpath(path))
-    scratch = ""
-    try:
+    with naming_failures(path):
         if target.read_bytes() != before:
             raise UsageError(f"{path} was changed meanwhile: nothing was written; try again")
-        status = target.stat()
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(after)
-            file.flush()
-            os.fchmod(file.fileno(), status.st_mode & 0o7777)
-            with contextlib.suppress(OSError):
-                os.fchown(file.fileno(), status.st_uid, status.st_gid)
-            os.fsync(file.fileno())
-        os.replace(scratch, target)
-    except OSError as error:
-        if scratch:
-            with contextlib.suppress(OSError):
-                os.unlink(scratch)
-        raise CantWriteError(f"can't write {path}: {error.strerror}") from None
+        write_chunks(target, (after,), 0o600, target.stat())
 
 
 def is_flow_file(path: str) -> bool:

@@ -9,7 +9,7 @@ from aver.model.exit_text import UNKNOWN, slurm_exit
 from aver.model.slurm_names import CLUSTER
 from aver.protocol.fast_client import loads
 from aver.slurm_cli import texts
-from aver.slurm_cli.columns import CUT, TEXT, WHOLE, Column, names_in_columns, parse_columns
+from aver.slurm_cli.table.columns import CUT, TEXT, WHOLE, Column, names_in_columns, parse_columns
 from aver.slurm_cli.texts import cpu_clock, full_clock
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from aver.model.slurm_names import CLUSTER, QOS, VERSION
 from aver.protocol.place import user_name
-from aver.slurm_cli.columns import Layout, parse_columns
 from aver.slurm_cli.facts import node_name
 from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.sacctmgr.fields import BY_DEFAULT, field
 from aver.slurm_cli.start import opened
+from aver.slurm_cli.table.columns import Layout, parse_columns
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

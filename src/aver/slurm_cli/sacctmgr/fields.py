@@ -5,11 +5,11 @@ A row is a plain dict; what is not in it is empty: a limit that nobody set.
 
 from __future__ import annotations
 
-from aver.slurm_cli.columns import CUT, TEXT, WHOLE
+from aver.slurm_cli.table.columns import CUT, TEXT, WHOLE
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
-    from aver.slurm_cli.columns import Field
+    from aver.slurm_cli.table.columns import Field
 
 # typed name, least letters, header, width, cut, key of the row
 _FIELDS = (

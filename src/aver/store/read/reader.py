@@ -246,12 +246,21 @@ class Reader:
 
     def generated(self, run: int) -> list[JobsGenerated]:
         """The jobs that were added to the run later, in order."""
-        found = [stored.event for stored in self._flow_events(run, "JobsGenerated")]
-        return [event for event in found if isinstance(event, JobsGenerated)]
+        return list(self.generated_by_seq(run).values())
+
+    def generated_by_seq(self, run: int) -> dict[int, JobsGenerated]:
+        """The same by their events' numbers."""
+        found = self._flow_events(run, "JobsGenerated")
+        return {stored.seq: stored.event for stored in found if isinstance(stored.event, JobsGenerated)}
 
     def asked(self, run: int) -> list[PersonAsked]:
         """What people asked for of the run and its jobs, in order."""
-        return [event for event in self._of_kind(run, "PersonAsked") if isinstance(event, PersonAsked)]
+        return list(self.asked_by_seq(run).values())
+
+    def asked_by_seq(self, run: int) -> dict[int, PersonAsked]:
+        """The same by their events' numbers."""
+        found = self._stored_of_kind(run, "PersonAsked")
+        return {stored.seq: stored.event for stored in found if isinstance(stored.event, PersonAsked)}
 
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all

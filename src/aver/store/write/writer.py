@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from aver.durable_files import sync_folder
 from aver.errors import CantWriteError, InternalError
 from aver.model.events import Event
 from aver.store.encoding import event_row, task_cause_text
@@ -46,7 +47,7 @@ class Writer:
             connection.execute("PRAGMA temp_store = MEMORY")
             migrate(connection, path)
             if is_new:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
             return cls(path, connection)
         except OSError as error:
             _close(connection)
@@ -136,14 +137,6 @@ def _create_file(path: Path) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _close(connection: sqlite3.Connection | None) -> None:

@@ -8,11 +8,11 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 
 
-@click.command("accept", short_help="State as a person that a lost job succeeded.")
+@click.command("accept")
 @addresses
 @json_option
 def command(ids: tuple[str, ...], as_json: bool) -> None:
-    """State as a person that a lost job succeeded.
+    """Vouch for a job whose end nobody saw.
 
     For UNVERIFIED jobs: nobody saw how they ended, and you have checked their results. Your name
     and the time are kept as evidence, and jobs that were skipped because of them come back.

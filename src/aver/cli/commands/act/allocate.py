@@ -27,17 +27,19 @@ class WordsAfterRun(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("allocate", cls=WordsAfterRun, short_help="Take more allocations of Slurm for a run that runs in them.")
+@click.command("allocate", cls=WordsAfterRun)
 @click.argument("run", metavar="RUN")
 @click.argument("words", metavar="WORDS")
-@click.option("--allocations", metavar="N", help="So many of them, one after the other (1 without this).")
-@click.option("--headroom", metavar="TIME", help="No step runs so long before an allocation's end (120 s).")
+@click.option("--allocations", metavar="N", help="Number of allocations, one after the other (default: 1).")
+@click.option(
+    "--headroom", metavar="TIME", help="Time at the end of an allocation in which no step runs (default: 120 s)."
+)
 @json_option
 def command(run: str, words: str, allocations: str | None, headroom: str | None, as_json: bool) -> None:
-    """Take more allocations of Slurm for a run that was submitted with --allocation.
+    """Get more Slurm allocations for a run that was submitted with --allocation.
 
-    They come beside those that it has: its jobs go where there is room. WORDS are options of sbatch
-    in one argument.
+    The run keeps the allocations that it has; its jobs go where there is room. WORDS are options of
+    sbatch in one argument.
 
     \b
     Examples:

@@ -10,16 +10,16 @@ from aver.errors import UsageError
 from aver.model.signals import parse_signal
 
 
-@click.command("cancel", short_help="Cancel jobs or runs, or send them a signal.")
+@click.command("cancel")
 @addresses
-@click.option("--signal", "-s", "signal_name", metavar="SIG", help="Only send this signal; nothing is cancelled.")
-@click.option("--now", is_flag=True, help="Cancel the run's finishers (`if: always`) too.")
+@click.option("--signal", "-s", "signal_name", metavar="SIG", help="Send this signal instead of cancelling.")
+@click.option("--now", is_flag=True, help="Also cancel the run's finishers (`if: always`).")
 @json_option
 def command(ids: tuple[str, ...], signal_name: str | None, now: bool, as_json: bool) -> None:
     """Cancel jobs or runs, or send them a signal.
 
     A running job gets TERM, and KILL after its kill wait. A pending job never starts. Jobs that
-    need a cancelled one are skipped. Twice is harmless.
+    need a cancelled one are skipped. Cancelling twice is harmless.
 
     \b
     Examples:
@@ -28,7 +28,7 @@ def command(ids: tuple[str, ...], signal_name: str | None, now: bool, as_json: b
       aver cancel 7 --signal USR1
     """
     if now and signal_name is not None:
-        raise UsageError("--now and --signal do not go together: a signal cancels nothing")
+        raise UsageError("give --now or --signal, not both: --signal cancels nothing")
     try:
         number = None if signal_name is None else parse_signal(signal_name)
     except ValueError as error:

@@ -8,11 +8,11 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 
 
-@click.command("hold", short_help="Hold pending jobs back.")
+@click.command("hold")
 @addresses
 @json_option
 def command(ids: tuple[str, ...], as_json: bool) -> None:
-    """Hold pending jobs back.
+    """Hold pending jobs.
 
     A held job is PENDING (JobHeldUser) until `aver release`. Running jobs are not touched.
 

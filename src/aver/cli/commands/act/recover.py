@@ -24,26 +24,28 @@ from aver.store.read.rows import RunRow
 NOTHING_STATUS = 1  # jobs failed, and none of them can be mended by another attempt
 
 
-@click.command(
-    "recover", short_help="Correct memory and time of what failed for them, and run again what can be mended."
-)
+@click.command("recover")
 @click.argument("run")
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what would be done; change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--watch", "-w", is_flag=True, help="Wait for the end, and recover again while that helps.")
+@click.option("--dry-run", "-n", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--watch", "-w", is_flag=True, help="Wait for the run to end, and recover again while that helps.")
 @click.option(
-    "--max-rounds", type=click.IntRange(1), default=5, metavar="N", help="Continue a run at most N times in all (5)."
+    "--max-rounds",
+    type=click.IntRange(1),
+    default=5,
+    metavar="N",
+    help="Continue the run at most N times in total (default: 5).",
 )
 @growth_options
 @json_option
 def command(run: str, dry_run: bool, yes: bool, watch: bool, max_rounds: int, as_json: bool, **options: Any) -> int:
-    """Correct memory and time of what failed for them, and run again what can be mended.
+    """Give jobs that ran out of memory or time more of it, and rerun them.
 
     Jobs that ran out of memory or time get more of it: in the flow's file, if the run came from
     one, as `aver usage --correct` does, and in the run. They run again, with jobs that were lost with
     their node or left no record, and with what `aver reinit` would run again. Jobs that never ran come
-    back when what they need completes; finished work is not repeated. Failures that another
-    attempt can't mend are listed and left alone. Exits 1 if there are only such.
+    back when what they need completes; finished work is not repeated. Failures that a rerun can't fix
+    are listed and left alone; the exit status is 1 if there are no others.
 
     On a terminal it shows what it would do and asks; elsewhere it needs --yes.
 
@@ -54,10 +56,10 @@ def command(run: str, dry_run: bool, yes: bool, watch: bool, max_rounds: int, as
       aver recover 3 --yes --watch --max-mem 64G
     """
     if as_json and not yes and not dry_run:
-        raise UsageError("--json needs --yes, or --dry-run: a document can't ask")
+        raise UsageError("--json needs --yes or --dry-run: it can't ask for confirmation")
     if not yes and not dry_run and not sys.stdin.isatty():
         whole_run(Session(), run, "recover")  # first of all, is there such a run?
-        raise UsageError(f"there is no terminal to ask on: look with  aver recover {run} --dry-run  and add --yes")
+        raise UsageError(f"no terminal to ask for confirmation: try  aver recover {run} --dry-run , then add --yes")
     session = Session()
     rules = rules_of(options)
     row = _settled(session, run, watch, as_json)

@@ -17,18 +17,20 @@ from aver.model.states import State
 from aver.store.read.rows import RunRow
 
 
-@click.command("reinit", short_help="Run jobs again whose inputs, command or environment changed.")
+@click.command("reinit")
 @click.argument("run")
 @click.argument("file", required=False)
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what would run again, and why.")
-@click.option("--inherit", multiple=True, metavar="NAME", help="Take this variable from this shell, and compare it.")
+@click.option("--dry-run", "-n", is_flag=True, help="Show what would run again, and why; change nothing.")
+@click.option(
+    "--inherit", multiple=True, metavar="NAME", help="Take this variable from the current environment, and compare it."
+)
 @json_option
 def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...], as_json: bool) -> None:
-    """Run jobs again whose inputs, command or environment changed.
+    """Rerun jobs whose inputs, command or environment changed.
 
-    Also those whose outputs are missing, and all jobs below them. Each is named with its cause;
-    finished work without a cause is not repeated. The flow is read again from the file that the
-    run was submitted from, or from FILE; what runs again is run as it says now.
+    Also reruns jobs whose outputs are missing, and all jobs that depend on them. Each is named with its
+    cause; finished work without a cause is not repeated. The flow is read again from the file that
+    the run was submitted from, or from FILE; what runs again is run as it says now.
 
     \b
     Examples:

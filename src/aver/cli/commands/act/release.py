@@ -8,11 +8,11 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 
 
-@click.command("release", short_help="Let held jobs go.")
+@click.command("release")
 @addresses
 @json_option
 def command(ids: tuple[str, ...], as_json: bool) -> None:
-    """Let held jobs go.
+    """Release held jobs.
 
     A released job starts as soon as its needs and the machine allow.
 

@@ -8,13 +8,13 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 
 
-@click.command("resume", short_help="Let suspended jobs go on.")
+@click.command("resume")
 @addresses
 @json_option
 def command(ids: tuple[str, ...], as_json: bool) -> None:
-    """Let suspended jobs go on.
+    """Resume suspended jobs.
 
-    They go on where they were stopped.
+    They continue where they were stopped.
 
     \b
     Examples:

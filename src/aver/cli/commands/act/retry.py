@@ -12,11 +12,11 @@ from aver.cli.session import Session, user_name
 from aver.store.read.rows import RunRow
 
 
-@click.command("retry", short_help="Run failed, lost and skipped jobs of a run again.")
+@click.command("retry")
 @addresses
 @json_option
 def command(ids: tuple[str, ...], as_json: bool) -> None:
-    """Run failed, lost and skipped jobs of a run again.
+    """Rerun failed, lost and skipped jobs of a run.
 
     A run's number means all of its jobs that failed, were lost or were skipped; jobs can also be
     named one by one. Finished work is not repeated. Each try is a new attempt, and all are kept.

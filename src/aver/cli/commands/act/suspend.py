@@ -8,11 +8,11 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 
 
-@click.command("suspend", short_help="Stop running jobs for a while.")
+@click.command("suspend")
 @addresses
 @json_option
 def command(ids: tuple[str, ...], as_json: bool) -> None:
-    """Stop running jobs for a while.
+    """Suspend running jobs.
 
     A suspended job keeps its place and its memory, and its time limit stands still.
 

@@ -7,12 +7,11 @@ import click
 
 @click.command(
     "conformance",
-    short_help="Compare Slurm's commands with the table of what Slurm prints.",
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS]...")
 def command(words: tuple[str, ...]) -> int:
-    """Compare Slurm's commands with the table of what Slurm prints.
+    """Compare Slurm's commands with recorded answers of real Slurms.
 
     \b
     --against WHAT   local: those of `aver env`; slurm: those on PATH; or a

@@ -17,15 +17,15 @@ from aver.model.host_name import is_host
 TIMEOUT_S = 60.0
 
 
-@click.command("connect", short_help="Open the ssh connection to a cluster's host; answers what it asks.")
+@click.command("connect")
 @click.argument("host", required=False)
-@click.option("--close", is_flag=True, help="Close it.")
+@click.option("--close", is_flag=True, help="Close the connection.")
 def command(host: str | None, close: bool) -> None:
-    """Open the ssh connection to a cluster's host; answers what it asks.
+    """Open the ssh connection to a cluster, and answer its password prompt.
 
     For hosts that ask for a password or a code. The coordinator asks nobody: it uses this connection
-    for as long as it lives, and it closes 15 minutes after its last use. HOST is slurm.host of the
-    settings without this.
+    for as long as it lives, and it closes 15 minutes after its last use. HOST
+    defaults to slurm.host of the settings.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command(host: str | None, close: bool) -> None:
     config = load_config()
     name = host or config.slurm.host
     if not name:
-        raise UsageError("which host? aver connect me@login, or slurm.host in the settings")
+        raise UsageError("no host given: use  aver connect me@login , or set slurm.host in the settings")
     if not is_host(name):
         raise UsageError(f"{name!r} is not the name of a host, such as me@login")
     ssh = ssh_to(session.home, config, name)

@@ -15,23 +15,23 @@ from aver.errors import UsageError
 SHELLS = ("sh", "fish", "csh")
 
 
-@click.command("env", short_help="Print the line that puts Slurm's commands on PATH.")
-@click.option("--shell", "shell", metavar="NAME", help="sh, fish or csh (as $SHELL without this).")
+@click.command("env")
+@click.option("--shell", "shell", metavar="NAME", help="Shell to print for: sh, fish or csh (default: from $SHELL).")
 @click.option(
     "--install",
     "install_into",
     metavar="FOLDER",
-    help="Put commands into FOLDER that are Aver's inside its jobs and do nothing elsewhere.",
+    help="Install commands into FOLDER that work inside Aver's jobs and do nothing elsewhere.",
 )
-@click.option("--uninstall", "uninstall_from", metavar="FOLDER", help="Remove them from FOLDER.")
+@click.option("--uninstall", "uninstall_from", metavar="FOLDER", help="Remove these commands from FOLDER.")
 def command(shell: str | None, install_into: str | None, uninstall_from: str | None) -> None:
     """Print the line that puts Slurm's commands on PATH.
 
-    sbatch, srun, salloc, squeue, sacct, scontrol, scancel, sinfo and more then run jobs on this machine. They are in
-    front of a real Slurm's in this shell alone.
+    sbatch, srun, salloc, squeue, sacct, scontrol, scancel, sinfo and more then run jobs on this
+    machine. They are in front of a real Slurm's in this shell alone.
 
-    Jobs have them by themselves. Only scripts that set PATH anew and forget their environment (env -i bash -l) need
-    --install, with a folder that login files keep on PATH.
+    Jobs have them by themselves. Only scripts that set PATH anew and forget their environment (env -i
+    bash -l) need --install, with a folder that login files keep on PATH.
 
     \b
     Examples:

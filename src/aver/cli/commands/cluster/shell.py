@@ -16,7 +16,7 @@ NOT_FOUND_STATUS = 127
 NOT_EXECUTABLE_STATUS = 126
 
 
-@click.command("shell", short_help="Start a shell, or a command after --, with Slurm's commands on PATH.")
+@click.command("shell")
 @click.pass_obj
 def command(invocation: Invocation) -> int:
     """Start a shell, or a command after --, with Slurm's commands on PATH.

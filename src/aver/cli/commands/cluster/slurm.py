@@ -26,9 +26,9 @@ _STEP = re.compile(r"wf([0-9]+)_j([0-9]+)_r[0-9]+_a([0-9]+)")
 Place = tuple[int, int | None]  # a job of the cluster, and its index in an array
 
 
-@click.group("slurm", short_help="Ask the cluster itself about a run: `aver slurm sacct RUN`.")
+@click.group("slurm")
 def command() -> None:
-    """Ask the cluster itself about a run.
+    """Show the cluster's own records of a run: `aver slurm sacct RUN`.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command() -> None:
     """
 
 
-@command.command("sacct", short_help="Show what accounting has of a run: jobs, allocations, steps, MaxRSS.")
+@command.command("sacct")
 @click.argument("run", metavar="RUN")
 @json_option
 def sacct(run: str, as_json: bool) -> None:

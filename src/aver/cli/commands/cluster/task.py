@@ -25,10 +25,10 @@ NOT_FOUND_STATUS = 127
 NOT_EXECUTABLE_STATUS = 126
 
 
-@click.command("task", short_help="Run one task of a job under its witness; for mpirun and the like.")
+@click.command("task")
 @click.pass_obj
 def command(invocation: Invocation) -> int:
-    """Run one task of a job under its witness; for mpirun and the like.
+    """Run one task of a job under its witness; for use with mpirun.
 
     Inside a job on Slurm, srun does this by itself. Anywhere else the command runs as it is.
 

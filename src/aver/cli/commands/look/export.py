@@ -23,24 +23,24 @@ BY_SUFFIX = {".xml": "junit", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "cs
 CHUNK = 1 << 18
 
 
-@click.command("export", short_help="Write a run as JUnit XML, JSON lines or CSV.")
+@click.command("export")
 @click.argument("run", metavar="RUN")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, for CI systems.")
-@click.option("--jsonl", "as_jsonl", is_flag=True, help="All events of the run, one JSON object a line.")
-@click.option("--csv", "as_csv", is_flag=True, help="One row for each attempt.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="All events of the run, one JSON object per line.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV, one row per attempt.")
 @click.option(
     "--output",
     "-o",
     "target",
     type=click.Path(),
     metavar="FILE",
-    help="Write to FILE; .xml, .jsonl and .csv say the format.",
+    help="Write to FILE; its suffix (.xml, .jsonl, .csv) gives the format.",
 )
 @json_option
 def command(run: str, as_junit: bool, as_jsonl: bool, as_csv: bool, target: str | None, as_json: bool) -> None:
-    """Write a run as JUnit XML, JSON lines or CSV.
+    """Export a run as JUnit XML, JSON lines or CSV.
 
-    To stdout without FILE. A file is whole or not there: it is written beside its place and renamed.
+    Writes to stdout without FILE. A file is replaced in one step, so it is never half written.
     In JUnit what the work did wrong is a failure, what was lost or cancelled is an error; nothing that
     is not COMPLETED passes.
 

@@ -13,10 +13,10 @@ from aver.model.states import State
 from aver.store.read.rows import JobRow
 
 
-@click.command("jobs", short_help="List jobs.")
+@click.command("jobs")
 @click.argument("run", required=False)
 @click.option(
-    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only jobs in this state."
+    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Show only jobs in this state."
 )
 @listing_options
 @json_option
@@ -24,8 +24,8 @@ def command(run: str | None, states: tuple[State, ...], limit: int | None, show_
     """List jobs.
 
     The newest jobs, or those of a RUN (or of an address such as '3/train*'). EXIT is code:signal; ? is
-    not known, - is what there is none of. A state with a * is believed and not verified: a person
-    accepted it, or settle.fallback counts it.
+    unknown, - is none. A state with a * is not verified: a person accepted it, or settle.fallback
+    applies.
 
     \b
     Examples:

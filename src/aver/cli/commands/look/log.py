@@ -23,15 +23,15 @@ CHUNK = 256 * 1024
 JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
 
 
-@click.command("log", short_help="Show what a job wrote.")
+@click.command("log")
 @click.argument("address", metavar="ID")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job is settled.")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of this attempt (the newest without this).")
-@click.option("--err", is_flag=True, help="Its stderr, where that is a file of its own.")
-@click.option("-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until the job is settled.")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Attempt to show (default: the newest).")
+@click.option("--err", is_flag=True, help="Show stderr, if it has a file of its own.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Show only the last N lines.")
 @json_option
 def command(address: str, follow: bool, attempt: int | None, err: bool, lines: int | None, as_json: bool) -> None:
-    """Show what a job wrote.
+    """Show a job's output.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def command(address: str, follow: bool, attempt: int | None, err: bool, lines: i
       aver log '3/train[seed=2]' --attempt 1 -n 20
     """
     if follow and as_json:
-        raise UsageError("--follow and --json do not go together: a document has an end")
+        raise UsageError("give --follow or --json, not both")
     session = Session()
     session.refresh()
     job = session.find_job(address)

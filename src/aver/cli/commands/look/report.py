@@ -14,7 +14,7 @@ from aver.report.export_file import write_whole
 from aver.report.html.document import page
 
 
-@click.command("report", short_help="Write a run as one page for a browser, paper or a phone.")
+@click.command("report")
 @click.argument("run", metavar="RUN")
 @click.option(
     "--output",
@@ -22,11 +22,11 @@ from aver.report.html.document import page
     "target",
     type=click.Path(),
     metavar="FILE",
-    help="Where to (report-RUN.html without this); - is stdout.",
+    help="File to write (default: report-RUN.html); - is stdout.",
 )
 @json_option
 def command(run: str, target: str | None, as_json: bool) -> None:
-    """Write a run as one page for a browser, paper or a phone.
+    """Write a report of a run as one HTML page.
 
     The page has everything in it and opens without network: summary, failures with their evidence and
     the end of their logs, graph, timeline, memory and cpu against what was asked for, all jobs. Large

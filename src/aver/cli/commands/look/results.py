@@ -28,14 +28,22 @@ LOG_BYTES = 8192
 LOGS = 1000  # no more of them are read
 
 
-@click.command("results", short_help="Show how each job and attempt of a run ended, failed ones first.")
+@click.command("results")
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option(
-    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only attempts in this state."
+    "--state",
+    "-s",
+    "states",
+    type=StateType(),
+    multiple=True,
+    metavar="STATE",
+    help="Show only attempts in this state.",
 )
-@click.option("--pattern", "-p", metavar="GLOB", help="Only jobs of this name, such as 'train*' or 'train[seed=2]'.")
-@click.option("--failed", "-f", is_flag=True, help="Only jobs that did not complete.")
-@click.option("--log", is_flag=True, help="With the end of each failed job's output.")
+@click.option(
+    "--pattern", "-p", metavar="GLOB", help="Show only jobs whose name matches, such as 'train*' or 'train[seed=2]'."
+)
+@click.option("--failed", "-f", is_flag=True, help="Show only jobs that did not complete.")
+@click.option("--log", is_flag=True, help="Show the end of each failed job's output.")
 @listing_options
 @csv_option
 @json_option
@@ -52,9 +60,9 @@ def command(
 ) -> None:
     """Show how each job and attempt of a run ended, failed ones first.
 
-    One row for each attempt: state, exit (code:signal), return code (as a shell would show it; 137
-    for OUT_OF_MEMORY, 152 for TIMEOUT), reason, time, cpu time, peak memory and node. What is not
-    known is ?, what there is none of is -. The last line sums up. Without RUN: the newest run.
+    One row for each attempt: state, exit (code:signal), return code (as a shell would show it; 137 for
+    OUT_OF_MEMORY, 152 for TIMEOUT), reason, time, cpu time, peak memory and node. ? is unknown, -
+    is none. The last line sums up. Without RUN: the newest run.
 
     \b
     Examples:

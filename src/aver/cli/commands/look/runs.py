@@ -12,9 +12,9 @@ from aver.cli.session import Session
 from aver.model.states import State
 
 
-@click.command("runs", short_help="List runs.")
+@click.command("runs")
 @click.option(
-    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Only runs in this state."
+    "--state", "-s", "states", type=StateType(), multiple=True, metavar="STATE", help="Show only runs in this state."
 )
 @listing_options
 @json_option

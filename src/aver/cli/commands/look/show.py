@@ -16,11 +16,11 @@ from aver.errors import UsageError
 from aver.store.read.rows import JobRow, RunRow
 
 
-@click.command("show", short_help="Show all facts of a job, a step or a run.")
+@click.command("show")
 @click.argument("address", metavar="ID")
 @json_option
 def command(address: str, as_json: bool) -> None:
-    """Show all facts of a job, a step or a run.
+    """Show everything known about a job, a step or a run.
 
     A step is one `srun` of a job's script: 7.0 is the first of job 7. Its tasks are shown with how
     each of them ended.

@@ -15,12 +15,12 @@ from aver.model.states import UNSETTLED, State
 from aver.protocol.client import Client
 
 
-@click.command("status", short_help="Show the coordinator and what it has to do.")
+@click.command("status")
 @json_option
 def command(as_json: bool) -> None:
-    """Show the coordinator and what it has to do.
+    """Show whether the coordinator runs, and its queue.
 
-    Starts none. A coordinator starts by itself when it is needed and leaves when it is idle.
+    Does not start one: a coordinator starts when it is needed and leaves when it is idle.
 
     \b
     Example:

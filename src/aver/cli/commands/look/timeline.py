@@ -13,11 +13,11 @@ from aver.cli.session import Session
 from aver.render.timeline import transitions
 
 
-@click.command("timeline", short_help="Show each transition of a job with its evidence.")
+@click.command("timeline")
 @click.argument("address", metavar="JOB")
 @json_option
 def command(address: str, as_json: bool) -> None:
-    """Show each transition of a job with its evidence.
+    """Show every state change of a job with its evidence.
 
     All attempts, in order: when, the state that it led to, who said it, and what it means. Below
     it are the source's own words.

@@ -28,14 +28,14 @@ from aver.report.usage import run_use
 from aver.spec.flow.file import collector_paused
 
 
-@click.command("usage", short_help="Show what was asked for and used; --correct writes better requests into the flow.")
+@click.command("usage")
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option("--by", type=click.Choice(["job", "group"]), help="Only jobs, or only groups (CSV: job without this).")
+@click.option("--by", type=click.Choice(["job", "group"]), help="Show only jobs or only groups (default for CSV: job).")
 @listing_options
 @csv_option
 @json_option
-@click.option("--correct", is_flag=True, help="Write better requests into the flow's file, and show the diff.")
-@click.option("--dry-run", is_flag=True, help="With --correct: show the diff, and change nothing.")
+@click.option("--correct", is_flag=True, help="Write corrected requests into the flow's file, and show the diff.")
+@click.option("--dry-run", is_flag=True, help="With --correct: show the diff; change nothing.")
 @correction_options
 def command(
     run: str | None,
@@ -48,18 +48,18 @@ def command(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Show what was asked for and used; --correct writes better requests into the flow.
+    """Compare requested and used resources; --correct writes better requests into the flow.
 
     Memory, cpus and time of each job's newest attempt, by job and by group (all members of a
     matrix): asked for, used, and the share. MARKS say where a limit was reached (over) and where a
     smaller request would do and be worth it (under). BY says who measured: the witness, or sacct
-    where there was none. What is not known is ?. Without RUN: the newest run.
+    where there was none. ? is unknown. Without RUN: the newest run.
 
     --correct edits the file that the run was submitted from, and keeps its comments and order. All
-    members of a matrix are corrected together. After OUT_OF_MEMORY memory is peak × 1.2, or the limit
-    × 1.5 where it was reached; after TIMEOUT time is × 1.4; over-used cpus go up. A request gets smaller
-    only if every member completed, every figure is known and the saving is worth it. A failure
-    whose cause was something else changes nothing.
+    members of a matrix are corrected together. After OUT_OF_MEMORY memory is peak × 1.2, or the
+    limit × 1.5 where it was reached; after TIMEOUT time is × 1.4; over-used cpus go up. A request
+    gets smaller only if every member completed, every figure is known and the saving is worth it. A
+    failure whose cause was something else changes nothing.
 
     \b
     Examples:
@@ -77,7 +77,7 @@ def command(
     with collector_paused():
         if correct:
             if as_csv:
-                raise UsageError("--correct answers with a diff or with --json, not with --csv")
+                raise UsageError("--correct prints a diff, or --json; it has no --csv")
             _correct(session, run, rules, dry_run, as_json)
         else:
             most = None if limit is None and (as_csv or as_json) else row_limit(limit, show_all)

@@ -20,16 +20,15 @@ from aver.spec.flow.file import collector_paused
 from aver.store.read.rows import JobRow, RunRow
 
 
-@click.command("why", short_help="Say what happened to a job or a run, the evidence, and what to do next.")
+@click.command("why")
 @click.argument("address", metavar="[ID]", required=False)
 @json_option
 def command(address: str | None, as_json: bool) -> None:
-    """Say what happened to a job or a run, the evidence, and what to do next.
+    """Explain what happened to a job or a run, with the evidence and the next commands.
 
-    Of a job: first one sentence, then what each source said and when, then the next commands to type.
-    Of a run: its failures grouped by cause, and the next command for each. Well-known lines of the
-    jobs' output are quoted as hints; a hint is no evidence. Without ID: of the newest job that did
-    not complete.
+    For a job: one sentence, then what each source said and when, then the next commands to type.
+    For a run: its failures grouped by cause, with the next command for each. Well-known lines of the
+    jobs' output are quoted as hints; a hint is not evidence. Without ID: the newest job that did not complete.
 
     \b
     Examples:

@@ -18,13 +18,13 @@ from aver.spec.mistakes import Mistake, SpecError
 WRONG_STATUS = UsageError.exit_status
 
 
-@click.command("check", short_help="Show every mistake of a flow or a script; run nothing.")
+@click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @json_option
 def command(files: tuple[str, ...], as_json: bool) -> None:
-    """Show every mistake of a flow or a script, each with its place and a hint; run nothing.
+    """Check a flow or a script without running it.
 
-    Exits 0 without mistakes, and 2 with any.
+    Shows every mistake with its place and a hint. Exits 0 without mistakes, and 2 with any.
 
     \b
     Examples:

@@ -16,12 +16,22 @@ BY_SUFFIX = {".dot": "dot", ".gv": "dot", ".svg": "svg"}
 PICTURES = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp", ".ps", ".eps")  # text in one of these would mislead
 
 
-@click.command("graph", short_help="Draw a flow as a text tree, DOT or SVG.")
+@click.command("graph")
 @click.argument("file", type=click.Path())
-@click.option("--format", "-f", "form", type=click.Choice(list(DRAWINGS)), help="Text without this, or as FILE ends.")
-@click.option("--output", "-o", "target", metavar="FILE", help="Write to FILE; .svg and .dot say the format.")
+@click.option(
+    "--format",
+    "-f",
+    "form",
+    type=click.Choice(list(DRAWINGS)),
+    help="Output format (default: by FILE's suffix, else text).",
+)
+@click.option(
+    "--output", "-o", "target", metavar="FILE", help="Write to FILE; its suffix (.svg, .dot) gives the format."
+)
 def command(file: str, form: str | None, target: str | None) -> None:
-    """Draw a flow as a text tree, DOT or SVG. A matrix is one node; big flows are grouped.
+    """Draw a flow as a text tree, DOT or SVG.
+
+    A matrix is one node; big flows are grouped.
 
     \b
     Examples:

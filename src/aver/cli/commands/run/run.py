@@ -41,15 +41,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @click.command(
     "run",
-    short_help="Run a script, a flow or a command, show its output and exit as it ended.",
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
-@click.option("--detach", "-d", is_flag=True, help="Leave it in the background, as `aver submit` does.")
+@click.option("--detach", "-d", is_flag=True, help="Run in the background, as `aver submit` does.")
 @click.option("--forward-exit", is_flag=True, help="Exit with the job's own return code.")
-@click.option("--quiet", "-q", is_flag=True, help="No words of ours, only the job's output.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the job's output.")
 @json_option
 @click.pass_obj
 def command(

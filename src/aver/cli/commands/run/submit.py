@@ -16,19 +16,18 @@ from aver.cli.submission import Accepted, build, ignored_options, submission_opt
 
 @click.command(
     "submit",
-    short_help="Submit in the background and print the number.",
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
-@click.option("--quiet", "-q", is_flag=True, help="Only the number.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the number.")
 @json_option
 @click.pass_obj
 def command(
     invocation: Invocation, /, file: str | None, args: tuple[str, ...], quiet: bool, as_json: bool, **options: Any
 ) -> None:
-    """Submit in the background and print the number.
+    """Submit a script, a flow or a command, and print its number.
 
     FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
     goes to the script. A command comes after --.

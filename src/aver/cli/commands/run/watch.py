@@ -14,7 +14,7 @@ from aver.render import verdict
 TIMEOUT_STATUS = 124
 
 
-@click.command("watch", short_help="Wait until jobs or runs are settled.")
+@click.command("watch")
 @addresses
 @click.option("--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/exit-statuses.md).")
 @click.option(
@@ -23,14 +23,13 @@ TIMEOUT_STATUS = 124
     metavar="TIME",
     help="Stop waiting after this (30s, 1h; a bare number is minutes) and exit 124; nothing is cancelled.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing.")
 @json_option
 def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quiet: bool, as_json: bool) -> int:
     """Wait until jobs or runs are settled.
 
     One line for each change; of a whole run on a terminal a live tree of its jobs. Exits 0 once
-    all are settled, or as they ended with --exit-status. Ctrl-C ends the waiting, and cancels
-    nothing.
+    all are settled, or as they ended with --exit-status. Ctrl-C stops waiting and cancels nothing.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from aver.cli.output.text import Output
 from aver.errors import InternalError
 
 
-@click.command("completion", short_help="Print the shell's completion script.")
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

@@ -30,12 +30,14 @@ OK, LIMITED, MISSING = "ok", "limited", "missing"
 VERSION_TIMEOUT_S = 5
 
 
-@click.command("doctor", short_help="Say what this machine can enforce, and what it can't and why.")
-@click.option("--engine", type=click.Choice(("local", "slurm")), default="local", help="slurm: what the site has.")
-@click.option("--host", metavar="HOST", help="With --engine slurm: through ssh on this host, me@login.")
+@click.command("doctor")
+@click.option(
+    "--engine", type=click.Choice(("local", "slurm")), default="local", help="Engine to check (default: local)."
+)
+@click.option("--host", metavar="HOST", help="With --engine slurm: host to check over ssh, such as me@login.")
 @json_option
 def command(engine: str, host: str | None, as_json: bool) -> int:
-    """Say what this machine can enforce, and what it can't and why.
+    """Show what this machine can and can't enforce, and why.
 
     With --engine slurm: what the cluster has (version, accounting, limits, shared folder). Exits 1 if
     something without which no job can run is missing.

@@ -15,11 +15,15 @@ from aver.errors import InternalError, UsageError
 from aver.model.units import parse_size
 
 
-@click.command("prune", short_help="Cut the logs of old runs; their verdicts stay.")
-@click.option("--older-than", type=DurationType(), metavar="TIME", help="Runs that ended longer ago: 30d, 12h.")
-@click.option("--keep-last", type=click.IntRange(min=0), metavar="N", help="Never the newest N runs.")
-@click.option("--max-size", metavar="SIZE", help="The oldest, until all logs together are no more: 5G.")
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what would be cut.")
+@click.command("prune")
+@click.option(
+    "--older-than", type=DurationType(), metavar="TIME", help="Cut runs that ended longer ago than this: 30d, 12h."
+)
+@click.option("--keep-last", type=click.IntRange(min=0), metavar="N", help="Keep the newest N runs.")
+@click.option(
+    "--max-size", metavar="SIZE", help="Cut the oldest runs until all logs together have at most this size: 5G."
+)
+@click.option("--dry-run", "-n", is_flag=True, help="Show what would be cut; change nothing.")
 @json_option
 def command(
     older_than: float | None, keep_last: int | None, max_size: str | None, dry_run: bool, as_json: bool
@@ -38,13 +42,13 @@ def command(
     """
     session = Session()
     if older_than is None and keep_last is None and max_size is None and load_config().retention is None:
-        raise UsageError("say what may go: --older-than 30d, --keep-last 10 or --max-size 5G")
+        raise UsageError("prune: give --older-than, --keep-last or --max-size")
     try:
         max_bytes = None if max_size is None else parse_size(max_size)
     except ValueError as error:
         raise UsageError(f"--max-size: {error}") from None
     if older_than is not None and older_than <= 0:
-        raise UsageError("--older-than: 0 is no age; give 30d, 12h or 90s")
+        raise UsageError("--older-than must be more than 0, such as 30d, 12h or 90s")
     reply = session.call(
         "prune", older_than_s=older_than, keep_last=keep_last, max_bytes=max_bytes, dry_run=dry_run, by=user_name()
     )

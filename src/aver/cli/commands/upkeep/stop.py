@@ -12,12 +12,12 @@ from aver.errors import UnreachableError
 from aver.protocol.client import Client
 
 
-@click.command("stop", short_help="Stop the coordinator; jobs go on.")
+@click.command("stop")
 @json_option
 def command(as_json: bool) -> None:
-    """Stop the coordinator; jobs go on.
+    """Stop the coordinator; jobs keep running.
 
-    Jobs that run go on under their witnesses, with their limits. The next command that needs a
+    Running jobs continue under their witnesses, with their limits. The next command that needs a
     coordinator starts one, which finds them again.
 
     \b

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aver.durable_files import write_file
 from aver.engines.api import AllocationAsk
-from aver.engines.slurm.batches import write_durably
 
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log")
 CLOSE = "close"
@@ -128,14 +128,14 @@ class RunFolder:
 
     def close(self) -> None:
         """Allocations of the run leave when nothing of it runs."""
-        write_durably(self.path / CLOSE, b"")
+        write_file(self.path / CLOSE, b"")
 
     def put_order(self, seq: int, key: str, size: Size, lines: Sequence[str], script: bytes) -> str:
         """From now on an allocation may take it. OSError if it can't be written: then none will."""
         name = f"{seq:016d}_{size.cpus}_{size.mib}_{size.gpus}_{size.seconds}_{key}"
         whole = self.path / "orders" / f"{key}.in"
-        write_durably(whole, "".join(f"{line}\n" for line in lines).encode())
-        write_durably(self.path / "orders" / f"{key}.sh", script)
+        write_file(whole, "".join(f"{line}\n" for line in lines).encode())
+        write_file(self.path / "orders" / f"{key}.sh", script)
         whole.rename(self.path / "in" / name)
         return name
 
@@ -235,7 +235,7 @@ class RunFolder:
                 for one in asked.allocations
             ],
         }  # fmt: skip
-        write_durably(self.path / "asks" / f"{ask.name}.json", json.dumps(words).encode())
+        write_file(self.path / "asks" / f"{ask.name}.json", json.dumps(words).encode())
 
     def has_asked(self, name: str) -> bool:
         return (self.path / "asks" / f"{name}.json").exists()

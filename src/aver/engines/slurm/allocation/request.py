@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from aver.durable_files import write_file
 from aver.engines.api import AllocationAsk
 from aver.engines.slurm.allocation.executor import executor_script
 from aver.engines.slurm.allocation.folder import Asked, RunFolder, Size
 from aver.engines.slurm.allocation.steps import allocation_name
-from aver.engines.slurm.batches import write_durably
 from aver.engines.slurm.commands.call import Call, Commands
 from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
 from aver.engines.slurm.submit.sbatch_call import read_env
@@ -58,7 +58,7 @@ class Taker:
         commands = self.commands()
         try:
             script = folder.path / "asks" / f"{ask.name}.sh"
-            write_durably(script, executor_script(os.fspath(folder.path), ask.headroom_s))
+            write_file(script, executor_script(os.fspath(folder.path), ask.headroom_s))
             env = read_env(ask.env_file)
             sbatch, *more = commands.words("sbatch")
             sbatch = shutil.which(sbatch, path=commands.environment()["PATH"]) or sbatch  # the job's PATH is its own

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from aver.durable_files import write_file
 from aver.engines.api import Control, Engine, Heard, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
-from aver.engines.slurm.batches import write_durably
 from aver.engines.slurm.remote.transfer import Outcome, Transfers
 from aver.judge.scheduler import UNSETTLED, plain_word
 from aver.model.evidence import (
@@ -174,7 +174,7 @@ class SyncedEngine:
     def _keep(self) -> None:
         words = {key: [one.run, one.round, one.folders, one.excludes] for key, one in self._syncs.items()}
         try:
-            write_durably(self._path, json.dumps(words).encode())
+            write_file(self._path, json.dumps(words).encode())
         except OSError as error:
             self._log(f"can't write {self._path}: {error.strerror}")
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from aver.config import Config
 from aver.crashpoint import reached
-from aver.engines.slurm.batches import Shelf, write_durably
+from aver.durable_files import write_file
+from aver.engines.slurm.batches import Shelf
 from aver.engines.slurm.cluster import pace_of, settle_of, site_of
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.engine import SlurmEngine
@@ -69,13 +70,13 @@ def host_of(home: Home, config: Config, ssh: Ssh, timeout_s: float) -> Host:
     home.prepare()  # this may be the first that anybody does in it
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_durably(note, json.dumps(known).encode())
+        write_file(note, json.dumps(known).encode())
     except OSError as error:
         raise CantWriteError(f"can't write {note}: {error.strerror}") from None
 
     def found(layout: Layout) -> None:
         try:
-            write_durably(note, json.dumps({**known, "base": layout.folder}).encode())
+            write_file(note, json.dumps({**known, "base": layout.folder}).encode())
         except OSError as error:
             log(f"can't write {note}: {error.strerror}")
 

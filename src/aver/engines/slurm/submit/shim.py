@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from aver.durable_files import replace_file
 from aver.engines.slurm.submit.script import IS_WITNESS, Witness, quote, witness_settings
 
 # name, or name:letter
@@ -64,13 +65,7 @@ def install_shim(folder: Path, witness: Witness, records: str) -> Path:
     text = srun_shim(witness, records)
     if path.exists() and path.read_bytes() == text and os.access(path, os.X_OK):
         return path
-    part = folder / f"srun.{os.getpid()}.tmp"
-    try:
-        part.write_bytes(text)
-        part.chmod(0o755)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    replace_file(path, text, 0o755)
     return path
 
 

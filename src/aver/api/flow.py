@@ -1,0 +1,208 @@
+"""A flow that is built in Python: the same jobs as a YAML file describes, checked by the same code."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aver.api.run import Run
+from aver.client.origin import origin_of
+from aver.config import load_config
+from aver.errors import UsageError
+from aver.home import Home
+from aver.model.codec import encode
+from aver.model.job import FlowSpec, Submission
+from aver.protocol.client import Client
+from aver.spec.flow.file import parse_flow
+from aver.spec.load import load
+from aver.spec.mistakes import Mistake, SpecError
+
+
+class FlowJob:
+    """A job of a flow that is being built; give it to `needs`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getitem__(self, values: str) -> str:
+        """Some members of a matrix: `train["seed=2"]`."""
+        return f"{self.name}[{values}]"
+
+    def __repr__(self) -> str:
+        return f"<job {self.name} of a flow>"
+
+
+Needs = FlowJob | str | Sequence["FlowJob | str"] | Mapping[Any, Any]
+
+
+class Flow:
+    """Jobs, what each needs, and what each may use. `folder` is where they run (default: the current one)."""
+
+    def __init__(
+        self,
+        name: str = "flow",
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        defaults: Mapping[str, object] | None = None,
+        max_parallel: int | None = None,
+        retry_budget: int | None = None,
+        secrets: Sequence[str] = (),
+        engine: str | None = None,
+    ) -> None:
+        self.name = name
+        self._folder = None if folder is None else os.path.abspath(os.fspath(folder))
+        self._document: dict[str, object] = {"name": name}
+        given = {"defaults": defaults, "max_parallel": max_parallel, "retry_budget": retry_budget, "engine": engine}
+        self._document |= {key: value for key, value in given.items() if value is not None}
+        self._jobs: list[dict[str, object]] = []
+        self._secrets = tuple(secrets)
+        self._file: str | None = None
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        secrets: Sequence[str] = (),
+    ) -> Flow:
+        """A flow (.yaml, .json) or a batch script; raise UsageError with every mistake. It takes no further jobs."""
+        file = os.path.abspath(os.fspath(path))
+        flow = cls(load(file).name, folder=folder, secrets=secrets)
+        flow._file = file
+        return flow
+
+    def job(
+        self,
+        name: str,
+        run: str | None = None,
+        *,
+        argv: Sequence[str] | None = None,
+        needs: Needs | None = None,
+        if_: str | None = None,
+        matrix: Mapping[str, object] | None = None,
+        cpus: int | None = None,
+        gpus: int | None = None,
+        mem: str | int | None = None,
+        time: str | int | None = None,
+        signal: str | None = None,
+        kill_wait: str | float | None = None,
+        checkpoint: bool | Mapping[str, object] | None = None,
+        retry: int | Mapping[str, object] | None = None,
+        oom: str | None = None,
+        background: bool | None = None,
+        generates: str | None = None,
+        inputs: str | Sequence[str] | None = None,
+        outputs: str | Sequence[str] | None = None,
+        env: Mapping[str, object] | None = None,
+        shell: str | Sequence[str] | None = None,
+        folder: str | None = None,
+        stdin: str | None = None,
+        output: str | None = None,
+        error: str | None = None,
+        append: bool | None = None,
+        hold: bool | None = None,
+        begin: str | None = None,
+        deadline: str | None = None,
+        priority: int | None = None,
+        comment: str | None = None,
+        engine: str | None = None,
+        partition: str | None = None,
+        account: str | None = None,
+        qos: str | None = None,
+        nodes: int | str | None = None,
+        tasks: int | None = None,
+        gres: str | None = None,
+        constraint: str | None = None,
+        slurm_options: Sequence[str] | None = None,
+        requeue: str | None = None,
+        srun_termination_signal: str | None = None,
+    ) -> FlowJob:
+        """Add a job: `run` is text for a shell, `argv` a command without one; all else as in a flow's file.
+
+        Nothing is checked before `check`, `submit` or `run`, which say all mistakes at once.
+        """
+        if self._file is not None:
+            raise UsageError(f"the flow of {self._file} takes no further jobs; build one with Flow()")
+        if run is not None and argv is not None:
+            raise UsageError(f"job {name!r} has both run and argv; give one of them")
+        given: dict[str, object] = {
+            "run": run if argv is None else [str(word) for word in argv],
+            "needs": None if needs is None else _needs(needs),
+            "if": if_, "matrix": matrix, "cpus": cpus, "gpus": gpus, "mem": mem, "time": time, "signal": signal,
+            "kill_wait": kill_wait, "checkpoint": checkpoint, "retry": retry, "oom": oom, "background": background,
+            "generates": generates, "inputs": inputs, "outputs": outputs, "env": env, "shell": shell,
+            "folder": folder, "stdin": stdin, "output": output, "error": error, "append": append, "hold": hold,
+            "begin": begin, "deadline": deadline, "priority": priority, "comment": comment,
+            "engine": engine, "partition": partition, "account": account, "qos": qos, "nodes": nodes, "tasks": tasks,
+            "gres": gres, "constraint": constraint, "slurm_options": slurm_options, "requeue": requeue,
+            "srun_termination_signal": srun_termination_signal,
+        }  # fmt: skip
+        self._jobs.append({"name": name} | {key: value for key, value in given.items() if value is not None})
+        return FlowJob(name)
+
+    def check(self) -> FlowSpec:
+        """The flow as it would be submitted; raise UsageError with every mistake. Nothing is run."""
+        if self._file is not None:
+            return load(self._file)
+        try:
+            text = json.dumps({**self._document, "jobs": self._jobs}, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"flow {self.name!r}: {error}") from None
+        try:
+            return parse_flow(text, f"flow {self.name!r}", now=time.time(), name=self.name, is_json=True)
+        except SpecError as error:  # there is no file: lines and columns would say nothing
+            raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
+
+    def submit(self) -> Run:
+        """Run it in the background; it is durable when this returns."""
+        config = load_config()
+        origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
+        submission = Submission(self.check(), origin, engine=config.engine, host=config.slurm.host)
+        environment = [f"{name}={value}" for name, value in os.environ.items()]
+        home = Home.find()
+        client = Client.connect(home)
+        try:
+            reply = client.call("submit", submission=encode(submission), env=environment)
+        finally:
+            client.close()
+        return Run(int(reply["run"]), home)
+
+    def run(self, timeout: float | None = None) -> Run:
+        """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""
+        run = self.submit()
+        run.wait(timeout)
+        return run
+
+
+def _needs(needs: Needs) -> object:
+    match needs:
+        case FlowJob(name=name):
+            return name
+        case str():
+            return needs
+        case Mapping():
+            return {_key(key): _needs(value) if isinstance(value, (list, tuple)) else _outcome(value)
+                    for key, value in needs.items()}  # fmt: skip
+        case _:
+            return [_needs(one) for one in needs]
+
+
+def _key(key: object) -> str:
+    return key.name if isinstance(key, FlowJob) else str(key)
+
+
+def _outcome(value: object) -> object:
+    return value.name if isinstance(value, FlowJob) else value
+
+
+def _plain(value: object) -> object:
+    """What JSON has no word for: ranges and other sequences are lists, paths are text."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (range, set, frozenset)):
+        return list(value)
+    raise TypeError(f"{value!r} can't stand in a flow")

@@ -1,0 +1,103 @@
+"""One job of a run: its verdict, its attempts, its output."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aver.api.stored import Stored
+from aver.client.job_files import JobFiles, Which, job_files
+from aver.errors import UsageError
+from aver.home import Home
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import JobSpec
+from aver.model.states import State
+from aver.plan.matrix import member_at
+from aver.store.read.rows import AttemptRow, JobRow
+from aver.store.secrets import load_masking
+
+
+class Job(Stored):
+    """One job of a run. Each property is read when it is asked for."""
+
+    def __init__(self, number: int, home: Home | None = None) -> None:
+        super().__init__(home)
+        self.number = number
+
+    @property
+    def name(self) -> str:
+        return self._row().name
+
+    @property
+    def state(self) -> State:
+        return self._row().state
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How it ended and who says so; None until it is settled."""
+        return self._row().verdict
+
+    @property
+    def exit(self) -> ExitStatus | None:
+        """None is unknown, or not ended yet; never 0."""
+        return self._row().exit
+
+    @property
+    def reason(self) -> str:
+        return self._row().reason
+
+    @property
+    def attempts(self) -> list[AttemptRow]:
+        """All of its attempts, each with its own verdict."""
+        with self._reader() as reader:
+            return reader.attempts(self.number)
+
+    def log(self, attempt: int | None = None) -> str:
+        """What an attempt (the newest) wrote to its output so far, with secrets masked; empty if it never began."""
+        path = self._files(attempt).stdout
+        with self._reader() as reader:
+            run = self._row().run
+            origin = reader.origin(run)
+        masking = load_masking(os.fspath(self._home.path), run, () if origin is None else origin.secrets)
+        try:
+            return masking.whole(Path(path).read_bytes()).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise UsageError(f"can't read {path}: {error.strerror}") from None
+
+    def wait(self, timeout: float | None = None) -> Verdict:
+        """Wait until it is settled and return its verdict; TimeoutError cancels nothing."""
+        self._wait(self.number, timeout)
+        verdict = self.verdict
+        return verdict if verdict is not None else self.wait(timeout)
+
+    def cancel(self) -> None:
+        """A running job gets TERM and, after its kill wait, KILL; a pending one never starts."""
+        self._call("cancel", ids=[self.number], signal=None, now=False)
+
+    def accept(self) -> None:
+        """Vouch for an UNVERIFIED job: its end was not seen, and it succeeded. Who vouches is stored."""
+        self._call("accept", ids=[self.number])
+
+    def _row(self) -> JobRow:
+        with self._reader() as reader:
+            row = reader.job(self.number)
+        if row is None:
+            raise UsageError(f"there is no job {self.number}")
+        return row
+
+    def _files(self, attempt: int | None) -> JobFiles:
+        with self._reader() as reader:
+            row = self._row()
+            submission = reader.submission(row.run)
+            assert submission is not None
+            batches = {batch.first_job: batch.flow for batch in reader.generated(row.run)}
+        spec: JobSpec = batches.get(row.first_job, submission.flow).jobs[row.spec]
+        values = member_at(spec, row.member).values
+        which = Which(row.run, row.id, row.name, attempt or max(1, row.attempt), values)
+        return job_files(submission, spec, which, submission.flow.is_single)
+
+    def __repr__(self) -> str:
+        return f"<job {self.number}>"

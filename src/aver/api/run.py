@@ -1,0 +1,131 @@
+"""One execution of a flow: wait for it, continue it, read its jobs and results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from aver.api.job import Job
+from aver.api.stored import Stored
+from aver.client.changes import Cause
+from aver.client.reinit import compare
+from aver.errors import UsageError
+from aver.home import Home
+from aver.model.job import FlowSpec
+from aver.model.states import State
+from aver.plan.address import glob_pattern, parse_address
+from aver.report.results import Result, lines_of, result_of
+from aver.report.usage import RunUse, run_use
+from aver.spec.load import load
+from aver.store.read.rows import RunRow
+from aver.store.read.step_warnings import step_warnings_of_run
+
+
+class Definition(Protocol):
+    """A flow that can be checked, such as a `Flow`."""
+
+    def check(self) -> FlowSpec: ...
+
+
+class Run(Stored):
+    """One execution of a flow; `Run(3)` is the one with that number, whoever submitted it."""
+
+    def __init__(self, number: int, home: Home | None = None) -> None:
+        super().__init__(home)
+        self.number = number
+
+    @property
+    def state(self) -> State:
+        return self._row().state
+
+    @property
+    def round(self) -> int:
+        """1, and one more for each time that it was continued."""
+        return self._row().round
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All of its jobs, generated ones included, by number."""
+        with self._reader() as reader:
+            return [Job(row.id, self._home) for row in reader.jobs(self.number)]
+
+    def __getitem__(self, name: str) -> Job:
+        """The job of that name or address, such as `train[seed=2]`; KeyError if there is none, or more than one."""
+        with self._reader() as reader:
+            rows = reader.find(name, self.number) or [row for row in reader.jobs(self.number) if _fits(name, row.name)]
+        if len(rows) != 1:
+            what = f"{len(rows)} jobs" if rows else "no job"
+            raise KeyError(f"run {self.number} has {what} called {name!r}")
+        return Job(rows[0].id, self._home)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self.jobs)
+
+    def __len__(self) -> int:
+        return self._row().jobs
+
+    def wait(self, timeout: float | None = None) -> State:
+        """Wait until all of it is settled, background jobs too, and return its state; TimeoutError cancels nothing."""
+        self._wait(self.number, timeout)
+        state = self.state
+        return state if state.is_settled else self.wait(timeout)  # somebody ran it again meanwhile
+
+    def cancel(self, *, now: bool = False) -> None:
+        """End what runs, and start nothing more but finishers (`if: always`); with `now` not even those."""
+        self._call("cancel", ids=[self.number], signal=None, now=now)
+
+    def retry(self, *names: str) -> None:
+        """Run failed, lost and skipped jobs again, or those named; finished work is not repeated."""
+        jobs = [self[name].number for name in names] or None
+        self._call("retry", run=self.number, jobs=jobs)
+
+    def reinit(
+        self, flow: Definition | None = None, *, inherit: Sequence[str] = (), dry_run: bool = False
+    ) -> tuple[Cause, ...]:
+        """Run jobs again whose inputs, command or environment changed or whose outputs are missing, and all below.
+
+        Returns each with its cause; with `dry_run` nothing is run. `flow` is how it is now; without it the file that
+        the run came from is read again, if it came from one. `inherit` names variables to take from our environment.
+        """
+        with self._reader() as reader:
+            submission = reader.submission(self.number)
+            if submission is None:
+                raise UsageError(f"there is no run {self.number}")
+            file = submission.origin.file
+            now = flow.check() if flow is not None else load(file) if file and os.path.exists(file) else None
+            reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
+        if reinit.changes.causes and not dry_run:
+            self._call("reinit", **reinit.arguments())
+        return reinit.changes.causes
+
+    def results(self) -> list[Result]:
+        """How each attempt of each job ended and what it used, failed jobs first; None is not known."""
+        self._row()
+        with self._reader() as reader:
+            warned = step_warnings_of_run(reader, self.number)
+            return [result_of(line, warned) for line in lines_of(reader.outcomes(self.number))]
+
+    def usage(self) -> RunUse:
+        """What was asked for and used, by group and by job, of the newest attempt of each job that has ended."""
+        self._row()
+        with self._reader() as reader:
+            return run_use(reader.outcomes(self.number), reader.request)
+
+    def _row(self) -> RunRow:
+        with self._reader() as reader:
+            row = reader.run(self.number)
+        if row is None:
+            raise UsageError(f"there is no run {self.number}")
+        return row
+
+    def __repr__(self) -> str:
+        return f"<run {self.number}>"
+
+
+def _fits(address: str, name: str) -> bool:
+    wanted, found = parse_address(address), parse_address(name)
+    values = dict(found.values)
+    return glob_pattern(wanted.name).fullmatch(found.name) is not None and all(
+        values.get(axis) == value for axis, value in wanted.values
+    )

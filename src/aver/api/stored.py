@@ -1,0 +1,55 @@
+"""What a `Run` and a `Job` share: the store that they read, and the coordinator that they ask."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from aver.client.origin import user_name
+from aver.errors import UnreachableError, UsageError
+from aver.home import Home
+from aver.protocol.client import Client
+from aver.store.read.reader import Reader
+
+RECONNECTS = 5  # in a row: a coordinator that dies each time is not waited for
+
+
+class Stored:
+    """What is read from one home's store."""
+
+    def __init__(self, home: Home | None = None) -> None:
+        self._home = home or Home.find()
+
+    def _reader(self) -> Reader:
+        self._home.check()
+        reader = Reader.open(self._home.database)
+        if reader is None:
+            raise UsageError(f"there are no jobs in {self._home.path} yet")
+        return reader
+
+    def _call(self, op: str, **arguments: object) -> dict[str, Any]:
+        client = Client.connect(self._home)
+        try:
+            return client.call(op, **arguments, by=user_name())
+        finally:
+            client.close()
+
+    def _wait(self, number: int, timeout: float | None) -> None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        failures = 0
+        while True:
+            try:
+                client = Client.connect(self._home)
+                try:
+                    remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+                    for _ in client.watch([number], remaining):
+                        failures = 0
+                    return
+                finally:
+                    client.close()
+            except UnreachableError:  # it ended while this waited: another one takes up where it was
+                failures += 1
+                if failures > RECONNECTS:
+                    raise
+            except TimeoutError:
+                raise TimeoutError(f"{number} is not settled after {timeout:g} s; it goes on") from None
