@@ -128,7 +128,7 @@ def test_a_step_that_was_out_of_memory_is_warned_of_everywhere(odd: Path, call: 
             told = notice_of(Home(odd), reader, verdict, "every")
             assert told is not None
             said = told.document["job"]
-            assert [warning] == results[name]["warnings"] == listed[name]["warnings"] == said["warnings"], name
+            assert [warning] == results[name]["warnings"] == listed[name]["warnings"] == list(said["warnings"]), name
             assert said["derived_exit"] == listed[name]["derived_exit"], name
             assert warning == rows[name]["warnings"] == exported[name]["warnings"], name
             assert f"Warning: {warning}" in cases[name]

@@ -4,41 +4,13 @@ from __future__ import annotations
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
-from aver.cli.steps import exit_facts, warnings_of_steps
+from aver.cli.steps import warnings_of_steps
+from aver.client.documents import exit_facts, job_facts
 from aver.client.output_paths import JobFiles, Which, job_files
-from aver.judge.run import return_code
-from aver.model.exit_text import raw_text
 from aver.model.job import Argv, Command, Script, Shell
 from aver.plan.matrix import member_at
 from aver.plan.placeholders import fill, fill_shell
-from aver.store.read.reader import Reader
-from aver.store.read.rows import AttemptRow, JobRow, RunRow
-
-
-def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ()) -> doc.JobFacts:
-    verdict = job.verdict
-    return doc.JobFacts(
-        id=job.id,
-        run=job.run,
-        name=job.name,
-        address=str(job.id) if is_single else f"{job.run}/{job.name}",
-        state=job.state.value,
-        is_settled=job.state.is_settled,
-        reason=job.reason,
-        exit=exit_facts(job.exit),
-        return_code=None if verdict is None else return_code(verdict),
-        verified=job.verified,
-        source=job.source,
-        warnings=(*job.warnings, *step_warnings),
-        detail=job.detail,
-        attempt=job.attempt,
-        is_background=job.background,
-        submitted_at=job.submitted_at,
-        started_at=job.started_at,
-        ended_at=job.ended_at,
-        elapsed_s=job.elapsed_s,
-        derived_exit=None if job.derived is None else raw_text(job.derived),
-    )
+from aver.store.read.rows import AttemptRow, JobRow
 
 
 def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]:
@@ -48,24 +20,6 @@ def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]
     single = {run for run in runs if session.run_row(run).is_single}
     warned = warnings_of_steps(session, jobs)
     return tuple(job_facts(job, job.run in single, warned.get(job.id, ())) for job in jobs)
-
-
-def run_facts(reader: Reader, run: RunRow) -> doc.RunFacts:
-    return doc.RunFacts(
-        id=run.id,
-        name=run.name,
-        state=run.state.value,
-        is_settled=run.state.is_settled,
-        round=run.round,
-        is_single=run.is_single,
-        user=run.user,
-        folder=run.folder,
-        submitted_at=run.submitted_at,
-        ended_at=run.ended_at,
-        first_job=run.first_job,
-        jobs=run.jobs,
-        counts={state.value: count for state, count in reader.counts(run.id).items()},
-    )
 
 
 def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow) -> doc.AttemptFacts:

@@ -6,16 +6,10 @@ from collections.abc import Iterable
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
+from aver.client.documents import exit_facts
 from aver.judge.step import Lost, Running, Task, TaskEnd, task_summary
-from aver.model.exit import ExitStatus
 from aver.store.read.rows import JobRow, StepRow, TaskRow
 from aver.store.read.step_warnings import step_warnings
-
-
-def exit_facts(status: ExitStatus | None) -> doc.ExitFacts | None:
-    if status is None:
-        return None
-    return doc.ExitFacts(str(status), status.code, status.signal, status.core, status.shell_code)
 
 
 def warnings_of_steps(session: Session, jobs: Iterable[JobRow]) -> dict[int, tuple[str, ...]]:

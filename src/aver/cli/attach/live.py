@@ -11,11 +11,11 @@ import time
 
 from aver.cli.attach.signals import kept_out
 from aver.cli.attach.stream import SIGNALS
-from aver.cli.facts import run_facts
 from aver.cli.output import ReaderLeft
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.tree import Branch, Screen, tree_lines
 from aver.cli.session import Session
+from aver.client.documents import run_facts
 from aver.errors import AverError
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec
@@ -116,7 +116,7 @@ class LiveTree:
         branches: list[Branch] = []
         for key, lead in order:
             branches += _branches(reader, groups[key], lead)
-        return run_facts(reader, row), branches
+        return run_facts(row, reader.counts(row.id)), branches
 
 
 class _Shape:

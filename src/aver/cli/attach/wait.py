@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from aver.cli.attach.step_news import StepNews
-from aver.cli.facts import job_facts, jobs_facts, run_facts
+from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Ended, JobFacts, RunFacts
 from aver.cli.output.progress import LiveLine, bar, change_line, foreground_summary, job_summary, run_summary
 from aver.cli.session import Session, not_found
 from aver.cli.steps import warnings_of_steps
+from aver.client.documents import job_facts, run_facts
 from aver.errors import InternalError
 from aver.judge.run import fold_run
 from aver.model.states import SETTLED, State
@@ -72,7 +73,7 @@ class Watched:
 
     def facts(self) -> tuple[tuple[RunFacts, ...], tuple[JobFacts, ...]]:
         reader = self.session.found_reader("")
-        runs = tuple(run_facts(reader, run) for run in self.runs())
+        runs = tuple(run_facts(run, reader.counts(run.id)) for run in self.runs())
         return runs, jobs_facts(self.session, self.jobs())
 
     def ended(self, exit_status: int) -> Ended:

@@ -6,33 +6,11 @@ is None. A table or a JSON document is made from these and from nothing else.
 
 from __future__ import annotations
 
-from aver.cli.output.exit_facts import ExitFacts as ExitFacts
 from aver.cli.output.report_documents import ReportDocument
+from aver.client.documents import ExitFacts as ExitFacts
+from aver.client.documents import JobFacts as JobFacts
+from aver.client.documents import RunFacts as RunFacts
 from aver.model.record import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class JobFacts:
-    id: int
-    run: int
-    name: str
-    address: str
-    state: str
-    is_settled: bool
-    reason: str
-    exit: ExitFacts | None
-    return_code: int | None
-    verified: bool | None  # None while nobody has said anything
-    source: str | None
-    warnings: tuple[str, ...]
-    detail: str
-    attempt: int
-    is_background: bool
-    submitted_at: float
-    started_at: float | None
-    ended_at: float | None
-    elapsed_s: float | None
-    derived_exit: str | None  # DerivedExitCode, the worst of its steps; 0:0 without any, null if one is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +80,6 @@ class StepFacts:
     ended_at: float | None
     summary: str
     task_ends: tuple[TaskFacts, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    id: int
-    name: str
-    state: str
-    is_settled: bool
-    round: int
-    is_single: bool
-    user: str
-    folder: str
-    submitted_at: float
-    ended_at: float | None
-    first_job: int
-    jobs: int
-    counts: dict[str, int]  # state -> number of jobs
 
 
 @dataclass(frozen=True, slots=True)

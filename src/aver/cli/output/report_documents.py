@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aver.model.record import dataclass
 
 if TYPE_CHECKING:
-    from aver.cli.output.exit_facts import ExitFacts
+    from aver.client.documents import ExitFacts
     from aver.report.results import Sums
     from aver.report.usage import GroupUse, JobUse
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from aver.client.documents import job_facts, run_facts
 from aver.home import Home
-from aver.judge.run import return_code
 from aver.judge.step import fold_derived
 from aver.judge.witness_record import parse_record
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict, WitnessRecord
-from aver.model.exit_text import raw_text
 from aver.model.record import dataclass
 from aver.render import verdict as render
 from aver.render.masking import Masking
 from aver.store.read.reader import Reader
-from aver.store.read.rows import AttemptRow, JobRow, RunRow
+from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.read.step_warnings import step_warnings
 
 
@@ -56,8 +54,8 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
         took = f" in {render.duration_words(event.at - run.submitted_at)}"
         words = "" if counts is None else ": " + ", ".join(f"{count} {state}" for state, count in counts.items())
         sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}."
-        facts = _run(run) | {"state": event.state.value, "is_settled": True, "round": event.round, "counts": counts}
-        facts["ended_at"] = event.at
+        moved = replace(run, state=event.state, round=event.round, ended_at=event.at)
+        facts = asdict(run_facts(moved, {})) | {"counts": counts}
         document = {**head, "sentence": sentence, "run": facts, "job": None}
         return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
     if not isinstance(event, (Observed, JobMoved)) or event.verdict is None:
@@ -71,8 +69,9 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     sentence = render.sentence(verdict, _record(event), None if attempt is None else attempt.request)
     if isinstance(event, Observed) and attempt is not None:
         job = _as_it_ended(reader, job, attempt)
-    facts = _job(job, verdict, run.is_single, step_warnings(reader, [job]).get(job.id, ()))
-    document = {**head, "sentence": sentence, "run": _run(run) | {"counts": None}, "job": facts}
+    warned = step_warnings(reader, [job]).get(job.id, ())
+    facts = asdict(job_facts(_with_verdict(job, verdict), run.is_single, warned))
+    document = {**head, "sentence": sentence, "run": asdict(run_facts(run, {})) | {"counts": None}, "job": facts}
     return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
 
 
@@ -90,6 +89,20 @@ def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:
     )
 
 
+def _with_verdict(job: JobRow, verdict: Verdict) -> JobRow:
+    """The verdict is the event's: by now the job may have gone on."""
+    return replace(
+        job,
+        state=verdict.state,
+        reason=verdict.reason,
+        exit=verdict.exit,
+        verified=verdict.verified,
+        source=verdict.source,
+        warnings=verdict.warnings,
+        detail=verdict.detail,
+    )
+
+
 def _record(event: Observed | JobMoved) -> WitnessRecord | None:
     if not isinstance(event, Observed) or event.source != "witness":
         return None
@@ -97,58 +110,6 @@ def _record(event: Observed | JobMoved) -> WitnessRecord | None:
         return parse_record(json.loads(event.said))
     except (ValueError, AttributeError):
         return None
-
-
-def _job(job: JobRow, verdict: Verdict, is_single: bool, step_warned: Sequence[str]) -> dict[str, Any]:
-    """The verdict is the event's: by now the job may have gone on."""
-    status = verdict.exit
-    return {
-        "id": job.id,
-        "run": job.run,
-        "name": job.name,
-        "address": str(job.id) if is_single else f"{job.run}/{job.name}",
-        "state": verdict.state.value,
-        "is_settled": True,
-        "reason": verdict.reason,
-        "exit": None
-        if status is None
-        else {
-            "text": str(status),
-            "code": status.code,
-            "signal": status.signal,
-            "core_dumped": status.core,
-            "return_code": status.shell_code,
-        },
-        "return_code": return_code(verdict),
-        "verified": verdict.verified,
-        "source": verdict.source,
-        "warnings": [*verdict.warnings, *step_warned],
-        "detail": verdict.detail,
-        "attempt": job.attempt,
-        "is_background": job.background,
-        "submitted_at": job.submitted_at,
-        "started_at": job.started_at,
-        "ended_at": job.ended_at,
-        "elapsed_s": job.elapsed_s,
-        "derived_exit": None if job.derived is None else raw_text(job.derived),
-    }
-
-
-def _run(run: RunRow) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "name": run.name,
-        "state": run.state.value,
-        "is_settled": run.state.is_settled,
-        "round": run.round,
-        "is_single": run.is_single,
-        "user": run.user,
-        "folder": run.folder,
-        "submitted_at": run.submitted_at,
-        "ended_at": run.ended_at,
-        "first_job": run.first_job,
-        "jobs": run.jobs,
-    }
 
 
 def masked(notice: Notice, masking: Masking) -> Notice:

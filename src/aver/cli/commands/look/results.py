@@ -14,7 +14,7 @@ from aver.cli.output.report_views import RESULT_HEADS, result_cells, write_csv
 from aver.cli.output.views import answer
 from aver.cli.selection import find_run
 from aver.cli.session import Session
-from aver.cli.steps import exit_facts
+from aver.client.documents import exit_facts
 from aver.errors import UsageError
 from aver.model.states import State
 from aver.plan.address import parse_address

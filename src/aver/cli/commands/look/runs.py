@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from aver.cli.facts import run_facts
 from aver.cli.options import StateType, json_option, listing_options, row_limit
 from aver.cli.output.documents import RunList
 from aver.cli.output.views import answer
 from aver.cli.session import Session
+from aver.client.documents import run_facts
 from aver.model.states import State
 
 
@@ -39,4 +39,4 @@ def command(states: tuple[State, ...], limit: int | None, show_all: bool, as_jso
     kept = rows[:shown]
     session.mask(run.id for run in kept)
     left_out = len(reader.runs(None, states or None)) - len(kept) if len(rows) > len(kept) else 0
-    answer(session.output, RunList(tuple(run_facts(reader, run) for run in kept), left_out), as_json)
+    answer(session.output, RunList(tuple(run_facts(run, reader.counts(run.id)) for run in kept), left_out), as_json)

@@ -6,12 +6,13 @@ import click
 
 from aver.cli.address import parse_step
 from aver.cli.explanation import explain
-from aver.cli.facts import attempt_facts, command_of, jobs_facts, run_facts
+from aver.cli.facts import attempt_facts, command_of, jobs_facts
 from aver.cli.options import LISTED, json_option
 from aver.cli.output.documents import Document, JobShown, RunShown, StepShown
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.steps import steps_facts
+from aver.client.documents import run_facts
 from aver.errors import UsageError
 from aver.store.read.rows import JobRow, RunRow
 
@@ -81,7 +82,7 @@ def _run(session: Session, run: RunRow) -> RunShown:
     origin = session.submission(run.id).origin
     jobs = reader.jobs(run.id, limit=LISTED)
     return RunShown(
-        run=run_facts(reader, run),
+        run=run_facts(run, reader.counts(run.id)),
         user=origin.user,
         host=origin.host,
         typed=origin.command,
