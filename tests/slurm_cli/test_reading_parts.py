@@ -22,9 +22,9 @@ from aver.render.verdict import slurm_exit_text
 from aver.slurm_cli import texts, words
 from aver.slurm_cli.formats import parse_letters, parse_names
 from aver.slurm_cli.hostlists import compress, expand, ordered
-from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.sacct.fields import parse_fields
 from aver.slurm_cli.times import parse_past
+from aver.spec.getopt import BadOption, Table, parse
 
 TABLE = Table(flags="noheader:h start", values="states:t format:o", maybe="jobs:j steps:s", aliases="job=jobs")
 NOW = time.mktime((2026, 11, 15, 10, 30, 0, 0, 0, -1))

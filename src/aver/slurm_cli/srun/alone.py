@@ -21,9 +21,9 @@ from aver.model.job import Afters, Argv, FlowSpec, JobSpec, Request, Submission
 from aver.model.states import State
 from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
-from aver.slurm_cli.options import BadOption, parse
 from aver.slurm_cli.settings import secret_names, shown_words
 from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number
+from aver.spec.getopt import BadOption, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import Values

@@ -50,8 +50,8 @@ def _take_terminal(rank: int) -> None:
 
 
 def _program(path: str, rank: int) -> list[str]:
-    from aver.slurm_cli.options import BadOption
     from aver.slurm_cli.srun.multi_prog import programs
+    from aver.spec.getopt import BadOption
 
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:

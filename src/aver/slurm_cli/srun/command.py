@@ -12,8 +12,8 @@ import sys
 
 from aver.errors import AverError
 from aver.protocol import fast_client
-from aver.slurm_cli.options import BadOption
 from aver.slurm_cli.srun.options import EXPORT_VARIABLE, NOT_SERVED, BadSpecification, Options, number, parse
+from aver.spec.getopt import BadOption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-from aver.slurm_cli.options import BadOption
 from aver.slurm_cli.srun.options import Options
+from aver.spec.getopt import BadOption
 
 LONGEST_PROGRAMS_BYTES = 1 << 24
 

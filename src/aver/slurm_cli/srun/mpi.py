@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from aver.slurm_cli.options import BadOption
 from aver.slurm_cli.srun.options import Options, number
+from aver.spec.getopt import BadOption
 
 _KNOWN = ("pmi2", "pmix", "pmix_v1", "pmix_v2", "pmix_v3", "pmix_v4", "pmix_v5", "cray_shasta")
 _LIST = "MPI plugin types are...\n\tnone\n"

@@ -6,7 +6,7 @@ the task's number, `%o` its place among the ranks of its line, `%%` a percent si
 
 from __future__ import annotations
 
-from aver.slurm_cli.options import BadOption
+from aver.spec.getopt import BadOption
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ Precedence: flag, then srun's environment variable, then the job's own.
 
 from __future__ import annotations
 
-from aver.slurm_cli.options import MAYBE, VALUE, BadOption, Table
-from aver.slurm_cli.options import parse as parse_words
+from aver.spec.getopt import MAYBE, VALUE, BadOption, Table
+from aver.spec.getopt import parse as parse_words
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

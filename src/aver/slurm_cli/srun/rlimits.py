@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from aver.slurm_cli.options import BadOption
+from aver.spec.getopt import BadOption
 
 PROPAGATED = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 

@@ -6,8 +6,8 @@ import os
 
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job
-from aver.slurm_cli.options import BadOption
 from aver.slurm_cli.sstat.live_use import key_of
+from aver.spec.getopt import BadOption
 
 _INVALID = "error: Unable to confirm allocation for job {}: Invalid job id specified"
 _EXPIRED = "error: Unable to confirm allocation for job {}: Job/step already completing or completed"

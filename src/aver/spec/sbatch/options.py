@@ -12,27 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from enum import Enum
 
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
 from aver.model.units import parse_count, parse_time
 from aver.spec.flags import clean_name, parse_mem, parse_priority
-from aver.spec.sbatch.names import (
-    FLAGS,
-    FLAGS_WITHOUT_MEANING,
-    MAYBE,
-    MAYBE_WITHOUT_MEANING,
-    VALUES,
-    VALUES_WITHOUT_MEANING,
-)
 from aver.spec.times import parse_moment, parse_warning
-
-
-class Takes(Enum):
-    VALUE = "value"
-    NOTHING = "nothing"
-    MAYBE = "maybe"  # a value only with =
-
 
 _FACTS = {
     "partition": "partition", "account": "account", "qos": "qos", "nodes": "nodes", "gres": "gres",
@@ -236,9 +220,3 @@ USES: dict[str, Callable[[Values, str, float], None]] = {
     "export": _export,
     "exclusive": lambda values, text, now: None,  # a fact: what a machine's all cpus are is known where it is submitted
 }
-
-LONG: dict[str, Takes] = (
-    dict.fromkeys([*VALUES, *VALUES_WITHOUT_MEANING], Takes.VALUE)
-    | dict.fromkeys([*FLAGS, *FLAGS_WITHOUT_MEANING], Takes.NOTHING)
-    | dict.fromkeys([*MAYBE, *MAYBE_WITHOUT_MEANING], Takes.MAYBE)
-)
