@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.model.job import JobSpec, Request, Scope, Script, Streams, WarningSignal
+from aver.model.slurm_options import SlurmOptions
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.mistakes import SpecError
 from aver.spec.sbatch.script import parse_script
@@ -37,7 +38,7 @@ def test_the_text_is_kept() -> None:
     """Text and arguments stay as they are, bytes that are not UTF-8 included; the name is the file's."""
     spec = script("echo \udce4\n", args=("1", "a b"))
     kept = Script("#!/bin/bash\necho \udce4\n", ("1", "a b"))
-    assert spec == JobSpec("train.sh", kept, facts=(("kind", "batch"),))
+    assert spec == JobSpec("train.sh", kept, slurm=SlurmOptions())
 
 
 def test_options() -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from aver.slurm_cli.facts import JobFacts
 
 _STREAMS = {"stdin": None, "stdout": None, "stderr": None, "append": False}
-_SPEC = {"name": "", "folder": None, "facts": (), "matrix": None}
+_SPEC = {"name": "", "folder": None, "matrix": None}
+_SLURM = {"command": None}
 _ORIGIN = {"folder": "", "user": "", "host": ""}
 
 
@@ -28,7 +29,9 @@ class _View:
 
 def files_of(job: JobFacts) -> JobFiles:
     """Where the attempt, or the job's newest, reads and writes."""
-    spec: Any = _View(job.spec, _SPEC, streams=_View(job.spec.get("streams", {}), _STREAMS), matrix=None)
+    streams = _View(job.spec.get("streams", {}), _STREAMS)
+    slurm = None if job.slurm is None else _View(job.slurm, _SLURM)
+    spec: Any = _View(job.spec, _SPEC, streams=streams, slurm=slurm, matrix=None)
     submission: Any = _View({}, {}, origin=_View(job.origin, _ORIGIN))
     attempt = max(1, job.row.attempt or job.row.newest)
     name, member = job.row.name, None

@@ -10,6 +10,7 @@ import select
 import signal
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from aver.client.origin import origin_of, user_name
@@ -18,6 +19,7 @@ from aver.errors import AverError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import Afters, Argv, FlowSpec, JobSpec, Request, Submission
+from aver.model.slurm_options import SlurmKind
 from aver.model.states import State
 from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
@@ -78,8 +80,7 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
     srun = os.path.join(install(home), "srun")
     within, shown = _without_export(arguments)
     values = _values(options)
-    more = [(fact, text) for fact, text in values.facts() if fact != "kind"]
-    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0]), *more]
+    slurm = replace(values.slurm(), kind=SlurmKind.SRUN, ntasks=tasks, command=options.command[0])
     gpus = values.gpus or values.gpus_per_task * tasks
     job = JobSpec(
         name=name,
@@ -93,7 +94,7 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
         deadline_at=values.deadline,
         priority=values.priority,
         after=_after(options),
-        facts=tuple(facts),
+        slurm=slurm,
     )
     return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *shown), secret_names()))
 
