@@ -9,7 +9,7 @@ from slurm_commands import Slurm
 from terminals import Session
 
 from aver.model.states import State
-from aver.slurm_cli.srun.multi_prog import programs
+from aver.slurm_cli.srun.task_program import programs
 from aver.spec.getopt import BadOption
 
 

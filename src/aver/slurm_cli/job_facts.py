@@ -359,7 +359,8 @@ class JobFacts:
         """Where it reads and writes, as the coordinator opens it."""
         from aver.slurm_cli.paths import files_of
 
-        return files_of(self)
+        index = None if self.array_job is None else int(self.array_index)
+        return files_of(self.spec, self.slurm, self.origin, self.row, index, self.is_single)
 
     def stream(self, name: str) -> str:
         """The path of `stdin`, `stdout` or `stderr`, as it may be shown."""
@@ -428,7 +429,8 @@ class JobFacts:
         """What it still waits for; empty when nothing."""
         from aver.slurm_cli.dependency import remaining
 
-        return remaining(self) if self.is_pending and self.spec.get("after") else ""
+        after = self.spec.get("after") if self.is_pending else None
+        return remaining(after, self.array_index, self.book.numbered) if after else ""
 
 
 def _uid(name: str, job: JobFacts) -> int | None:

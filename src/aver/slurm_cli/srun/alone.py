@@ -24,7 +24,7 @@ from aver.model.states import State
 from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
 from aver.slurm_cli.settings import secret_names, shown_words
-from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number
+from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number, task_count
 from aver.spec.getopt import BadOption, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
 from aver.spec.sbatch.dependency import parse_dependency
@@ -74,7 +74,7 @@ def _without_export(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _submission(arguments: list[str], options: Options, home: Home) -> Submission:
-    tasks = number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+    tasks = task_count(options)
     per_task = number(options.get("cpus-per-task"), "cpus-per-task") or 1
     name = options.get("job-name") or os.path.basename(options.command[0])
     srun = os.path.join(install(home), "srun")
