@@ -23,7 +23,7 @@ from aver.slurm_cli import texts, words
 from aver.slurm_cli.formats import parse_letters, parse_names
 from aver.slurm_cli.hostlists import compress, expand, ordered
 from aver.slurm_cli.sacct.fields import parse_fields
-from aver.slurm_cli.times import parse_past
+from aver.spec.clock import parse_past
 from aver.spec.getopt import BadOption, Table, parse
 
 TABLE = Table(flags="noheader:h start", values="states:t format:o", maybe="jobs:j steps:s", aliases="job=jobs")

@@ -15,7 +15,7 @@ from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.sacct import fields as sacct_fields
 from aver.slurm_cli.sacct.fields import Row, Units
 from aver.slurm_cli.start import opened
-from aver.slurm_cli.times import midnight, parse_past
+from aver.spec.clock import midnight, parse_past
 from aver.spec.getopt import Parsed, Table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start

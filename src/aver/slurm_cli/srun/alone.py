@@ -25,11 +25,11 @@ from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
 from aver.slurm_cli.settings import secret_names, shown_words
 from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number, task_count
+from aver.spec.clock import parse_moment
 from aver.spec.getopt import BadOption, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import Values
-from aver.spec.times import parse_moment
 from aver.store.read.reader import Reader
 
 PENDING_NOTICE_S = 1.0

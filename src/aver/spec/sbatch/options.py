@@ -13,8 +13,9 @@ from dataclasses import replace
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
 from aver.model.slurm_options import SlurmOptions
 from aver.model.units import parse_count, parse_time
+from aver.spec.clock import parse_moment
 from aver.spec.flags import clean_name, parse_mem, parse_priority
-from aver.spec.times import parse_moment, parse_warning
+from aver.spec.times import parse_warning
 
 _SAID_BY_AVER = frozenset(
     "job-name output error input chdir time array dependency begin deadline hold requeue no-requeue open-mode export "
