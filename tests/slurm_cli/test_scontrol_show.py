@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,8 +170,9 @@ def test_updates_are_shown(empty_past: Past, call: Call) -> None:
     assert call("squeue", "-h", "-o", "%l %j %P").out == "30:00 renamed big\n"
 
 
-def test_jobs_of_an_earlier_version_are_shown_alike(past: Past, call: Call) -> None:
-    """Where the store has the options as pairs of text, the commands show the same."""
+def test_jobs_of_an_earlier_version_are_shown_alike(past: Past, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the store has the options as pairs of text, the commands show the same at the same time."""
+    monkeypatch.setattr(time, "time", lambda: past.now)
     lines = (("scontrol", "show", "job"), ("squeue", "-a"), ("sacct", "-P", "-o", "all", "-S", "now-1days"))
     before = [call(*line).out for line in lines]
     database = sqlite3.connect(past.home / "aver.db", isolation_level=None)
