@@ -74,6 +74,20 @@ def make_shared(folder: str) -> None:
     _make(_shared(folder))
 
 
+def check_public(path: str, name: str, setting: str) -> None:
+    """Refuse a folder, open to all for reading, that is not root's or ours, or that others can write: UsageError."""
+    place = _Place(path, name, setting, "")
+    found = _find(place)
+    if found.info is None:
+        return
+    if not stat.S_ISDIR(found.info.st_mode):
+        raise UsageError(f"{setting} {path} is not a folder")
+    if not _is_trusted(found.info.st_uid):
+        raise UsageError(place.cant_use(f"it belongs to {_user(found.info.st_uid)}"))
+    if others_can_write(found.path, found.info):
+        raise UsageError(place.cant_use(f"others can write it (mode {stat.S_IMODE(found.info.st_mode):04o})"))
+
+
 def _home(path: str) -> _Place:
     return _Place(path, "the home", "AVER_HOME", "aver.db")
 

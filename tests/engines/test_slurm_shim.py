@@ -12,8 +12,8 @@ import pytest
 from aver.engines.slurm.submit import shim
 from aver.engines.slurm.submit.script import Witness
 from aver.engines.slurm.submit.shim import install_shim
-from aver.slurm_cli.options import FLAG, VALUE
 from aver.slurm_cli.srun.options import TABLE
+from aver.spec.getopt import FLAG, VALUE
 from node_witness import witness_at
 
 IN_JOB = {"AVER_RECORD_KEY": "7-1.r0", "SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "train", "SLURM_JOB_NUM_NODES": "1"}

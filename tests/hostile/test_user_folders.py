@@ -16,6 +16,7 @@ import pytest
 from aver.model.codec import encode
 from aver.model.evidence import Verdict
 from aver.model.job import FlowSpec, JobSpec, RetryRule, Streams
+from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 from hanging_folder import hanging
 from live_home import LiveHome, is_alive, pids, shell_job, wait_for
@@ -188,7 +189,7 @@ def test_an_output_folder_that_hangs(live: LiveHome) -> None:
     slow = live.folder / "slow"
     slow.mkdir()
     with hanging(slow):
-        job = shell_job("job", "true", streams=Streams(None, "slow/%j.out"), facts=(("command", "x"),))
+        job = shell_job("job", "true", streams=Streams(None, "slow/%j.out"), slurm=SlurmOptions(command="x"))
         waiting = live.submit(job)
         live.settle([live.run_text("true")])
         assert not live.job(waiting).state.is_settled

@@ -30,6 +30,7 @@ from aver.model.job import (
     Streams,
     Submission,
 )
+from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 from aver.store.write.writer import Writer
 
@@ -82,7 +83,7 @@ class Past:
             "command": Script(SCRIPT, ("a", "b")),
             "request": Request(2, 0, 200 << 20, 600),
             "streams": Streams(stdout="slurm-%j.out"),
-            "facts": (("command", f"{self.work}/job.sh a b"), ("ntasks", "2"), ("kind", "batch")),
+            "slurm": SlurmOptions(command=f"{self.work}/job.sh a b", ntasks=2),
         }
         return JobSpec(name, **(usual | fields))  # type: ignore[arg-type]
 
@@ -176,7 +177,7 @@ def fill(past: Past) -> None:
         request=Request(1, 0, 50 << 20, 600),
         matrix=Matrix((("array", ("1", "3", "5", "7", "9")),), max_parallel=2),
         streams=Streams(stdout="slurm-%A_%a.out"),
-        facts=(("array", "1-9:2%2"), ("kind", "batch")),
+        slurm=SlurmOptions(),
     )
     limit = Request(1, 0, 50 << 20, 600)
     later = past.now + 3600

@@ -17,11 +17,11 @@ from recordings import FOLDER
 
 from aver.model.states import State
 from aver.slurm_cli import texts, words
-from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.sacct.fields import parse_fields
-from aver.slurm_cli.sacct.times import parse_past
 from aver.slurm_cli.table.formats import parse_letters, parse_names
 from aver.slurm_cli.table.hostlists import compress, expand, ordered
+from aver.spec.clock import parse_moment, parse_past
+from aver.spec.getopt import BadOption, Table, parse
 
 TABLE = Table(flags="noheader:h start", values="states:t format:o", maybe="jobs:j steps:s", aliases="job=jobs")
 NOW = time.mktime((2026, 11, 15, 10, 30, 0, 0, 0, -1))
@@ -83,6 +83,27 @@ def test_options_are_read_or_refused(argv: list[str]) -> None:
 def test_times(text: str, moment: tuple[int, ...]) -> None:
     """Slurm's forms of a time, looking back: a date without a year is the last one."""
     assert parse_past(text, NOW) == time.mktime((*moment, 0, 0, -1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("now+5min", (2026, 11, 15, 10, 35, 0)), ("now+1:30:00", (2026, 11, 15, 12, 0, 0)),
+        ("10:30", (2026, 11, 16, 10, 30, 0)), ("10:31", (2026, 11, 15, 10, 31, 0)), ("noon", (2026, 11, 15, 12, 0, 0)),
+        ("midnight", (2026, 11, 16, 0, 0, 0)), ("1114", (2027, 11, 14, 0, 0, 0)), ("11/16", (2026, 11, 16, 0, 0, 0)),
+        ("012030", (2030, 1, 20, 0, 0, 0)), ("2030-01-20T12:34", (2030, 1, 20, 12, 34, 0)),
+    ],
+)  # fmt: skip
+def test_times_that_lie_ahead(text: str, moment: tuple[int, ...]) -> None:
+    """The same forms for begins and deadlines: a time of day, or a date without a year, is the next one."""
+    assert parse_moment(text, NOW) == time.mktime((*moment, 0, 0, -1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["foo", "25:00", "2026-02-30", "2026-11-15T", "now-1hour", "now+", "uts5", ""])
+def test_what_is_no_time_ahead(text: str) -> None:
+    """The sentence has examples of what is one."""
+    with pytest.raises(ValueError, match="is not a time of day or a date: give now"):
+        parse_moment(text, NOW)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from recordings import recorded
 
 from aver.model.events import JobMoved, PersonAsked, RunMoved, StepEnded
 from aver.model.evidence import Verdict
+from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
 
 ACCOUNTS = recorded("sacct")
@@ -215,7 +216,7 @@ def test_a_job_of_srun_has_no_batch_row(empty_past: Past, call: Call) -> None:
     """`srun` alone is a job with steps and without a script."""
     past = empty_past
     life = past.single(4, "hostname", 0)
-    alone = past.submitted(4, past.spec("hostname", facts=(("kind", "srun"),)), ago=12)
+    alone = past.submitted(4, past.spec("hostname", slurm=SlurmOptions(SlurmKind.SRUN)), ago=12)
     past.commit(alone, *life[1:], *past.step(4, 4, 0, "hostname", 0))
     assert call("sacct", "-n", "-o", "jobid", "-j", "4").out.split() == ["4", "4.0"]
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from slurm_commands import Slurm
 
 from aver.model.states import State
-from aver.slurm_cli.refusal import Refusal
-from aver.slurm_cli.sbatch.options import table
-from aver.slurm_cli.sbatch.script import split_line
 from aver.spec.sbatch.call import BatchCall, BatchRefused
-from aver.spec.sbatch.options import LONG, USES
+from aver.spec.sbatch.lines import OpenQuote, split_line
+from aver.spec.sbatch.options import USES
+from aver.spec.sbatch.table import sbatch_table
 
 FAILED = "sbatch: error: Batch job submission failed: "
 TRY = 'Try "sbatch --help" for more information\n'
@@ -203,16 +202,14 @@ def test_the_commands_are_on_the_path_of_every_job_and_of_nobody_else(slurm: Slu
 
 
 def test_the_flags_and_the_lines_have_one_table() -> None:
-    """Every option that means something is known to the command line, and takes what the lines say it takes."""
-    options = table()
-    assert set(USES) <= set(LONG)
-    assert set(LONG) <= set(options.takes)
-    assert {name: options.takes[name] for name in LONG} == {
-        name: {"nothing": 0, "value": 1, "maybe": 2}[takes.value] for name, takes in LONG.items()
-    }
+    """Every option that means something is known to the command line."""
+    assert set(USES) <= set(sbatch_table().takes)
 
 
-@given(name=st.sampled_from(sorted(LONG)), text=st.one_of(st.text(max_size=30), st.from_regex(r"[0-9:@,%_+?-]{0,12}")))
+@given(
+    name=st.sampled_from(sorted(sbatch_table().takes)),
+    text=st.one_of(st.text(max_size=30), st.from_regex(r"[0-9:@,%_+?-]{0,12}")),
+)
 def test_no_text_of_an_option_is_more_than_refused(name: str, text: str) -> None:
     """Whatever follows an option, it is taken or refused in lines of sbatch; never a traceback."""
     refused = None
@@ -237,13 +234,14 @@ def test_times_are_slurms(text: str, seconds: int | None) -> None:
 
 @given(st.text(max_size=40).filter(lambda text: "\n" not in text))
 def test_a_line_is_split_or_refused(text: str) -> None:
-    """Any #SBATCH line gives words, or Slurm's message about its quotes."""
-    said = ""
+    """Any #SBATCH line gives words of its own letters, or is refused for a quotation mark that it has."""
+    words, mark = [], ""
     try:
-        split_line(text, 2, "x.sh")
-    except Refusal as refusal:
-        said = refusal.text
-    assert not said or said.startswith("sbatch: fatal: x.sh: line 2: Unmatched `")
+        words = split_line(text)
+    except OpenQuote as error:
+        mark = error.args[0]
+    assert mark in text
+    assert set("".join(words)) <= set(text)
 
 
 def test_a_negative_time_is_no_limit(slurm: Slurm) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from recordings import keys, recorded
 
 from aver.model.events import JobMoved, Observed, PersonAsked, RunMoved
 from aver.model.job import After, AfterKind, Afters, Request
+from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 
 SHOWN = recorded("scontrol")
@@ -167,10 +170,28 @@ def test_updates_are_shown(empty_past: Past, call: Call) -> None:
     assert call("squeue", "-h", "-o", "%l %j %P").out == "30:00 renamed big\n"
 
 
+def test_jobs_of_an_earlier_version_are_shown_alike(past: Past, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the store has the options as pairs of text, the commands show the same at the same time."""
+    monkeypatch.setattr(time, "time", lambda: past.now)
+    lines = (("scontrol", "show", "job"), ("squeue", "-a"), ("sacct", "-P", "-o", "all", "-S", "now-1days"))
+    before = [call(*line).out for line in lines]
+    database = sqlite3.connect(past.home / "aver.db", isolation_level=None)
+    for seq, data in database.execute("SELECT seq, data FROM events WHERE kind = 'RunSubmitted'").fetchall():
+        document = json.loads(data)
+        for job in document["submission"]["flow"]["jobs"]:
+            options = {"kind": "batch", "array": "?", **job.pop("slurm")}
+            job["facts"] = [[name, str(value)] for name, value in options.items()]
+        database.execute("UPDATE events SET data = ? WHERE seq = ?", (json.dumps(document), seq))
+    database.close()
+    assert [call(*line).out for line in lines] == before
+
+
 def test_secrets_are_shown_nowhere(empty_past: Past, call: Call) -> None:
     """Values of a run's secret names are masked, wherever they stand."""
     past = empty_past
-    submitted = past.submitted(3, past.spec("old", comment="hunter2-token", facts=(("command", "run hunter2-token"),)))
+    submitted = past.submitted(
+        3, past.spec("old", comment="hunter2-token", slurm=SlurmOptions(command="run hunter2-token"))
+    )
     origin = replace(submitted.submission.origin, secrets=("TOKEN",), command=("sbatch", "hunter2-token"))
     (past.home / "env").mkdir()
     (past.home / "env" / "3.env").write_bytes(b"PLAIN=x\0TOKEN=hunter2-token\0")

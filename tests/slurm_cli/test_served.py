@@ -11,8 +11,8 @@ from slurm_commands import Slurm
 
 from aver.client.slurm_bin import COMMANDS
 from aver.model.slurm_names import VERSION
-from aver.slurm_cli.options import FLAG
 from aver.slurm_cli.served import Command, commands, renew
+from aver.spec.getopt import FLAG
 
 PAGE = Path(__file__).parents[2] / "docs" / "slurm-commands.md"
 BY_NAME = {command.name: command for command in commands()}

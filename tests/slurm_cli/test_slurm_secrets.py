@@ -12,6 +12,7 @@ import pytest
 from queue_past import Call, Past
 from slurm_commands import Slurm
 
+from aver.model.slurm_options import SlurmOptions
 from live_home import pids
 
 SECRET = "hunter2-token"
@@ -118,9 +119,9 @@ def test_what_a_step_exports_is_masked(slurm: Slurm) -> None:
 def test_lines_of_a_value_are_masked(empty_past: Past, call: Call) -> None:
     """A key of several lines is hidden also where one line of it stands alone, and as one line."""
     past = empty_past
-    facts = [(name, "secretlinetwo") for name in ("wckey", "licenses", "reservation", "features", "exclude", "gres")]
-    facts.append(("command", KEY.replace("\n", " ")))
-    spec = past.spec("old", comment="at secretlineone", facts=tuple(facts))
+    names = ("wckey", "licenses", "reservation", "features", "exclude", "gres")
+    slurm = SlurmOptions(command=KEY.replace("\n", " "), **dict.fromkeys(names, "secretlinetwo"))  # type: ignore[arg-type]
+    spec = past.spec("old", comment="at secretlineone", slurm=slurm)
     submitted = past.submitted(3, spec)
     origin = replace(submitted.submission.origin, secrets=("TOKEN",), command=("sbatch", "secretlinetwo"))
     (past.home / "env").mkdir()

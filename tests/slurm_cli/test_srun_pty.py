@@ -9,8 +9,8 @@ from slurm_commands import Slurm
 from terminals import Session
 
 from aver.model.states import State
-from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun.multi_prog import programs
+from aver.slurm_cli.srun.task_program import programs
+from aver.spec.getopt import BadOption
 
 
 def at_terminal(slurm: Slurm, *words: str, rows: int = 33, columns: int = 101) -> Session:

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.model.job import JobSpec, Request, Scope, Script, Streams, WarningSignal
+from aver.model.slurm_options import SlurmOptions
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.mistakes import SpecError
-from aver.spec.sbatch.directives import LONG, SHORT
 from aver.spec.sbatch.script import parse_script
+from aver.spec.sbatch.table import sbatch_table
 
 NOW = 1_900_000_000.0
 M = 1024**2
+TABLE = sbatch_table()
 
 
 def script(lines: str, overrides: Overrides = Overrides(), args: tuple[str, ...] = ()) -> JobSpec:
@@ -36,7 +38,7 @@ def test_the_text_is_kept() -> None:
     """Text and arguments stay as they are, bytes that are not UTF-8 included; the name is the file's."""
     spec = script("echo \udce4\n", args=("1", "a b"))
     kept = Script("#!/bin/bash\necho \udce4\n", ("1", "a b"))
-    assert spec == JobSpec("train.sh", kept, facts=(("kind", "batch"),))
+    assert spec == JobSpec("train.sh", kept, slurm=SlurmOptions())
 
 
 def test_options() -> None:
@@ -67,6 +69,12 @@ echo hello
     assert spec.ignored == tuple(
         f"--{name}: means nothing on this machine" for name in ("partition", "nodes", "requeue")
     )
+
+
+def test_a_number_sign_inside_a_word_is_part_of_it() -> None:
+    """Only a `#` at the start of a word begins a comment; the options behind the word still count."""
+    spec = script("#SBATCH --comment=a#b --mem=2G # --mem=1G\n")
+    assert (spec.comment, spec.request.mem_bytes) == ("a#b", 2048 * M)
 
 
 def test_a_warning_without_b_is_for_the_steps() -> None:
@@ -143,14 +151,11 @@ def test_what_is_no_script(data: bytes, start: str) -> None:
     assert complaint.startswith(start)
 
 
-def test_short_options_have_long_names() -> None:
-    """No letter stands for an option that there is not."""
-    assert set(SHORT.values()) <= set(LONG)
-
-
 @given(
     st.lists(
-        st.sampled_from([*(f"--{name}" for name in LONG), *(f"-{letter}" for letter in SHORT), "=", "1", "x", "'"])
+        st.sampled_from(
+            [*(f"--{name}" for name in TABLE.takes), *(f"-{letter}" for letter in TABLE.letters), "=", "1", "x", "'"]
+        )
     )
 )
 def test_any_line_is_read_or_has_mistakes(words: list[str]) -> None:

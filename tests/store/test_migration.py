@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from store_events import ended, planned, started, submitted
 
+from aver.model.codec import decode, encode
 from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import LaunchFailure, TaskCause, Verdict
 from aver.model.exit import ExitStatus
-from aver.model.job import StepSpec
+from aver.model.job import JobSpec, StepSpec
+from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
 from aver.store.read.reader import Reader
 from aver.store.replay import replay
@@ -126,3 +128,25 @@ def test_a_launch_failure_of_an_earlier_version_is_data(tmp_path: Path) -> None:
         (row,) = reader.tasks(2, 1, 0)
     assert row.cause == TaskCause(LaunchFailure("exec", 2, "/no/s\u00fcch"))
     assert replay(path) == []
+
+
+def test_options_of_slurm_that_were_pairs_of_text_are_read() -> None:
+    """Numbers become numbers, what nothing reads is left out, and the job is written in the present form."""
+    pairs = {
+        "kind": "srun", "command": "a.sh 1", "partition": "big", "nodes": "1", "ntasks": "4", "ntasks_per_node": "2",
+        "cpus_per_task": "3", "mem_per_cpu": "1048576", "requeue": "0", "exclusive": "", "features": "fast",
+        "mail_user": "ann", "nice": "-5",
+    }  # fmt: skip
+    document = {
+        "name": "a",
+        "command": {"is": "Argv", "args": ["true"]},
+        "facts": [list(pair) for pair in pairs.items()],
+    }
+    spec = decode(JobSpec, document)
+    assert spec.slurm == SlurmOptions(
+        SlurmKind.SRUN, "a.sh 1", "big", ntasks=4, ntasks_per_node=2, cpus_per_task=3, mem_per_cpu=1 << 20,
+        requeue=False, exclusive="", features="fast", nice="-5",
+    )  # fmt: skip
+    assert decode(JobSpec, encode(spec)) == spec
+    assert "facts" not in encode(spec)
+    assert decode(JobSpec, {**document, "facts": []}).slurm is None

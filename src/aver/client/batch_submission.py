@@ -13,6 +13,7 @@ from aver.errors import UsageError
 from aver.model.codec import decode
 from aver.model.job import FlowSpec, JobSpec, Origin, Request, RetryRule, Script, Streams, Submission
 from aver.model.slurm_names import PARTITION
+from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 from aver.spec.flags import clean_name
 from aver.spec.sbatch.array import matrix_of
@@ -60,22 +61,22 @@ def submission_of(call: BatchCall, request: dict[str, Any], now: float) -> Submi
         after=call.afters,
         retry=REQUEUED if values.requeue else None,
         ignored=tuple(call.without_meaning()),
-        facts=(*values.facts(), ("command", " ".join([path, *words]) if isinstance(path, str) else "")),
+        slurm=replace(values.slurm(), command=" ".join([path, *words]) if isinstance(path, str) else ""),
     )
     return Submission(FlowSpec(job.name, (job,), is_single=call.indices is None), origin)
 
 
-def taken(request: Request, facts: dict[str, str], total: int) -> Request:
+def taken(request: Request, options: SlurmOptions, total: int) -> Request:
     """What the job takes of a machine with so many cpus.
 
     Many tasks may share them, and one task can't have more than there are. A job that is exclusive takes all of them,
     and memory that was asked for by cpu for each; `--exclusive=user` means nothing on a machine of one user.
     """
-    if facts.get("exclusive") == "" and request.cpus <= total:
-        by_cpu = facts.get("mem_per_cpu")
-        mem_bytes = request.mem_bytes if by_cpu is None else int(by_cpu) * total or None
+    if options.has_whole_machine and request.cpus <= total:
+        by_cpu = options.mem_per_cpu
+        mem_bytes = request.mem_bytes if by_cpu is None else by_cpu * total or None
         return replace(request, cpus=total, mem_bytes=mem_bytes)
-    if request.cpus > total and int(facts.get("ntasks", "1")) > 1:
+    if request.cpus > total and (options.ntasks or 1) > 1:
         return replace(request, cpus=total)
     return request
 
@@ -95,7 +96,7 @@ def answer(call: BatchCall, submission: Submission, reply: dict[str, Any]) -> di
         **reply,
         "cpus": job.request.cpus,
         "begin_at": job.begin_at,
-        "partition": dict(job.facts).get("partition") or PARTITION,
+        "partition": call.values.said.get("partition") or PARTITION,
         "clusters": call.values.said.get("clusters"),
         "given": [name for name in ("parsable", "quiet", "wait", "test-only", "verbose") if call.has(name)],
         "ignored": list(job.ignored),

@@ -67,7 +67,9 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
         own_parts = 1 if is_single else 2
     else:
         stdout = place(streams.stdout)
-        is_slurms = any(name == "command" for name, _ in spec.facts)  # sbatch's, which truncates when it begins again
+        is_slurms = (
+            spec.slurm is not None and spec.slurm.command is not None
+        )  # sbatch's, which truncates when it begins again
         own_parts = 1 if is_slurms and streams.stdout in (SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT) else 0
         append = append or (which.attempt > 1 and not is_slurms)
     stderr = place(streams.stderr) if streams.stderr is not None else None

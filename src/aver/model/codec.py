@@ -3,7 +3,8 @@
 Strict: an unknown key, a missing key and a wrong type are each a ValueError that names the
 place and says what is wrong. Fields that have their default are left out. Where a field may
 be one of several dataclasses, the document says which one under the key `is`, which no
-field can have as its name. Enums are kept by their value.
+field can have as its name. Enums are kept by their value. A class with a static method
+`read_older` brings documents of earlier versions into its present form.
 
 Pure. What a class looks like is worked out once for each class. Text may hold lone
 surrogates (bytes of an argv that are not UTF-8): `dumps` writes plain ASCII, so they survive.
@@ -261,10 +262,12 @@ def _class_decoder(declared: type) -> Decoder:
     hints = get_type_hints(declared)
     plan = {one.name: _decoder(hints[one.name]) for one in fields(declared)}
     required = frozenset(one.name for one in fields(declared) if _default(one) is MISSING)
+    read_older: Decoder = getattr(declared, "read_older", _same)
 
     def decode_class(value: Any) -> Any:
         if type(value) is not dict:
             raise _wrong(value, "an object")
+        value = read_older(value)
         arguments = {}
         key = ""
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from aver.model.record import dataclass
+from aver.model.slurm_names import slurm_document
+from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 
 
@@ -203,12 +205,21 @@ class JobSpec:
     ignored: tuple[str, ...] = ()  # options that mean nothing on the engine, said once
     after: Afters | None = None
     has_streams: bool = False  # its standard streams are descriptors that the submitter hands over
-    facts: tuple[tuple[str, str], ...] = ()  # what Slurm's commands show and nothing else needs: partition, account …
+    slurm: SlurmOptions | None = None  # of a batch script, and of jobs from Slurm's commands
     engine: str | None = None  # None: as its run's submission says
     slurm_options: tuple[str, ...] = ()  # words for sbatch, on a cluster
     slurm_requeues: bool = False  # the cluster starts it again by itself when it loses or evicts it
     step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
+
+    @staticmethod
+    def read_older(document: dict[str, object]) -> dict[str, object]:
+        """A document as this version writes it, of one that may be from an earlier version."""
+        if "facts" not in document:
+            return document
+        slurm = slurm_document(document)
+        rest = {name: value for name, value in document.items() if name != "facts"}
+        return rest if slurm is None else {**rest, "slurm": slurm}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ special). A glob means the jobs that are known when its own job is added; it nev
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from aver.model.job import FlowSpec, JobSpec, Needs
+from aver.plan.address import glob_pattern
 from aver.plan.matrix import Member, members
 
+MAX_CYCLES = 20
 _HINTS = 20  # looking for the nearest name costs a walk over all names
 
 
@@ -183,24 +184,10 @@ class Graph:
                 if not missing[lower - first]:
                     ready.append(lower)
         if len(ready) < len(missing):
-            self._find_cycles({first + n for n, left in enumerate(missing) if left}, problems)
+            for circle in cycles(len(self.specs), self.above):
+                names = tuple(self.specs[spec].name for spec in circle)
+                problems.append(Cycle(circle[0], (*names, names[0])))
         return ready
-
-    def _find_cycles(self, stuck: set[int], problems: list[Problem]) -> None:
-        """Each stuck spec needs a stuck one: walking up from any of them ends in a circle."""
-        seen: set[int] = set()
-        for start in sorted(stuck):
-            path: dict[int, int] = {}
-            at = start
-            while at not in seen:
-                seen.add(at)
-                path[at] = len(path)
-                at = next(need for need in self.above[at] if need in stuck)
-            if at in path:
-                circle = list(path)[path[at] :]
-                lowest = circle.index(min(circle))
-                circle = circle[lowest:] + circle[: lowest + 1]
-                problems.append(Cycle(circle[0], tuple(self.specs[spec].name for spec in circle)))
 
     def spec_named(self, name: str) -> int | None:
         return self._by_name.get(name)
@@ -267,6 +254,39 @@ class Graph:
         return self._below
 
 
+def cycles(count: int, edges: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """The first MAX_CYCLES circles of a graph: of each the nodes below `count`, the lowest first.
+
+    Nodes from `count` on are no jobs, and a job that needs itself is no circle. Depth first without recursion: a node
+    is new (0), on the path (1) or done (2).
+    """
+    seen = bytearray(len(edges))
+    found = 0
+    for start in range(count):
+        if seen[start]:
+            continue
+        seen[start] = 1
+        path, iterators = [start], [iter(edges[start])]
+        while path:
+            for target in iterators[-1]:
+                if seen[target] == 0:
+                    seen[target] = 1
+                    path.append(target)
+                    iterators.append(iter(edges[target]))
+                    break
+                if seen[target] == 1:
+                    circle = [node for node in path[path.index(target) :] if node < count]
+                    if len(circle) > 1:
+                        lowest = circle.index(min(circle))
+                        yield circle[lowest:] + circle[:lowest]
+                        found += 1
+                        if found == MAX_CYCLES:
+                            return
+            else:
+                seen[path.pop()] = 2
+                iterators.pop()
+
+
 def texts_of(needs: Needs) -> Iterator[str]:
     """What the needs name, as written: all of `all_of`, then each group of `any_of`."""
     for need in needs.all_of:
@@ -309,12 +329,12 @@ class _Resolver:
             return Target(specs=(exact,))
         base, bracket, rest = text.partition("[")
         if not (bracket and rest.endswith("]")):
-            matches = _pattern(text)
+            matches = glob_pattern(text)
             return Target(specs=tuple(spec for spec in specs if matches.fullmatch(self._graph.specs[spec].name)))
         only = self._graph.spec_named(base)
         if only is not None:
             specs = (only,)
-        matches = _pattern(base)
+        matches = glob_pattern(base)
         whole: list[int] = []
         some: list[int] = []
         for spec in specs:
@@ -335,9 +355,9 @@ class _Resolver:
         if inside in labels:
             return [labels[inside]]
         if "=" not in inside:
-            matches = _pattern(inside)
+            matches = glob_pattern(inside)
             return [job for label, job in labels.items() if matches.fullmatch(label)]
-        wanted = [(name, _pattern(value)) for name, value in _assignments(inside)]
+        wanted = [(name, glob_pattern(value)) for name, value in _assignments(inside)]
         found = []
         for job, member in enumerate(self._graph.members_of(spec), self._graph.starts[spec]):
             values = dict(member.values)
@@ -356,7 +376,3 @@ def _assignments(inside: str) -> list[tuple[str, str]]:
         elif found:
             found[-1] = (found[-1][0], f"{found[-1][1]},{piece}")
     return found
-
-
-def _pattern(glob: str) -> re.Pattern[str]:
-    return re.compile(re.escape(glob).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)

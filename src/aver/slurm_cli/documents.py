@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 
-    from aver.slurm_cli.options import Parsed
+    from aver.spec.getopt import Parsed
 
     Document = dict[str, Any]
 

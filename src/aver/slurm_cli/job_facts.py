@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from aver.model.exit_text import raw_text, slurm_exit
-from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL
+from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, slurm_document
 from aver.protocol import fast_client
 from aver.slurm_cli import texts, words
 from aver.store.read.glance import UNSETTLED
@@ -54,7 +54,8 @@ class JobFacts:
         self.origin = origin
         specs = flow.get("jobs", [])
         self.spec: dict[str, Any] = dict(specs[row.spec]) if row.spec < len(specs) else {}
-        self.named: dict[str, str] = dict(self.spec.get("facts", ()))
+        self.slurm = slurm_document(self.spec)  # None: neither a batch script nor a job of Slurm's commands
+        self.named: dict[str, Any] = dict(self.slurm or {})
         asked = fast_client.loads(row.request.encode()) if row.request else self.spec.get("request", {})
         self.request: dict[str, Any] = asked
         self.changed: dict[str, Any] = {}  # by `scontrol update`
@@ -70,7 +71,7 @@ class JobFacts:
         self.is_requeued = False  # of an earlier attempt to be set by who has all of them
         self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
         self.is_single = bool(flow.get("is_single"))
-        if self.named and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
+        if self.slurm is not None and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
             self.array_job = row.run
             self.array_index = axes[0][1][row.member]
             self.array_limit = matrix.get("max_parallel")
@@ -305,11 +306,11 @@ class JobFacts:
 
     @property
     def tasks(self) -> int:
-        return _count(self.named.get("ntasks"), 1)
+        return int(self.named.get("ntasks") or 1)
 
     @property
     def cpus_per_task(self) -> int:
-        return _count(self.named.get("cpus_per_task"), 1)
+        return int(self.named.get("cpus_per_task") or 1)
 
     @property
     def node(self) -> str:
@@ -358,7 +359,8 @@ class JobFacts:
         """Where it reads and writes, as the coordinator opens it."""
         from aver.slurm_cli.paths import files_of
 
-        return files_of(self)
+        index = None if self.array_job is None else int(self.array_index)
+        return files_of(self.spec, self.slurm, self.origin, self.row, index, self.is_single)
 
     def stream(self, name: str) -> str:
         """The path of `stdin`, `stdout` or `stderr`, as it may be shown."""
@@ -397,7 +399,7 @@ class JobFacts:
 
     @property
     def requeue(self) -> int:
-        return 1 if self.named.get("requeue", "1").lower() in ("1", "yes", "true") else 0
+        return 0 if self.named.get("requeue") is False else 1
 
     @property
     def priority(self) -> int:
@@ -427,11 +429,8 @@ class JobFacts:
         """What it still waits for; empty when nothing."""
         from aver.slurm_cli.dependency import remaining
 
-        return remaining(self) if self.is_pending and self.spec.get("after") else ""
-
-
-def _count(text: str | None, default: int) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else default
+        after = self.spec.get("after") if self.is_pending else None
+        return remaining(after, self.array_index, self.book.numbered) if after else ""
 
 
 def _uid(name: str, job: JobFacts) -> int | None:

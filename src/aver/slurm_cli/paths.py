@@ -12,10 +12,11 @@ TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 
-    from aver.slurm_cli.facts import JobFacts
+    from aver.store.read.glance import JobGlance
 
 _STREAMS = {"stdin": None, "stdout": None, "stderr": None, "append": False}
-_SPEC = {"name": "", "folder": None, "facts": (), "matrix": None}
+_SPEC = {"name": "", "folder": None, "matrix": None}
+_SLURM = {"command": None}
 _ORIGIN = {"folder": "", "user": "", "host": ""}
 
 
@@ -26,24 +27,37 @@ class _View:
         self.__dict__.update(defaults | document | parts)
 
 
-def files_of(job: JobFacts) -> JobFiles:
+def files_of(
+    spec: dict[str, Any],
+    slurm: dict[str, Any] | None,
+    origin: dict[str, Any],
+    row: JobGlance,
+    array_index: int | None,
+    is_single: bool,
+) -> JobFiles:
     """Where the attempt, or the job's newest, reads and writes."""
-    spec: Any = _View(job.spec, _SPEC, streams=_View(job.spec.get("streams", {}), _STREAMS), matrix=None)
-    submission: Any = _View({}, {}, origin=_View(job.origin, _ORIGIN))
-    attempt = max(1, job.row.attempt or job.row.newest)
-    name, member = job.row.name, None
+    view: Any = _View(
+        spec,
+        _SPEC,
+        streams=_View(spec.get("streams", {}), _STREAMS),
+        slurm=None if slurm is None else _View(slurm, _SLURM),
+        matrix=None,
+    )
+    submission: Any = _View({}, {}, origin=_View(origin, _ORIGIN))
+    attempt = max(1, row.attempt or row.newest)
+    name = row.name
     values: tuple[tuple[str, str], ...] = ()
-    if job.array_job is not None:
-        name, member = job.spec.get("name", name), int(job.array_index)
-    elif job.spec.get("matrix"):
-        values = _values(job)
-    which = Which(run=job.row.run, job=job.row.id, name=name, attempt=attempt, values=values, member=member)
-    return job_files(submission, spec, which, job.is_single)
+    if array_index is not None:
+        name = spec.get("name", name)
+    elif spec.get("matrix"):
+        values = _values(spec, row.member)
+    which = Which(run=row.run, job=row.id, name=name, attempt=attempt, values=values, member=array_index)
+    return job_files(submission, view, which, is_single)
 
 
-def _values(job: JobFacts) -> tuple[tuple[str, str], ...]:
+def _values(spec: dict[str, Any], member: int) -> tuple[tuple[str, str], ...]:
     from aver.model.codec import decode
     from aver.model.job import JobSpec
     from aver.plan.matrix import member_at
 
-    return member_at(decode(JobSpec, job.spec), job.row.member).values
+    return member_at(decode(JobSpec, spec), member).values

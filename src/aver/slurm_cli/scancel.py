@@ -13,9 +13,9 @@ from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book, JobFacts
 from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs
-from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.words import parse_state
+from aver.spec.getopt import BadOption, Parsed, Table, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import os
 from aver.model.exit_text import raw_text
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.facts import Book
-from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.texts import full_clock
+from aver.spec.getopt import BadOption, Table, parse
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aver.slurm_cli import scancel, seff, sshare
-from aver.slurm_cli.options import Table
 from aver.slurm_cli.sacct import command as sacct
 from aver.slurm_cli.sacct import fields as sacct_fields
 from aver.slurm_cli.sacctmgr import command as sacctmgr
 from aver.slurm_cli.salloc import command as salloc
-from aver.slurm_cli.sbatch import options as batch_options
 from aver.slurm_cli.scontrol import command as scontrol
 from aver.slurm_cli.scontrol import show as scontrol_show
 from aver.slurm_cli.scontrol import update
@@ -26,8 +24,10 @@ from aver.slurm_cli.squeue import command as squeue
 from aver.slurm_cli.squeue import fields as squeue_fields
 from aver.slurm_cli.srun import options as srun_options
 from aver.slurm_cli.sstat import command as sstat
+from aver.spec.getopt import Table
 from aver.spec.sbatch.call import SILENT
 from aver.spec.sbatch.options import USES
+from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, sbatch_table
 
 BEGIN = "<!-- made by aver.slurm_cli.served: begin -->"
 END = "<!-- made by aver.slurm_cli.served: end -->"
@@ -51,13 +51,15 @@ class Command:
 
 
 def commands() -> tuple[Command, ...]:
-    batch = batch_options.table()
-    known = {*USES, *SILENT, *batch_options.ABOUT, *batch_options.NOT_SERVED}
+    batch = sbatch_table()
+    known = {*USES, *SILENT, *ABOUT, *NOT_SERVED}
     idle = tuple(name for name in batch.takes if name not in known)
+    of_salloc = {*known - {"verbose"}, *salloc.SHOWN, "immediate", "kill-command", "no-shell"}
+    idle_salloc = tuple(name for name in salloc.OPTIONS.takes if name not in of_salloc)
     return (
-        Command("sbatch", batch, idle, batch_options.NOT_SERVED, 255),
+        Command("sbatch", batch, idle, NOT_SERVED, 255),
         Command("srun", srun_options.TABLE, srun_options.WITHOUT_MEANING, srun_options.NOT_SERVED, 255),
-        Command("salloc", salloc.OPTIONS, salloc.WITHOUT_MEANING, salloc.NOT_SERVED, 255),
+        Command("salloc", salloc.OPTIONS, idle_salloc, salloc.NOT_SERVED, 255),
         Command("squeue", squeue.OPTIONS, squeue.WITHOUT_MEANING),
         Command("sacct", sacct.OPTIONS, sacct.WITHOUT_MEANING, sacct.NOT_SERVED),
         Command("scontrol", scontrol.TABLE, scontrol.WITHOUT_MEANING),
@@ -74,7 +76,7 @@ def variables() -> dict[str, tuple[str, ...]]:
     """The environment inputs that count, by command."""
     everywhere = ("SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
     return {
-        "sbatch": tuple(batch_options.VARIABLES),
+        "sbatch": tuple(VARIABLES),
         "srun": tuple(srun_options.ENVIRONMENT),
         "salloc": tuple(salloc.VARIABLES),
         "squeue": (*squeue.VARIABLES, *everywhere),

@@ -19,7 +19,7 @@ from aver.spec import document
 from aver.spec.flags import Overrides, flag_of
 from aver.spec.flow.file import looks_like_flow, parse_flow
 from aver.spec.mistakes import printable, shown
-from aver.spec.sbatch import script
+from aver.spec.sbatch import lines, script
 
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -48,7 +48,7 @@ def read_bytes(path: str, args: Sequence[str] = ()) -> bytes:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{said} is not a file: give a flow (.yaml, .json) or a batch script")
-            return file.read(max(document.MAX_BYTES, script.MAX_BYTES) + 1)
+            return file.read(max(document.MAX_BYTES, lines.LARGEST_BYTES) + 1)
     except FileNotFoundError:
         raise UsageError(_missing(path, args)) from None
     except IsADirectoryError:

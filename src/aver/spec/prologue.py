@@ -9,14 +9,10 @@ them out again. Pure.
 from __future__ import annotations
 
 import os
-import re
-import shlex
 
 _SH = ("sh", "dash", "ash", "bash", "ksh", "ksh93", "mksh")  # read login files with -l
 _ALWAYS = ("zsh", "csh", "tcsh")  # read files of the user in every script, unless they are told not to with -f
 _END = "; : aver; "
-_MARK = re.compile(r"(?:case \$PATH in |if \( \"\$PATH\" !~ )[^\n]*?" + re.escape(_END))
-_PLAIN = re.compile(r"[\w/.,+@%=-]+", re.ASCII)
 
 
 def interpreter(text: str) -> tuple[str, ...]:
@@ -28,6 +24,9 @@ def interpreter(text: str) -> tuple[str, ...]:
 
 def prologue(shell: tuple[str, ...], folder: str) -> str:
     """The words in the language of this shell; empty where it leaves PATH alone, or is none that is known."""
+    import re
+    import shlex
+
     words = [word for argument in shell for word in argument.split()]
     if not words:
         return ""
@@ -38,7 +37,7 @@ def prologue(shell: tuple[str, ...], folder: str) -> str:
     if (name in _SH and ("l" in letters or "--login" in words)) or (name == "zsh" and "f" not in letters):
         quoted = shlex.quote(folder)
         return f'case $PATH in {quoted}:*) ;; *) export PATH={quoted}:"$PATH";; esac{_END}'
-    if name in _ALWAYS and "f" not in letters and _PLAIN.fullmatch(folder):
+    if name in _ALWAYS and "f" not in letters and re.fullmatch(r"[\w/.,+@%=-]+", folder, re.ASCII):
         return f'if ( "$PATH" !~ {folder}:* ) setenv PATH {folder}:"$PATH"{_END}'
     return ""
 
@@ -52,6 +51,10 @@ def with_prologue(text: str, folder: str) -> str:
 
 def without_prologue(text: str) -> str:
     """The script as it was submitted, of one that is running."""
+    if _END not in text:
+        return text
+    import re  # costs more than the rest of sbatch's start
+
     first, newline, rest = text.partition("\n")
-    found = _MARK.match(rest)
+    found = re.match(r"(?:case \$PATH in |if \( \"\$PATH\" !~ )[^\n]*?" + re.escape(_END), rest)
     return first + newline + (rest[found.end() :] if found else rest)

@@ -104,10 +104,10 @@ def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
     """The words of sbatch that ask for resources: the user's, and what the request says that they do not."""
     spec, request = run.spec(attempt.index), attempt.request
     words = spec.slurm_options
-    if spec.facts and request == spec.request:
+    if spec.slurm is not None and request == spec.request:
         return words  # a batch script: its own words ask for all of it
     names = {word.partition("=")[0] for word in words}
-    if spec.facts:
+    if spec.slurm is not None:
         names = {name for name in names if name not in ("--mem", "--mem-per-cpu")}
         words = tuple(word for word in words if not word.startswith(("--mem=", "--mem-per-cpu=")))
     else:
@@ -263,7 +263,7 @@ def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:
 
 def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
     spec = run.spec(attempt.index)
-    values = {} if spec.facts else dict(run.values(attempt.index))
+    values = {} if spec.slurm is not None else dict(run.values(attempt.index))
     pairs = [
         f"AVER_HOME={home.path}",
         f"AVER_RUN={run.number}",
@@ -277,7 +277,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
     if attempt.request.gpus and attempt.engine == LOCAL:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
-    if spec.facts and attempt.engine == LOCAL:  # it came from one of Slurm's commands
+    if spec.slurm is not None and attempt.engine == LOCAL:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
     elif attempt.engine == LOCAL:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]

@@ -12,6 +12,7 @@ from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.run import LiveRun
 from aver.model.job import JobSpec
 from aver.model.slurm_names import CLUSTER, PARTITION, QOS
+from aver.model.slurm_options import SlurmOptions
 from aver.spec.sbatch.array import is_array, step_of
 
 MIB = 1 << 20
@@ -20,9 +21,9 @@ MIB = 1 << 20
 def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
     """NAME=VALUE of all that Slurm would set for this attempt's script."""
     spec = run.spec(attempt.index)
-    facts = dict(spec.facts)
-    found = _naming(run, attempt, spec, facts)
-    found |= _sizes(attempt, facts)
+    options = spec.slurm or SlurmOptions()
+    found = _naming(run, attempt, spec, options)
+    found |= _sizes(attempt, options)
     if is_array(spec):
         found |= _array(run, attempt, spec)
     if attempt.attempt > 1:
@@ -32,7 +33,7 @@ def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
     return [f"{name}={value}" for name, value in found.items()]
 
 
-def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, facts: dict[str, str]) -> dict[str, str]:
+def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, options: SlurmOptions) -> dict[str, str]:
     origin = run.submission.origin
     node = origin.host.partition(".")[0]
     number = str(attempt.job)
@@ -41,14 +42,14 @@ def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, facts: dict[str, 
         "SLURMD_NODENAME": node,
         "SLURM_CLUSTER_NAME": CLUSTER,
         "SLURM_JOBID": number,
-        "SLURM_JOB_ACCOUNT": facts.get("account") or origin.user,
+        "SLURM_JOB_ACCOUNT": options.account or origin.user,
         "SLURM_JOB_GID": str(os.getgid()),
         "SLURM_JOB_ID": number,
-        "SLURM_JOB_NAME": spec.name if spec.facts else run.name(attempt.index),
+        "SLURM_JOB_NAME": run.name(attempt.index) if spec.slurm is None else spec.name,
         "SLURM_JOB_NODELIST": node,
         "SLURM_JOB_NUM_NODES": "1",
-        "SLURM_JOB_PARTITION": facts.get("partition") or PARTITION,
-        "SLURM_JOB_QOS": facts.get("qos") or QOS,
+        "SLURM_JOB_PARTITION": options.partition or PARTITION,
+        "SLURM_JOB_QOS": options.qos or QOS,
         "SLURM_JOB_UID": str(origin.uid),
         "SLURM_JOB_USER": origin.user,
         "SLURM_NNODES": "1",
@@ -66,23 +67,23 @@ def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, facts: dict[str, 
     }
 
 
-def _sizes(attempt: LiveAttempt, facts: dict[str, str]) -> dict[str, str]:
-    tasks = facts.get("ntasks")
-    asked = int(tasks or 1) * int(facts.get("cpus_per_task", 1))  # tasks may share what there is
+def _sizes(attempt: LiveAttempt, options: SlurmOptions) -> dict[str, str]:
+    tasks = None if options.ntasks is None else str(options.ntasks)
+    asked = (options.ntasks or 1) * (options.cpus_per_task or 1)  # tasks may share what there is
     cpus = str(max(asked, attempt.request.cpus))
     found = {
         "SLURM_CPUS_ON_NODE": cpus,
         "SLURM_JOB_CPUS_PER_NODE": cpus,
-        "SLURM_TASKS_PER_NODE": tasks or (cpus if facts.get("exclusive") == "" else "1"),
+        "SLURM_TASKS_PER_NODE": tasks or (cpus if options.has_whole_machine else "1"),
     }
     if tasks is not None:
         found |= {"SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
-    if "ntasks_per_node" in facts:
-        found["SLURM_NTASKS_PER_NODE"] = facts["ntasks_per_node"]
-    if "cpus_per_task" in facts:
-        found["SLURM_CPUS_PER_TASK"] = facts["cpus_per_task"]
-    if "mem_per_cpu" in facts:
-        found["SLURM_MEM_PER_CPU"] = str(int(facts["mem_per_cpu"]) // MIB)
+    if options.ntasks_per_node is not None:
+        found["SLURM_NTASKS_PER_NODE"] = str(options.ntasks_per_node)
+    if options.cpus_per_task is not None:
+        found["SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task)
+    if options.mem_per_cpu is not None:
+        found["SLURM_MEM_PER_CPU"] = str(options.mem_per_cpu // MIB)
     elif attempt.request.mem_bytes is not None:
         found["SLURM_MEM_PER_NODE"] = str(attempt.request.mem_bytes // MIB)
     if attempt.request.gpus:

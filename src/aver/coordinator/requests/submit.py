@@ -158,8 +158,8 @@ class Submissions:
         """What jobs of Slurm's commands take of this machine."""
         total = self.driver.packer.total.cpus
         jobs = tuple(
-            replace(spec, request=batch_submission.taken(spec.request, dict(spec.facts), total))
-            if spec.facts and (spec.engine or submission.engine) == LOCAL
+            replace(spec, request=batch_submission.taken(spec.request, spec.slurm, total))
+            if spec.slurm is not None and (spec.engine or submission.engine) == LOCAL
             else spec
             for spec in submission.flow.jobs
         )

@@ -29,7 +29,8 @@ ON_SLURM = "the job is Slurm's: its limit can be changed there"
 def requeue(driver: Driver, run: LiveRun, index: int, how: str, by: str, now: float) -> str:
     """A new attempt of a job that runs or is settled; the last attempt keeps its own verdict."""
     job = run.job_number(index)
-    if dict(run.spec(index).facts).get("requeue") == "0":
+    slurm = run.spec(index).slurm
+    if slurm is not None and slurm.requeue is False:
         return DISABLED
     attempt = driver.by_job.get(job)
     if attempt is not None and attempt.is_dispatched:

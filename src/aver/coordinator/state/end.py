@@ -147,7 +147,7 @@ def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan,
     """A job that has not started gets its verdict, and so has its planned attempt. It never starts."""
     job = run.job_number(index)
     shown = live.shown.get(job)
-    if isinstance(evidence, CancelledBefore) and shown in KEPT_REASONS and run.spec(index).facts:
+    if isinstance(evidence, CancelledBefore) and shown in KEPT_REASONS and run.spec(index).slurm is not None:
         evidence = replace(evidence, pending_reason=shown)
     verdict = judge_unstarted(evidence)
     live.packer.remove(job)

@@ -101,10 +101,8 @@ def _close_streams(step: LiveStep) -> None:
 
 def allowed_cpus(live: LiveState, attempt: LiveAttempt) -> int:
     """The CPUs that the job asked for; the machine may have fewer, and then its tasks share them."""
-    facts = dict(live.runs[attempt.run].spec(attempt.index).facts)
-    tasks, per_task = facts.get("ntasks", ""), facts.get("cpus_per_task", "1")
-    asked = int(tasks) * int(per_task) if tasks.isdecimal() and per_task.isdecimal() else 0
-    return max(asked, attempt.request.cpus)
+    slurm = live.runs[attempt.run].spec(attempt.index).slurm
+    return max(0 if slurm is None else slurm.asked_cpus, attempt.request.cpus)
 
 
 def _admit(live: LiveState, attempt: LiveAttempt, now: float) -> None:

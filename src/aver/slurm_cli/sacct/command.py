@@ -9,14 +9,14 @@ import os
 
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered
-from aver.slurm_cli.options import Parsed, Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.sacct import fields as sacct_fields
 from aver.slurm_cli.sacct.fields import Row, Units
-from aver.slurm_cli.sacct.times import midnight, parse_past
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import Column, Layout
+from aver.spec.clock import midnight, parse_past
+from aver.spec.getopt import Parsed, Table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from __future__ import annotations
 from aver.model.slurm_names import CLUSTER, QOS, VERSION
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import node_name
-from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.sacctmgr.fields import BY_DEFAULT, field
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import Layout, parse_columns
+from aver.spec.getopt import Table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aver.slurm_cli.options import Parsed
+    from aver.spec.getopt import Parsed
 
 OPTIONS = Table(
     flags="associations:s help:h immediate:i noheader:n oneliner:o parsable:p parsable2:P quiet:Q readonly:r usage "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 
-from aver.slurm_cli.options import Parsed
 from aver.slurm_cli.refusal import Refusal, say
+from aver.spec.getopt import Parsed
 
 USAGE_STATUS = 255
 

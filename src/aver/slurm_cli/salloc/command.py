@@ -12,49 +12,29 @@ import time
 
 from aver.errors import UsageError
 from aver.model.slurm_names import VERSION
-from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.salloc.asked import USAGE_STATUS, Asked
+from aver.spec.getopt import BadOption, Parsed, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
+from aver.spec.sbatch.table import VARIABLES as SBATCH_VARIABLES
+from aver.spec.sbatch.table import from_environment, salloc_table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-OPTIONS = Table(
-    flags="bell contiguous help:h hold:H no-bell no-shell overcommit:O oversubscribe:s quiet:Q reboot spread-job usage "
-    "use-min-nodes verbose:v version:V",
-    values="account:A acctg-freq bb bbf begin:b chdir:D cluster-constraint clusters:M comment constraint:C container "
-    "core-spec:S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task:c deadline delay-boot dependency:d "
-    "distribution:m exclude:x extra-node-info:B gid gpu-bind gpu-freq gpus:G gpus-per-node gpus-per-socket "
-    "gpus-per-task gres gres-flags hint job-name:J licenses:L mail-type mail-user mcs-label mem mem-bind mem-per-cpu "
-    "mem-per-gpu mincpus network nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core ntasks-per-gpu ntasks-per-node "
-    "ntasks-per-socket partition:p power prefer priority profile qos:q reservation signal sockets-per-node switches "
-    "thread-spec threads-per-core time:t time-min tmp uid wait-all-nodes wckey",
-    maybe="exclusive get-user-env immediate:I kill-command:K nice no-kill:k x11",
-    aliases="cluster=clusters share=oversubscribe workdir=chdir",
-)
+OPTIONS = salloc_table()
+_OWN_VARIABLES = {"IMMEDIATE": "immediate", "KILL_CMD": "kill-command"}
 VARIABLES = {
-    "SALLOC_ACCOUNT": "account", "SALLOC_CONSTRAINT": "constraint", "SALLOC_CONTAINER": "container",
-    "SALLOC_CPUS_PER_GPU": "cpus-per-gpu", "SALLOC_DEBUG": "verbose", "SALLOC_EXCLUSIVE": "exclusive",
-    "SALLOC_GPUS": "gpus", "SALLOC_GPUS_PER_NODE": "gpus-per-node", "SALLOC_GPUS_PER_TASK": "gpus-per-task",
-    "SALLOC_GRES": "gres", "SALLOC_IMMEDIATE": "immediate", "SALLOC_KILL_CMD": "kill-command",
-    "SALLOC_MEM_PER_CPU": "mem-per-cpu", "SALLOC_MEM_PER_NODE": "mem", "SALLOC_OVERCOMMIT": "overcommit",
-    "SALLOC_PARTITION": "partition", "SALLOC_QOS": "qos", "SALLOC_RESERVATION": "reservation",
-    "SALLOC_SIGNAL": "signal", "SALLOC_TIMELIMIT": "time", "SALLOC_WCKEY": "wckey",
-}  # fmt: skip
+    f"SALLOC_{word}": _OWN_VARIABLES.get(word) or SBATCH_VARIABLES[f"SBATCH_{word}"]
+    for word in (
+        "ACCOUNT CONSTRAINT CONTAINER CPUS_PER_GPU DEBUG EXCLUSIVE GPUS GPUS_PER_NODE GPUS_PER_TASK GRES IMMEDIATE "
+        "KILL_CMD MEM_PER_CPU MEM_PER_NODE OVERCOMMIT PARTITION QOS RESERVATION SIGNAL TIMELIMIT WCKEY"
+    ).split()
+}
 _OWN = ("bell", "no-bell", "no-shell", "immediate", "kill-command", "x11", "version", "help", "usage")
 NOT_SERVED = ("container", "uid", "gid")
-WITHOUT_MEANING = tuple(
-    (
-        "acctg-freq bb bbf bell cluster-constraint clusters contiguous core-spec cores-per-socket cpu-freq "
-        "cpus-per-gpu delay-boot distribution extra-node-info get-user-env gpu-bind gpu-freq gpus-per-socket "
-        "gres-flags hint mail-type mail-user mcs-label mem-bind mem-per-gpu mincpus network no-bell no-kill nodefile "
-        "ntasks-per-core ntasks-per-gpu ntasks-per-socket overcommit oversubscribe power prefer profile reboot "
-        "sockets-per-node spread-job switches thread-spec threads-per-core time-min tmp use-min-nodes verbose "
-        "wait-all-nodes x11"
-    ).split()
-)
+SHOWN = "account constraint exclude licenses nice nodelist partition qos reservation wckey".split()
 USAGE = """\
 Usage: salloc [-N numnodes|[min nodes]-[max nodes]] [-n num-processors]
               [-c cpus-per-node] [-r n] [-p partition] [--hold] [-t minutes]
@@ -120,13 +100,13 @@ def _salloc(argv: Sequence[str]) -> int:
 
 def _in_order(parsed: Parsed, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """Variables, then flags: the later one counts."""
-    found = [(name, environ[variable]) for variable, name in VARIABLES.items() if environ.get(variable)]
-    return [*found, *((name, text or "") for name, text in parsed.given)]
+    said = {variable: text for variable, text in environ.items() if text}
+    return [(name, text or "") for name, text in [*from_environment(VARIABLES, said, OPTIONS), *parsed.given]]
 
 
 def _call(given: list[tuple[str, str]]) -> BatchCall:
     call = BatchCall(time.time())
     for name, text in given:
-        if name not in _OWN and not (name == "verbose" and text):
+        if name not in _OWN:
             call.take(name, text)
     return call

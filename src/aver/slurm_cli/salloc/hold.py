@@ -22,6 +22,7 @@ from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import Argv, FlowSpec, JobSpec, Streams, Submission
+from aver.model.slurm_options import SlurmKind
 from aver.protocol import fast_client
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.refusal import Refusal
@@ -84,7 +85,6 @@ class Allocation:
         name = "interactive" if asked.is_default else os.path.basename(asked.command[0])
         hold = _HOLD if asked.has_shell else _FOR_EVER
         spec = values.job(JobSpec(name, Argv(("/bin/sh", "-c", hold))))
-        facts = [(fact, text) for fact, text in values.facts() if fact != "kind"]
         spec = replace(
             spec,
             streams=Streams(stdout=None if asked.has_shell else os.devnull),
@@ -92,7 +92,7 @@ class Allocation:
             env=(),
             after=self._call.afters,
             has_streams=asked.has_shell,
-            facts=(*facts, ("kind", "salloc"), ("command", "")),
+            slurm=replace(values.slurm(), kind=SlurmKind.SALLOC, command=""),
         )
         return Submission(FlowSpec(spec.name, (spec,), is_single=True), origin_of(tuple(self._typed), secret_names()))
 

@@ -14,15 +14,18 @@ from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
-from aver.slurm_cli.sbatch.options import ABOUT, in_order, read_flags, table
-from aver.slurm_cli.sbatch.script import find_script
+from aver.slurm_cli.sbatch.script import BatchScript, find_script
 from aver.slurm_cli.settings import names_only, secret_names
+from aver.spec.getopt import BadOption, Parsed, Table, parse
+from aver.spec.sbatch import lines
+from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, from_environment, sbatch_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+USAGE_STATUS = 255
 _SAID = ".said"
 _PAUSE_S = 0.1
 
@@ -32,8 +35,11 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sbatch(words: Sequence[str]) -> int:
-    options = table()
-    parsed = read_flags(words, options)
+    options = sbatch_table()
+    try:
+        parsed = parse(options, words, stops_at_operand=True)
+    except BadOption as error:
+        raise _usage(error) from None
     for name, _ in parsed.given:
         if name in ABOUT:
             return _about(name)
@@ -48,7 +54,7 @@ def _sbatch(words: Sequence[str]) -> int:
         home,
         {
             "op": "sbatch",
-            "options": in_order(parsed, script, os.environ, options),
+            "options": _in_order(parsed, script, options),
             "script": script.text,
             "name": script.name,
             "path": script.path,
@@ -58,6 +64,33 @@ def _sbatch(words: Sequence[str]) -> int:
         },
     )
     return _answer(home, reply)
+
+
+def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[str]]:
+    """All options as [name, text]: of #SBATCH lines, of variables, of flags; of two the later one counts."""
+    found: list[tuple[str, str | None]] = []
+    for number, line in lines.magic_lines(script.text):
+        try:
+            said = parse(options, lines.split_line(line))
+        except BadOption as error:
+            raise _usage(error) from None
+        except lines.OpenQuote as error:
+            where = f"{script.shown}: line {number}"
+            raise Refusal(f"sbatch: fatal: {where}: Unmatched `{error.args[0]}` in [{line.strip()}]") from None
+        if said.operands:
+            text = f"sbatch: error: Invalid directive found in batch script: {said.operands[0]}"
+            raise Refusal(text, USAGE_STATUS)
+        found += said.given
+    found += from_environment(VARIABLES, os.environ, options)
+    found += parsed.given
+    for name, _ in found:
+        if name in NOT_SERVED:
+            raise Refusal(f"sbatch: error: --{name} is not served by aver")
+    return [[name, text or ""] for name, text in found if name not in ABOUT]
+
+
+def _usage(error: BadOption) -> Refusal:
+    return Refusal(f'sbatch: {error}\nTry "sbatch --help" for more information', USAGE_STATUS)
 
 
 def _origin(typed: Sequence[str]) -> dict[str, Any]:

@@ -6,24 +6,28 @@ import os
 import sys
 
 from aver.slurm_cli.refusal import Refusal
-from aver.spec.prologue import without_prologue
+from aver.spec.sbatch import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LARGEST_BYTES = 4 << 20  # Slurm's usual max_script_size
-
-_NO_INTERPRETER = """\
+_FAULTS = {
+    lines.EMPTY: "sbatch: error: Batch script is empty!",
+    lines.BLANK: "sbatch: error: Batch script contains only whitespace!",
+    lines.NO_INTERPRETER: """\
 sbatch: error: This does not look like a batch script.  The first
 sbatch: error: line must start with #! followed by the path to an interpreter.
-sbatch: error: For instance: #!/bin/sh"""
-_DOS = """\
-sbatch: error: Batch script contains DOS line breaks (\\r\\n)
-sbatch: error: instead of expected UNIX line breaks (\\n)."""
-_NUL = """\
+sbatch: error: For instance: #!/bin/sh""",
+    lines.TOO_LONG: "sbatch: error: Batch job submission failed: "
+    "Pathname of a file, directory or other parameter too long",
+    lines.NUL: """\
 sbatch: error: The SLURM controller does not allow scripts that
-sbatch: error: contain a NULL character '\\0'."""
+sbatch: error: contain a NULL character '\\0'.""",
+    lines.DOS: """\
+sbatch: error: Batch script contains DOS line breaks (\\r\\n)
+sbatch: error: instead of expected UNIX line breaks (\\n).""",
+}
 
 
 class BatchScript:
@@ -43,52 +47,17 @@ def find_script(wrap: str | None, words: Sequence[str]) -> BatchScript:
             raise Refusal("sbatch: error: Script arguments not permitted with --wrap option")
         return BatchScript(f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{wrap}\n", "wrap", None, "wrap")
     if not words:
-        text = _checked(sys.stdin.buffer.read(LARGEST_BYTES + 1))
+        text = _checked(sys.stdin.buffer.read(lines.LARGEST_BYTES + 1))
         return BatchScript(text, "sbatch", None, "stdin")
     path = _search(words[0])
     try:
         with open(path, "rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+            data = file.read(lines.LARGEST_BYTES + 1)
     except IsADirectoryError:
         data = b""
     except OSError:
         raise Refusal(f"sbatch: error: Unable to open file {words[0]}") from None
     return BatchScript(_checked(data), os.path.basename(words[0]), os.path.abspath(path), words[0])
-
-
-def split_line(line: str, number: int, shown: str) -> list[str]:
-    """The words of one #SBATCH line, as Slurm splits them."""
-    words: list[str] = []
-    word: list[str] | None = None
-    quote = ""
-    escaped = False
-    for letter in line:
-        if escaped:
-            word = [*(word or []), letter]
-            escaped = False
-        elif letter == "\\" and quote != "'":
-            escaped = True
-        elif quote:
-            if letter == quote:
-                quote = ""
-            else:
-                word = [*(word or []), letter]
-        elif letter in "\"'":
-            quote = letter
-            word = word or []
-        elif letter in " \t\r":
-            if word is not None:
-                words.append("".join(word))
-            word = None
-        elif letter == "#" and word is None:
-            break
-        else:
-            word = [*(word or []), letter]
-    if quote:
-        raise Refusal(f"sbatch: fatal: {shown}: line {number}: Unmatched `{quote}` in [{line.strip()}]")
-    if word is not None:
-        words.append("".join(word))
-    return words
 
 
 def _search(name: str) -> str:
@@ -103,17 +72,7 @@ def _search(name: str) -> str:
 
 
 def _checked(data: bytes) -> str:
-    if not data:
-        raise Refusal("sbatch: error: Batch script is empty!")
-    if not data.strip():
-        raise Refusal("sbatch: error: Batch script contains only whitespace!")
-    if not data.startswith(b"#!"):
-        raise Refusal(_NO_INTERPRETER)
-    if len(data) > LARGEST_BYTES:
-        too_long = "Pathname of a file, directory or other parameter too long"
-        raise Refusal(f"sbatch: error: Batch job submission failed: {too_long}")
-    if b"\0" in data:
-        raise Refusal(_NUL)
-    if b"\r\n" in data:
-        raise Refusal(_DOS)
-    return without_prologue(data.decode("utf-8", "surrogateescape"))
+    fault = lines.fault_of(data)
+    if fault is not None:
+        raise Refusal(_FAULTS[fault])
+    return lines.text_of(data)

@@ -14,9 +14,9 @@ from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job, split_jobs
-from aver.slurm_cli.options import BadOption, Table, parse
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.scontrol.update import Update, parse_update
+from aver.spec.getopt import BadOption, Table, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

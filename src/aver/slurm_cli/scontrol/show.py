@@ -12,10 +12,10 @@ from aver.protocol import fast_client
 from aver.protocol.place import home_folder
 from aver.slurm_cli import texts
 from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, node_name
-from aver.slurm_cli.options import BadOption, Parsed, Table, parse
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.texts import NULL, moment
+from aver.spec.getopt import BadOption, Parsed, Table, parse
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def _take_moment(update: Update, value: str) -> None:
     """A time as sbatch takes it; an empty one, or `now`, is none."""
     import time
 
-    from aver.spec.times import parse_moment
+    from aver.spec.clock import parse_moment
 
     try:
         moment = None if not value or value.lower() == "now" else parse_moment(value, time.time())

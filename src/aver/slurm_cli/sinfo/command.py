@@ -8,12 +8,12 @@ import time
 from aver.model.slurm_names import VERSION
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.machine import Line, Node
-from aver.slurm_cli.options import Parsed, Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names
 from aver.slurm_cli.table.hostlists import expand
+from aver.spec.getopt import Parsed, Table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import time
 
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name
-from aver.slurm_cli.options import Parsed, Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.squeue import fields as squeue_fields
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names
+from aver.spec.getopt import Parsed, Table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:

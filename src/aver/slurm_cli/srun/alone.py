@@ -10,6 +10,7 @@ import select
 import signal
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from aver.client.origin import origin_of, user_name
@@ -18,16 +19,17 @@ from aver.errors import AverError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import Afters, Argv, FlowSpec, JobSpec, Request, Submission
+from aver.model.slurm_options import SlurmKind
 from aver.model.states import State
 from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
-from aver.slurm_cli.options import BadOption, parse
 from aver.slurm_cli.settings import secret_names, shown_words
-from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number
+from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number, task_count
+from aver.spec.clock import parse_moment
+from aver.spec.getopt import BadOption, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import Values
-from aver.spec.times import parse_moment
 from aver.store.read.reader import Reader
 
 PENDING_NOTICE_S = 1.0
@@ -72,14 +74,13 @@ def _without_export(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _submission(arguments: list[str], options: Options, home: Home) -> Submission:
-    tasks = number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+    tasks = task_count(options)
     per_task = number(options.get("cpus-per-task"), "cpus-per-task") or 1
     name = options.get("job-name") or os.path.basename(options.command[0])
     srun = os.path.join(install(home), "srun")
     within, shown = _without_export(arguments)
     values = _values(options)
-    more = [(fact, text) for fact, text in values.facts() if fact != "kind"]
-    facts = [("kind", "srun"), ("ntasks", str(tasks)), ("nodes", "1"), ("command", options.command[0]), *more]
+    slurm = replace(values.slurm(), kind=SlurmKind.SRUN, ntasks=tasks, command=options.command[0])
     gpus = values.gpus or values.gpus_per_task * tasks
     job = JobSpec(
         name=name,
@@ -93,7 +94,7 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
         deadline_at=values.deadline,
         priority=values.priority,
         after=_after(options),
-        facts=tuple(facts),
+        slurm=slurm,
     )
     return Submission(FlowSpec(name, (job,), is_single=True), origin_of(("srun", *shown), secret_names()))
 

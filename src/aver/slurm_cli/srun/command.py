@@ -12,8 +12,20 @@ import sys
 
 from aver.errors import AverError
 from aver.protocol import fast_client
-from aver.slurm_cli.options import BadOption
-from aver.slurm_cli.srun.options import EXPORT_VARIABLE, NOT_SERVED, BadSpecification, Options, number, parse
+from aver.slurm_cli.srun.options import (
+    HELP,
+    NOT_SERVED,
+    BadSpecification,
+    Options,
+    add_limits,
+    check_mpi,
+    environment_of,
+    number,
+    own_limits,
+    parse,
+    task_count,
+)
+from aver.spec.getopt import BadOption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +44,7 @@ RECONNECT_TRIES = 50
 
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--as-task"]:
-        from aver.slurm_cli.srun.child import main as become
+        from aver.slurm_cli.srun.task_program import main as become
 
         return become(arguments[1:])
     try:
@@ -43,15 +55,10 @@ def main(arguments: list[str]) -> int:
             sys.stdout.write(VERSION + "\n")
             return 0
         if "help" in options.flags or "usage" in options.flags:
-            from aver.slurm_cli.srun.help import HELP
-
             sys.stdout.write(HELP)
             return 0
-        if "mpi" in options.values:
-            from aver.slurm_cli.srun.mpi import check_mpi
-
-            if not check_mpi(options):
-                return 0
+        if "mpi" in options.values and not check_mpi(options):
+            return 0
         for name in NOT_SERVED:
             if name in options.flags or name in options.values:
                 raise BadOption(f"error: --{name} is not served on one machine")
@@ -60,13 +67,11 @@ def main(arguments: list[str]) -> int:
         if ":" in options.command[:-1]:
             raise BadOption("error: several commands with ` : ` between them are not served on one machine")
         if "multi-prog" in options.flags:
-            from aver.slurm_cli.srun.files import read_programs
+            from aver.slurm_cli.srun.task_program import read_programs
 
             read_programs(options)
         if options.get("jobid") not in (None, os.environ.get("SLURM_JOB_ID")):
-            from aver.slurm_cli.srun.within import enter
-
-            enter(options.get("jobid") or "")
+            _enter(options.get("jobid") or "")
         if not os.environ.get("AVER_KEY"):
             from aver.slurm_cli.srun.alone import run_alone
 
@@ -85,6 +90,28 @@ def main(arguments: list[str]) -> int:
     except AverError as error:
         sys.stderr.write(f"srun: error: {error}\n")
         return STATUS_BAD_USAGE
+
+
+def _enter(text: str) -> None:
+    """Take on the environment of a command in the job that --jobid names; BadOption if it does not run."""
+    from aver.slurm_cli.facts import Book
+    from aver.slurm_cli.job_names import parse_job
+    from aver.slurm_cli.sstat.live_use import key_of
+
+    refused = f"error: Unable to confirm allocation for job {text}"
+    book = Book.open()
+    named = parse_job(text)
+    jobs = book.numbered(named.numbers(book)) if named is not None and named.step is None else []
+    if len(jobs) != 1:
+        raise BadOption(f"{refused}: Invalid job id specified")
+    job = jobs[0]
+    key = key_of(book, job.row.id)
+    if not job.is_active or key is None:
+        why = "Job is pending execution" if job.is_pending else "Job/step already completing or completed"
+        raise BadOption(f"{refused}: {why}")
+    number = str(job.row.id)
+    os.environ.update(AVER_KEY=key, AVER_HOME=book.home, SLURM_JOB_ID=number, SLURM_JOBID=number)
+    os.environ.update(SLURM_JOB_NODELIST=job.node, SLURM_JOB_PARTITION=job.partition, SLURM_JOB_NAME=job.name)
 
 
 class Step:
@@ -111,17 +138,15 @@ class Step:
         self._notices: Notices | None = None
 
     def _task_count(self) -> int:
-        options = self._options
-        tasks = number(options.get("ntasks"), "ntasks")
-        per_node = number(options.get("ntasks-per-node"), "ntasks-per-node")
-        nodes = options.get("nodes")
+        nodes = self._options.get("nodes")
+        tasks = task_count(self._options)
         if nodes is not None:
             least = nodes.partition("-")[0]
             if not (least.isascii() and least.isdigit()):
                 raise BadSpecification(f'error: "{nodes}" is not a valid node count')
             if int(least) > 1:
                 raise BadOption(f"error: Only allocated 1 nodes asked for {least}")
-        return tasks or per_node or 1
+        return tasks
 
     def run(self) -> int:
         request = self._request()
@@ -160,8 +185,6 @@ class Step:
         if cpus is not None:
             spec["cpus_per_task"] = cpus
         if options.get("mem") or options.get("mem-per-cpu") or options.get("time") or options.get("signal"):
-            from aver.slurm_cli.srun.limits import add_limits
-
             add_limits(spec, options)
         if "exact" in options.flags or "exclusive" in options.flags:
             spec["is_exact"] = True
@@ -175,8 +198,6 @@ class Step:
         if options.get("open-mode") in ("a", "append"):
             spec["append"] = True
         if options.get("propagate") != "NONE":
-            from aver.slurm_cli.srun.rlimits import own_limits
-
             spec["limits"] = own_limits(options.get("propagate"))
         if "pty" in options.flags and self._has_terminal():
             from aver.slurm_cli.srun.pty import Terminal
@@ -185,7 +206,7 @@ class Step:
             self._descriptors = (self._streams.slave,) * 3
         else:
             self._place_streams(spec)
-        return {"op": "step", "key": self._key, "token": self._token, "spec": spec, "env": _environment(options)}
+        return {"op": "step", "key": self._key, "token": self._token, "spec": spec, "env": environment_of(options)}
 
     def _args(self) -> list[str]:
         """The program, or ourselves as what becomes it."""
@@ -214,14 +235,14 @@ class Step:
                 spec[field] = "/dev/null"
             else:
                 if value.isdigit():
-                    from aver.slurm_cli.srun.files import check_task
+                    from aver.slurm_cli.srun.streams import check_task
 
                     check_task(name, value, self._tasks)
                 spec[field] = value
         if "stdin" in spec or "stdout" in spec or "stderr" in spec:
-            from aver.slurm_cli.srun.files import check
+            from aver.slurm_cli.srun.streams import check_files
 
-            check(spec)
+            check_files(spec)
             self._shares_files = self._tasks > 1 and ("stdout" in spec or "stderr" in spec)
         is_shared_input = self._tasks > 1 and "stdin" not in spec
         if "label" in options.flags or (is_shared_input and not _is_null(0)):
@@ -269,7 +290,7 @@ class Step:
 
     def _open_files(self, spec: dict[str, Any], reply: dict[str, Any]) -> None:
         """Open what all tasks write to; the step, which waits for it, is taken back where that is not possible."""
-        from aver.slurm_cli.srun.files import open_shared
+        from aver.slurm_cli.srun.streams import open_shared
 
         try:
             self._descriptors = open_shared(spec, reply["files"])
@@ -371,7 +392,7 @@ class Step:
             sys.stderr.write(f"srun: error: {self._node}: {noun} {ranges(sorted(tasks))}: {words}\n")
 
     def _sum_up(self) -> None:
-        from aver.slurm_cli.srun.summary import summary
+        from aver.slurm_cli.srun.words import summary
 
         sys.stderr.write(summary(f"{self._job}.{self._number}", self._tasks, self._ends) + "\n")
 
@@ -433,26 +454,6 @@ class Step:
     def _ask_signal(self, number_: int | None) -> None:
         if self._wire is not None:
             self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_})
-
-
-def _environment(options: Options) -> list[str]:
-    """What the tasks inherit: all of ours, or what --export names."""
-    export = options.get("export")
-    own = {"AVER_KEY", EXPORT_VARIABLE}
-    pairs = {name: value for name, value in os.environ.items() if name not in own}
-    if export is None or export == "ALL":
-        return [f"{name}={value}" for name, value in pairs.items()]
-    words = [word for word in export.split(",") if word]
-    kept = dict(pairs) if "ALL" in words else {
-        name: value for name, value in pairs.items() if name.startswith(("SLURM_", "AVER_"))
-    }  # fmt: skip
-    for word in words:
-        name, equals, value = word.partition("=")
-        if equals:
-            kept[name] = value
-        elif name in pairs:
-            kept[name] = pairs[name]
-    return [f"{name}={value}" for name, value in kept.items()]
 
 
 def _is_null(descriptor: int) -> bool:

@@ -1,16 +1,20 @@
-"""The options of srun. What means nothing on one machine is taken and left alone.
+"""The options of srun, what they ask of a step, and its help. What means nothing on one machine is left alone.
 
 Precedence: flag, then srun's environment variable, then the job's own.
 """
 
 from __future__ import annotations
 
-from aver.slurm_cli.options import MAYBE, VALUE, BadOption, Table
-from aver.slurm_cli.options import parse as parse_words
+import os
+import sys
+
+from aver.spec.getopt import MAYBE, VALUE, BadOption, Table
+from aver.spec.getopt import parse as parse_words
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 TABLE = Table(
     flags=(
@@ -66,6 +70,38 @@ WITHOUT_MEANING = tuple(
     ).split()
 )
 
+_MPI_TYPES = ("pmi2", "pmix", "pmix_v1", "pmix_v2", "pmix_v3", "pmix_v4", "pmix_v5", "cray_shasta")
+_PROPAGATED = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
+
+HELP = """\
+Usage: srun [OPTIONS...] executable [args...]
+
+Runs tasks as a step of the job that it is called in, or, called alone, as a job of its own.
+
+  -n, --ntasks=N              number of tasks
+  -c, --cpus-per-task=N       cpus of each task
+      --mem=SIZE              memory of the step: 512 (MiB), 2G
+  -t, --time=TIME             time limit of the step: 10 (minutes), 1:30:00, 1-12
+      --signal=SIG[@SECONDS]  warn the tasks before their time limit
+  -K, --kill-on-bad-exit[=0|1]  the first task that fails ends the others
+  -W, --wait=SECONDS          after the first task's end the others have this long
+  -l, --label                 the task's number before each line
+  -o, --output=FILE           stdout of the tasks: %j %x %u %N %s %t are replaced; none
+  -e, --error=FILE            stderr of the tasks
+  -i, --input=FILE            stdin of the tasks; none
+  -D, --chdir=FOLDER          where the tasks run
+      --export=NAMES          environment of the tasks: ALL, NONE, NAME, NAME=VALUE
+      --exact                 take just the cpus asked for, so that other steps run beside
+      --overlap               take no cpus at all
+  -b, --begin=TIME            alone: not before 16:00, now+1hour, 2030-01-20T12:00
+  -d, --dependency=LIST       alone: afterok:7, afterany:7:8, singleton
+  -J, --job-name=NAME         name of the step
+  -Q, --quiet  -v, --verbose  -V, --version  -h, --help
+
+Example:
+  srun -n 4 -l python rank.py
+"""
+
 
 class BadSpecification(BadOption):
     """A value that Slurm's srun can't read: it then ends with 255."""
@@ -114,3 +150,106 @@ def number(text: str | None, what: str, least: int = 1, most: int = 1_000_000) -
     if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
         raise BadOption(f'error: Invalid numeric value "{text}" for --{what}.')
     return int(text)
+
+
+def task_count(options: Options) -> int:
+    """How many tasks were asked for."""
+    return number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+
+
+def add_limits(spec: dict[str, Any], options: Options) -> None:
+    """Put time, memory and warning signal into the step; BadOption has Slurm's sentence."""
+    from aver.model.units import parse_size, parse_time
+
+    time_text, mem_text, per_cpu = options.get("time"), options.get("mem"), options.get("mem-per-cpu")
+    if time_text:
+        try:
+            spec["time_s"] = parse_time(time_text)
+        except ValueError:
+            raise BadSpecification("error: Invalid --time specification") from None
+    for text, option in ((mem_text, "mem"), (per_cpu, "mem-per-cpu")):
+        if not text or text == "0":
+            continue
+        try:
+            size = parse_size(text)
+        except ValueError:
+            raise BadSpecification(f"error: Invalid --{option} specification") from None
+        spec["mem_bytes"] = size if option == "mem" else size * spec.get("cpus_per_task", 1) * spec["tasks"]
+    signal = options.get("signal")
+    if signal:
+        spec["warning"] = _warning(signal)
+
+
+def _warning(text: str) -> dict[str, Any]:
+    from aver.model.signals import parse_signal
+
+    name, _, lead = text.rpartition(":")[2].partition("@")
+    try:
+        signal = parse_signal(name)
+    except ValueError:
+        raise BadSpecification("error: Invalid --signal specification") from None
+    if lead and not (lead.isascii() and lead.isdigit()):
+        raise BadSpecification("error: Invalid --signal specification")
+    return {"signal": signal, "lead_s": int(lead) if lead else 60, "scope": "all"}
+
+
+def check_mpi(options: Options) -> bool:
+    """False when the types were only to be listed; BadOption for one that there is not.
+
+    There is no process manager for MPI here. One task needs none; several would not find each other.
+    """
+    kind = options.get("mpi") or ""
+    if kind in ("list", "help"):
+        sys.stdout.write("MPI plugin types are...\n\tnone\n")
+        return False
+    if kind == "none":
+        return True
+    if kind not in _MPI_TYPES:
+        lines = (
+            f"error: Couldn't find the specified plugin name for mpi/{kind} looking at all files",
+            f"error: cannot find mpi plugin for mpi/{kind}",
+            f"error: MPI: Cannot create context for mpi/{kind}",
+            "error: MPI: Unable to load any plugin",
+            f"error: Invalid MPI type '{kind}', --mpi=list for acceptable types",
+        )
+        raise BadOption("\nsrun: ".join(lines))
+    if task_count(options) > 1:
+        raise BadOption(f"error: --mpi={kind} is not served on one machine: start the ranks with mpirun inside the job")
+    return True
+
+
+def own_limits(names: str | None) -> list[list[int]]:
+    """Our soft limits, which the tasks get: those that --propagate names, or all; BadOption has Slurm's sentences."""
+    import resource
+
+    chosen: list[str] = []
+    for word in (names or "ALL").split(","):
+        name = word.upper().removeprefix("RLIMIT_")
+        if name == "ALL":
+            chosen += _PROPAGATED
+        elif name in _PROPAGATED:
+            chosen.append(name)
+        elif name != "NONE":
+            raise BadOption(f"error: Bad rlimit name: {word}\nsrun: error: --propagate={names} is not valid.")
+    numbers = sorted({int(getattr(resource, f"RLIMIT_{name}")) for name in chosen})
+    return [[one, resource.getrlimit(one)[0]] for one in numbers]
+
+
+def environment_of(options: Options) -> list[str]:
+    """What the tasks inherit: all of ours, or what --export names."""
+    export = options.get("export")
+    own = {"AVER_KEY", EXPORT_VARIABLE}
+    pairs = {name: value for name, value in os.environ.items() if name not in own}
+    if export is None or export == "ALL":
+        return [f"{name}={value}" for name, value in pairs.items()]
+    words = [word for word in export.split(",") if word]
+    kept = dict(pairs) if "ALL" in words else {
+        name: value for name, value in pairs.items() if name.startswith(("SLURM_", "AVER_"))
+    }  # fmt: skip
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            kept[name] = value
+        elif name in pairs:
+            kept[name] = pairs[name]
+    return [f"{name}={value}" for name, value in kept.items()]

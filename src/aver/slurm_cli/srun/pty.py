@@ -17,10 +17,6 @@ CHUNK_BYTES = 1 << 16
 LOOK_S = 0.2  # how often the window's size is looked at
 
 
-def has_terminal() -> bool:
-    return os.isatty(0)
-
-
 class Terminal:
     """A pseudo-terminal for the step, in front of our own."""
 

@@ -1,25 +1,97 @@
-"""Streams of many tasks through srun: labels before lines, and one input for all.
+"""The streams of srun's tasks: the files of -i, -o and -e, labels before lines, and one input for all.
 
-Each task reads and writes fifos in a folder of srun's; srun copies. Nothing is lost: what a task wrote
-before it ended is copied before srun ends.
+Whether files can be opened is found before a step is asked for. A name with a pattern is left to the witness, which
+knows the task; fifos and devices are not opened here, so that nothing is waited for.
+
+With labels, or one input for many, each task reads and writes fifos in a folder of srun's; srun copies. Nothing is
+lost: what a task wrote before it ended is copied before srun ends.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
-import shutil
-import tempfile
-import termios
-from typing import Any
+
+from aver.spec.getopt import BadOption
+
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 CHUNK_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 20
 
 
+def check_files(spec: Mapping[str, Any]) -> None:
+    """BadOption with Slurm's sentence for the first that can't be opened."""
+    for field in ("stdin", "stdout", "stderr"):
+        name = spec.get(field)
+        if name is None or "%" in name:
+            continue
+        try:
+            _try(os.path.join(spec["folder"], name), field == "stdin", spec["umask"])
+        except OSError as error:
+            raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
+
+
+def _try(path: str, is_input: bool, umask: int) -> None:
+    import stat
+
+    flags = os.O_RDONLY if is_input else os.O_WRONLY
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        if is_input:
+            raise
+        flags |= os.O_CREAT
+        make_folder(path)
+    else:
+        if stat.S_ISDIR(kind) and is_input:
+            return
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            return
+    os.close(os.open(path, flags | os.O_CLOEXEC, 0o666 & ~umask))
+
+
+def make_folder(path: str) -> None:
+    """The folders above a file that is to be written, as srun makes them; what fails is told by the file's opening."""
+    try:
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+    except OSError:
+        pass
+
+
+def open_shared(spec: Mapping[str, Any], files: Mapping[str, str]) -> tuple[int, ...]:
+    """Open the files that all tasks of the step write to; the descriptors for its standard streams.
+
+    Each file is opened and truncated once, so that no task writes over what another one has written.
+    """
+    opened: dict[str, int] = {}
+    mode = os.O_APPEND if spec.get("append") else os.O_APPEND | os.O_TRUNC
+    for field, path in files.items():
+        if path in opened:
+            continue
+        make_folder(path)
+        try:
+            opened[path] = os.open(path, os.O_WRONLY | os.O_CREAT | mode, 0o666)
+        except OSError as error:
+            raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
+    out = opened.get(files.get("stdout", ""), 1)
+    is_apart = "stderr" in spec or "stdout" not in files
+    return 0, out, opened.get(files.get("stderr", ""), 2) if is_apart else out
+
+
+def check_task(name: str, value: str, tasks: int) -> None:
+    """A number that is a task's would mean the stream of that task alone: refused, and no file of that name made."""
+    if value.isascii() and value.isdigit() and len(value) < 9 and int(value) < tasks:
+        raise BadOption(f"error: --{name}={value} (the stream of one task) is not served on one machine")
+
+
 class TaskStreams:
     def __init__(self, tasks: int, is_labelled: bool, has_input: bool) -> None:
+        import tempfile  # costs more than the rest
+
         self._folder = tempfile.mkdtemp(prefix="srun.")
         self._poller = select.epoll()
         self._sources: dict[int, tuple[int, int]] = {}  # descriptor -> task, where it goes
@@ -139,11 +211,16 @@ class TaskStreams:
             if rest:
                 task, target = self._sources[source]
                 _write(target, self._label(task) + rest + b"\n")
+        import shutil
+
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _is_drained(descriptor: int) -> bool:
     """Whether the task has read all that the fifo holds; closed before that, it would be lost."""
+    import fcntl
+    import termios
+
     return fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)) == bytes(4)
 
 

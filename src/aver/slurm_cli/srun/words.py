@@ -9,10 +9,13 @@ import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aver.model.evidence import LaunchFailure
 from aver.model.reasons import TIME_LIMIT
+
+if TYPE_CHECKING:
+    from aver.judge.step import TaskEnd
 
 EXTRA_WAIT_S = 2  # what Slurm's srun gives beyond the kill wait
 ENDING_SIGNALS = (9, 15)
@@ -138,3 +141,25 @@ def _interpreter(path: str) -> str | None:
         return None
     words = first[2:].split() if first.startswith(b"#!") else []
     return words[0].decode(errors="replace") if words else None
+
+
+def summary(step: str, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> str:
+    """One line about all tasks."""
+    from aver.judge.step import Task, task_summary
+
+    return task_summary(step, [Task(rank, *_end(rank, ends)) for rank in range(tasks)])
+
+
+def _end(rank: int, ends: Mapping[int, Mapping[str, Any]]) -> tuple[TaskEnd, float | None, bool]:
+    """The order in which ends were heard stands for their times."""
+    from aver.judge.step import Lost, Running
+    from aver.model.exit import ExitStatus
+
+    message = ends.get(rank)
+    if message is None:
+        return Running(), None, False
+    heard_at = float(list(ends).index(rank))
+    raw = message["raw"]
+    if raw is not None:
+        return ExitStatus.from_wait(raw), heard_at, message["because"]
+    return launch_of(message) or Lost(), heard_at, message["because"]

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from aver.slurm_cli import texts
 from aver.slurm_cli.facts import Book, node_name
-from aver.slurm_cli.options import Table
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
 from aver.slurm_cli.texts import full_clock
+from aver.spec.getopt import Table
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from aver.slurm_cli.facts import JobFacts
-    from aver.slurm_cli.options import Parsed
     from aver.slurm_cli.sstat.live_use import Use
     from aver.slurm_cli.table.columns import Field
+    from aver.spec.getopt import Parsed
 
 OPTIONS = Table(
     flags="allsteps:a helpformat:e help:h noconvert noheader:n parsable:p parsable2:P pidformat:i usage verbose:v "

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from aver.slurm_cli.options import Parsed
+    from aver.spec.getopt import Parsed
 
     Field = tuple[str, int, str, Callable[[Any], object]]
 

@@ -2,7 +2,7 @@
 
 Linear in what was written: a glob, and a list that many jobs share, is one node between its
 jobs and theirs, so a barrier of 1,000 x 1,000 costs 2,000 edges. Members are not looked at one
-by one: a job needs a job. What passes here, `plan.graph` can plan.
+by one: a job needs a job. Cycles are found by `plan.graph`, which can plan what passes here.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from aver.model.job import JobSpec
 from aver.plan.address import NameIndex, glob_pattern, is_glob
+from aver.plan.graph import cycles
 from aver.plan.matrix import Member, members
 from aver.plan.placeholders import names_in
 from aver.spec.flow.job import ReadJob
 from aver.spec.flow.needs import NeedAt, ReadNeeds
 from aver.spec.mistakes import Mistakes, did_you_mean, shown
 
-MAX_CYCLES = 20
 MOST_COMPARED = 10_000_000  # how often a pattern may be compared with a name, in one flow
 
 
@@ -70,7 +70,8 @@ class _Graph:
                 text = "the patterns in needs would have to be compared with too many names of jobs and members"
                 self.mistakes.add(job.name, text, "need whole jobs, or single members by their full names")
                 return
-        self._find_cycles()
+        for circle in cycles(len(self.jobs), self.edges):
+            self._note_cycle(circle)
 
     def _connect(self, number: int, job: ReadJob) -> None:
         group = self.groups.get(id(job.read_needs))
@@ -198,37 +199,11 @@ class _Graph:
         self.edges.append([])
         return len(self.edges) - 1
 
-    def _find_cycles(self) -> None:
-        """Depth first without recursion. A node is new (0), on the path (1) or done (2)."""
-        edges, seen = self.edges, bytearray(len(self.edges))
-        found = 0
-        for start in range(len(self.jobs)):
-            if seen[start]:
-                continue
-            seen[start] = 1
-            path, iterators = [start], [iter(edges[start])]
-            while path:
-                for target in iterators[-1]:
-                    if seen[target] == 0:
-                        seen[target] = 1
-                        path.append(target)
-                        iterators.append(iter(edges[target]))
-                        break
-                    if seen[target] == 1 and found < MAX_CYCLES:
-                        cycle = [node for node in path[path.index(target) :] if node < len(self.jobs)]
-                        if len(cycle) > 1:
-                            found += 1
-                            self._note_cycle(cycle)
-                else:
-                    seen[path.pop()] = 2
-                    iterators.pop()
-
     def _note_cycle(self, cycle: list[int]) -> None:
-        first = cycle.index(min(cycle))
-        names = [self.jobs[number].spec.name for number in cycle[first:] + cycle[:first]]
+        names = [self.jobs[number].spec.name for number in cycle]
         shown_names = names if len(names) <= 12 else [*names[:6], "...", *names[-5:]]
         path = " -> ".join([*shown_names, names[0]])
-        self.mistakes.add(self.jobs[min(cycle)].name, f"jobs need each other in a cycle: {path}", "take one need out")
+        self.mistakes.add(self.jobs[cycle[0]].name, f"jobs need each other in a cycle: {path}", "take one need out")
 
 
 def _values_of(spec: JobSpec) -> dict[str, set[str]]:

@@ -21,6 +21,7 @@ from aver.model.job import (
 )
 from aver.plan.address import JOB_NAME
 from aver.plan.placeholders import names_in
+from aver.spec.clock import parse_moment
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
 from aver.spec.flow.cluster_keys import CLUSTER_READERS
 from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
@@ -29,7 +30,7 @@ from aver.spec.flow.matrix import Allowance
 from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
 from aver.spec.flow.retry import read_checkpoint, read_retry
 from aver.spec.mistakes import did_you_mean, shown
-from aver.spec.times import parse_kill_wait, parse_moment, parse_warning
+from aver.spec.times import parse_kill_wait, parse_warning
 from aver.spec.values import Reader, kind
 
 SHELLS = {"bash": DEFAULT_SHELL, "sh": ("sh", "-e")}

@@ -56,7 +56,7 @@ def matrix_of(indices: Indices) -> Matrix:
 def is_array(spec: JobSpec) -> bool:
     """Whether the job is one of Slurm's arrays rather than a matrix of a flow."""
     matrix = spec.matrix
-    return matrix is not None and len(matrix.axes) == 1 and matrix.axes[0][0] == AXIS and bool(spec.facts)
+    return matrix is not None and len(matrix.axes) == 1 and matrix.axes[0][0] == AXIS and spec.slurm is not None
 
 
 def step_of(values: tuple[int, ...]) -> int:

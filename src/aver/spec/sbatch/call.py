@@ -57,7 +57,6 @@ class BatchCall:
 
     def __init__(self, now: float) -> None:
         self.values = Values()
-        self.verbose = 0
         self.indices: Indices | None = None
         self._now = now
 
@@ -66,8 +65,6 @@ class BatchCall:
 
     def take(self, name: str, text: str) -> None:
         """Take one option; raise BatchRefused in Slurm's words."""
-        if name == "verbose":
-            self.verbose += 1
         if name in ("requeue", "no-requeue"):
             self.values.said.pop("requeue", None)
             self.values.said.pop("no-requeue", None)

@@ -1,10 +1,7 @@
 """sbatch's options: which there are, and what they make of a job. One table for `#SBATCH` lines, variables and flags.
 
-Values are read with one-sentence errors (ValueError); the last one given wins. What Slurm's commands show and
-nothing else needs goes into the job's facts: `kind` (batch), `partition`, `account`, `qos`, `nodes`, `ntasks`,
-`ntasks_per_node`, `cpus_per_task`, `mem_per_cpu`, `mem_per_node` (bytes), `array`, `dependency`, `requeue` (1 or 0),
-`gres`, `licenses`, `exclusive`, `features`, `reservation`, `nodelist`, `exclude`, `mail_type`, `mail_user`, `wckey`,
-`nice`, `overcommit`, `time_min`, `mincpus`, `tmp`. A fact that is not there was not asked for.
+Values are read with one-sentence errors (ValueError); the last one given wins. Which options there are is
+`spec.sbatch.table`.
 """
 
 from __future__ import annotations
@@ -12,35 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from enum import Enum
 
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
+from aver.model.slurm_options import SlurmOptions
 from aver.model.units import parse_count, parse_time
+from aver.spec.clock import parse_moment
 from aver.spec.flags import clean_name, parse_mem, parse_priority
-from aver.spec.sbatch.names import (
-    FLAGS,
-    FLAGS_WITHOUT_MEANING,
-    MAYBE,
-    MAYBE_WITHOUT_MEANING,
-    VALUES,
-    VALUES_WITHOUT_MEANING,
-)
-from aver.spec.times import parse_moment, parse_warning
+from aver.spec.times import parse_warning
 
-
-class Takes(Enum):
-    VALUE = "value"
-    NOTHING = "nothing"
-    MAYBE = "maybe"  # a value only with =
-
-
-_FACTS = {
-    "partition": "partition", "account": "account", "qos": "qos", "nodes": "nodes", "gres": "gres",
-    "licenses": "licenses", "constraint": "features", "reservation": "reservation", "nodelist": "nodelist",
-    "exclude": "exclude", "mail-type": "mail_type", "mail-user": "mail_user", "wckey": "wckey", "nice": "nice",
-    "exclusive": "exclusive", "overcommit": "overcommit", "time-min": "time_min",
-    "mincpus": "mincpus", "tmp": "tmp", "array": "array", "dependency": "dependency",
-}  # fmt: skip
 _SAID_BY_AVER = frozenset(
     "job-name output error input chdir time array dependency begin deadline hold requeue no-requeue open-mode export "
     "export-file comment signal parsable wait test-only quiet verbose priority kill-on-invalid-dep wrap get-user-env "
@@ -115,7 +91,7 @@ class Values:
             deadline_at=self.deadline,
             priority=self.priority,
             comment=self.comment,
-            facts=self.facts(),
+            slurm=self.slurm(),
             slurm_options=self.slurm_options(),
             slurm_requeues=bool(self.requeue),
         )
@@ -125,23 +101,29 @@ class Values:
         passed = [(name, text) for name, text in self.said.items() if name not in _SAID_BY_AVER]
         return tuple(f"--{name}={text}" if text else f"--{name}" for name, text in passed)
 
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """What Slurm's commands show of what was said."""
-        found = {"kind": "batch"}
-        found |= {fact: self.said[name] for name, fact in _FACTS.items() if name in self.said}
-        if self.tasks is not None or self.tasks_per_node is not None or (self.nodes or 1) > 1:
-            found["ntasks"] = str(self.task_count)
-        if self.tasks_per_node is not None:
-            found["ntasks_per_node"] = str(self.tasks_per_node)
-        if self.cpus_per_task is not None:
-            found["cpus_per_task"] = str(self.cpus_per_task)
-        if self.mem is not None:
-            found["mem_per_node"] = str(self.mem)
-        elif self.mem_per_cpu is not None:
-            found["mem_per_cpu"] = str(self.mem_per_cpu)
-        if self.requeue is not None:
-            found["requeue"] = str(int(self.requeue))
-        return tuple(found.items())
+    def slurm(self) -> SlurmOptions:
+        """What Slurm's commands show of what was said, as that of a batch job."""
+        said = self.said.get
+        has_tasks = self.tasks is not None or self.tasks_per_node is not None or (self.nodes or 1) > 1
+        return SlurmOptions(
+            partition=said("partition"),
+            account=said("account"),
+            qos=said("qos"),
+            ntasks=self.task_count if has_tasks else None,
+            ntasks_per_node=self.tasks_per_node,
+            cpus_per_task=self.cpus_per_task,
+            mem_per_cpu=self.mem_per_cpu if self.mem is None else None,
+            requeue=self.requeue,
+            exclusive=said("exclusive"),
+            gres=said("gres"),
+            licenses=said("licenses"),
+            features=said("constraint"),
+            reservation=said("reservation"),
+            nodelist=said("nodelist"),
+            exclude=said("exclude"),
+            wckey=said("wckey"),
+            nice=said("nice"),
+        )
 
 
 def _put(field: str, parse: Callable[[str, float], object]) -> Callable[[Values, str, float], None]:
@@ -234,11 +216,5 @@ USES: dict[str, Callable[[Values, str, float], None]] = {
     "priority": _put("priority", lambda text, now: parse_priority(text)),
     "comment": _put("comment", lambda text, now: text),
     "export": _export,
-    "exclusive": lambda values, text, now: None,  # a fact: what a machine's all cpus are is known where it is submitted
+    "exclusive": lambda values, text, now: None,  # the cpus of the whole machine are known where it is submitted
 }
-
-LONG: dict[str, Takes] = (
-    dict.fromkeys([*VALUES, *VALUES_WITHOUT_MEANING], Takes.VALUE)
-    | dict.fromkeys([*FLAGS, *FLAGS_WITHOUT_MEANING], Takes.NOTHING)
-    | dict.fromkeys([*MAYBE, *MAYBE_WITHOUT_MEANING], Takes.MAYBE)
-)

@@ -1,6 +1,8 @@
-"""Times as Slurm's reading commands take them: `now-2days`, `2026-11-15T10:00`, `1115`, `noon`, `uts1`.
+"""Moments as people write them: `now+1hour`, `16:00`, `tomorrow`, `2030-01-20T12:34`, `1115`, `noon`.
 
-A time of day without a date is today's; a date without a year is the last one that there was.
+One reader for what lies ahead (begin, deadline) and for what is past (the times of Slurm's reading commands). Ahead, a
+time of day is the next one and a date without a year the next one; in the past, it is today's and the last one that
+there was. The clock is an argument, times are local. Imports little: Slurm's commands are called in loops.
 """
 
 from __future__ import annotations
@@ -12,17 +14,38 @@ _NAMED = {
     "today": (0, 0), "midnight": (0, 0), "elevenses": (11, 0), "noon": (12, 0), "fika": (15, 0), "teatime": (16, 0),
 }  # fmt: skip
 LATEST = 253_370_764_800  # the year 9999
+_EXAMPLES = "now+1hour, 16:00, tomorrow, 2030-01-20 or 2030-01-20T12:34:00"
 
 
 def parse_past(text: str, now: float) -> float:
     """Unix time; raise ValueError with Slurm's sentence for what is no time."""
     word = text.strip().lower()
     try:
-        found = _parse(word, now)
+        found = _parse(word, now, is_ahead=False)
     except (ValueError, OverflowError, OSError):
         found = None
     if found is None or not 0 <= found < LATEST:
         raise ValueError(f"Invalid time specification (pos=0): {text}")
+    return found
+
+
+def parse_moment(text: str, now: float) -> float:
+    """Unix time of a begin or a deadline; raise ValueError with one sentence that has examples."""
+    word = text.strip().lower()
+    try:
+        found = _parse(word, now, is_ahead=True)
+        if found is None and word.startswith("now+"):
+            from aver.model.units import parse_time
+
+            found = now + (parse_time(word[4:]) or 0)
+        elif found is None and word[4:5] == "-":  # with a fraction or a time zone
+            from datetime import datetime
+
+            found = datetime.fromisoformat(word.upper()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        found = None
+    if found is None:
+        raise ValueError(f"{text!r} is not a time of day or a date: give {_EXAMPLES}")
     return found
 
 
@@ -31,22 +54,25 @@ def midnight(now: float) -> float:
     return time.mktime((local[0], local[1], local[2], 0, 0, 0, 0, 0, -1))
 
 
-def _parse(word: str, now: float) -> float | None:
+def _parse(word: str, now: float, is_ahead: bool) -> float | None:
     if word.startswith("now"):
-        return _relative(word[3:].strip(), now)
-    if word.startswith("uts") and word[3:].isascii() and word[3:].isdigit():
+        rest = word[3:].strip()
+        return None if is_ahead and rest.startswith("-") else _relative(rest, now)
+    if not is_ahead and word.startswith("uts") and word[3:].isascii() and word[3:].isdigit():
         return float(word[3:])
     local = time.localtime(now)
     today = (local[0], local[1], local[2])
+    if is_ahead and word == "today":
+        return now
     if word in _NAMED:
-        return _at(today, (*_NAMED[word], 0))
+        return _of_day(today, (*_NAMED[word], 0), now, is_ahead)
     if word == "tomorrow":
         return midnight(midnight(now) + 86400 + 7200)
     date, clock = word, ""
     if len(word) >= 10 and word[4:5] == "-":
         date, clock = word[:10], word[10:]
         if clock:
-            if clock[0] not in "t ":
+            if clock[0] not in "t " or len(clock) == 1:
                 return None
             clock = clock[1:]
     elif ":" in word and "-" not in word:
@@ -55,9 +81,16 @@ def _parse(word: str, now: float) -> float | None:
         date, _, clock = word.partition("-")
         if not clock:
             return None
-    day = _date(date, today) if date else today
     hour = _clock(clock) if clock or not date else (0, 0, 0)
-    return None if day is None or hour is None else _at(day, hour)
+    if hour is None or not date:
+        return None if hour is None else _of_day(today, hour, now, is_ahead)
+    day = _date(date, today, is_ahead)
+    return None if day is None else _at(day, hour)
+
+
+def _of_day(today: tuple[int, int, int], clock: tuple[int, int, int], now: float, is_ahead: bool) -> float:
+    moment = _at(today, clock)
+    return _at((today[0], today[1], today[2] + 1), clock) if is_ahead and moment <= now else moment
 
 
 def _relative(rest: str, now: float) -> float | None:
@@ -75,7 +108,7 @@ def _relative(rest: str, now: float) -> float | None:
     return None if size is None else max(0.0, now + sign * int(digits) * size)
 
 
-def _date(text: str, today: tuple[int, int, int]) -> tuple[int, int, int] | None:
+def _date(text: str, today: tuple[int, int, int], is_ahead: bool) -> tuple[int, int, int] | None:
     """`YYYY-MM-DD`, `MM/DD[/YY]`, `MM.DD[.YY]`, `MMDD[YY]`."""
     for mark in "-/.":
         if mark in text:
@@ -92,7 +125,8 @@ def _date(text: str, today: tuple[int, int, int]) -> tuple[int, int, int] | None
         return _checked(numbers[2] + (2000 if numbers[2] < 100 else 0), numbers[0], numbers[1])
     if len(parts) == 2:
         month, day = numbers
-        return _checked(today[0] - ((month, day) > today[1:]), month, day)
+        year = today[0] + ((month, day) < today[1:]) if is_ahead else today[0] - ((month, day) > today[1:])
+        return _checked(year, month, day)
     return None
 
 

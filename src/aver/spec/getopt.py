@@ -14,8 +14,16 @@ if TYPE_CHECKING:
 FLAG, VALUE, MAYBE = 0, 1, 2  # takes nothing, needs a value, may have one after `=` or glued to its letter
 
 
+UNKNOWN, AMBIGUOUS, NEEDS_VALUE, TAKES_NO_VALUE = "unknown", "ambiguous", "needs a value", "takes no value"
+
+
 class BadOption(Exception):
-    """The sentence to print, without the program's name."""
+    """The sentence to print, without the program's name; where the parser found it, which mistake of which option."""
+
+    def __init__(self, text: str, problem: str = "", option: str = "") -> None:
+        super().__init__(text)
+        self.problem = problem
+        self.option = option
 
 
 class Table:
@@ -36,16 +44,17 @@ class Table:
             alias, _, name = word.partition("=")
             self.names[alias] = name
 
-    def full_name(self, name: str) -> str:
+    def full_name(self, name: str, typed: str) -> str:
         """The option that a whole or cut long name means; raise BadOption if none or several."""
         if name in self.names:
             return self.names[name]
         fitting = [one for one in self.names if one.startswith(name)] if name else []
         if not fitting:
-            raise BadOption(f"unrecognized option '--{name}'")
+            raise BadOption(f"unrecognized option '--{typed}'", UNKNOWN, f"--{name}")
         if len({self.names[one] for one in fitting}) > 1:
             possible = " ".join(f"'--{one}'" for one in fitting)
-            raise BadOption(f"option '--{name}' is ambiguous; possibilities: {possible}")
+            text = f"option '--{name}' is ambiguous; possibilities: {possible}"
+            raise BadOption(text, AMBIGUOUS, f"--{name}")
         return self.names[fitting[0]]
 
 
@@ -67,9 +76,12 @@ class Parsed:
         return [value for one, value in self.given if one == name and value is not None]
 
 
-def parse(table: Table, words: Sequence[str], *, stops_at_operand: bool = False) -> Parsed:
-    """Read the words after the program's name; raise BadOption at the first mistake."""
-    parsed = Parsed()
+def parse(table: Table, words: Sequence[str], *, stops_at_operand: bool = False, into: Parsed | None = None) -> Parsed:
+    """Read the words after the program's name; raise BadOption at the first mistake.
+
+    `into`, where it is given, then has what stands before the mistake.
+    """
+    parsed = Parsed() if into is None else into
     at = 0
     while at < len(words):
         word = words[at]
@@ -91,18 +103,13 @@ def parse(table: Table, words: Sequence[str], *, stops_at_operand: bool = False)
 
 def _long(table: Table, text: str, words: Sequence[str], at: int, parsed: Parsed) -> int:
     typed, equals, value = text.partition("=")
-    try:
-        name = table.full_name(typed)
-    except BadOption as error:
-        if equals and str(error).startswith("unrecognized"):
-            raise BadOption(f"unrecognized option '--{text}'") from None
-        raise
+    name = table.full_name(typed, text)
     takes = table.takes[name]
     if takes == FLAG and equals:
-        raise BadOption(f"option '--{name}' doesn't allow an argument")
+        raise BadOption(f"option '--{name}' doesn't allow an argument", TAKES_NO_VALUE, f"--{name}")
     if takes == VALUE and not equals:
         if at >= len(words):
-            raise BadOption(f"option '--{name}' requires an argument")
+            raise BadOption(f"option '--{name}' requires an argument", NEEDS_VALUE, f"--{name}")
         parsed.given.append((name, words[at]))
         return at + 1
     parsed.given.append((name, value if equals else None))
@@ -113,7 +120,7 @@ def _short(table: Table, letters: str, words: Sequence[str], at: int, parsed: Pa
     for place, letter in enumerate(letters):
         name = table.letters.get(letter)
         if name is None:
-            raise BadOption(f"invalid option -- '{letter}'")
+            raise BadOption(f"invalid option -- '{letter}'", UNKNOWN, f"-{letter}")
         rest = letters[place + 1 :]
         takes = table.takes[name]
         if takes == FLAG:
@@ -123,7 +130,7 @@ def _short(table: Table, letters: str, words: Sequence[str], at: int, parsed: Pa
             parsed.given.append((name, rest or None))
             return at
         if at >= len(words):
-            raise BadOption(f"option requires an argument -- '{letter}'")
+            raise BadOption(f"option requires an argument -- '{letter}'", NEEDS_VALUE, f"-{letter}")
         parsed.given.append((name, words[at]))
         return at + 1
     return at

@@ -1,18 +1,85 @@
-"""The file of `srun --multi-prog`: which program each task runs. Pure; the sentences of its mistakes are Slurm's.
+"""The program of a task that must first find itself: `srun --pty` and `srun --multi-prog`.
 
-A line is `ranks program arguments…`; ranks are `0`, `1-3`, `4,6`, `*` for all that are left. In the words, `%t` is
-the task's number, `%o` its place among the ranks of its line, `%%` a percent sign.
+srun puts itself before the program with `--as-task`; that runs in the task's own process and becomes its program. What
+can't be started ends it with the errno, as Slurm has it.
+
+The file of --multi-prog says which program each task runs. A line is `ranks program arguments…`; ranks are `0`, `1-3`,
+`4,6`, `*` for all that are left. In the words, `%t` is the task's number, `%o` its place among the ranks of its line,
+`%%` a percent sign. The sentences of its mistakes are Slurm's.
 """
 
 from __future__ import annotations
 
-from aver.slurm_cli.options import BadOption
+import os
+import sys
+
+from aver.slurm_cli.srun.options import Options, task_count
+from aver.spec.getopt import BadOption
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PTY = "pty"
+CHANGED_STATUS = 1
+LONGEST_PROGRAMS_BYTES = 1 << 24
 _QUOTES = "'\""
+
+
+def main(words: list[str]) -> int:
+    """`pty PROGRAM…`, or `multi-prog FILE`. Does not return where the program can be started."""
+    kind, *rest = words
+    rank = int(os.environ.get("SLURM_PROCID", "0"))
+    if kind == PTY:
+        _take_terminal(rank)
+        command = rest
+    else:
+        command = _program(rest[0], rank)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.stderr.write(f"slurmstepd: error: execve(): {command[0]}: {os.strerror(error.errno or 0)}\n")
+        return error.errno or CHANGED_STATUS
+
+
+def _take_terminal(rank: int) -> None:
+    """The pseudo-terminal is the first task's; the others have nothing to read and nowhere to write."""
+    import fcntl
+    import termios
+
+    if rank:
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        return
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # it leads its session already
+    try:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    except OSError:
+        pass  # a terminal all the same, without signals from its keys
+
+
+def _program(path: str, rank: int) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return programs(file.read(), path, int(os.environ["SLURM_NTASKS"]))[rank]
+    except (OSError, KeyError, BadOption) as error:
+        sys.stderr.write(f"slurmstepd: error: the configuration file {path} changed: {error}\n")
+        sys.exit(CHANGED_STATUS)
+
+
+def read_programs(options: Options) -> None:
+    """Check the file of --multi-prog for all tasks before there is a step; BadOption has Slurm's sentences."""
+    path = options.command[0]
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(LONGEST_PROGRAMS_BYTES)
+    except OSError:
+        raise BadOption(f"error: Could not open multi_prog config file {path}") from None
+    programs(text, path, task_count(options))
 
 
 def programs(text: str, path: str, tasks: int) -> list[list[str]]:
