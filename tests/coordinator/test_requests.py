@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import json
 import re
+import socket
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from aver.coordinator.requests.dispatch import handlers
+from aver.coordinator.requests.dispatch import BUG, Dispatch, handlers
+from aver.coordinator.server import Peer
 from aver.errors import UsageError
 from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Scope, StepSpec, Submission
 from aver.protocol import messages
@@ -63,6 +65,18 @@ def test_a_request_is_read_as_it_was_sent(request_: messages.Request) -> None:
 def test_there_is_an_example_of_every_request() -> None:
     """No operation is left out above."""
     assert {type(one) for one in EXAMPLES} == set(REQUESTS.values())
+
+
+def test_a_bug_in_a_handler_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    """The outermost edge of a request: status 70, a traceback in the log, and nothing is raised."""
+    sent: list[messages.Message] = []
+    without_parts: Any = None  # every handler fails for it, as it would for a bug
+    dispatch = Dispatch(without_parts, lambda _, one: sent.append(one), lambda _, one: sent.append(one))
+    with socket.socket() as connection:
+        for request_ in (messages.Ping(), messages.Hold((1,))):
+            dispatch.serve(Peer(connection), _line(request_document(request_)))
+    assert sent == [messages.Refusal(BUG, 70)] * 2
+    assert capsys.readouterr().err.count("AttributeError") == 2
 
 
 WRONG: list[tuple[bytes, str]] = [

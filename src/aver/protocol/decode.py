@@ -17,13 +17,23 @@ from aver.model.job import StepSpec
 from aver.model.units import LARGEST_BYTES, LATEST_TIME, LONGEST_S
 from aver.protocol.messages import (
     REQUESTS,
+    Accept,
+    Allocate,
     Cancel,
     Changes,
+    Hold,
     Prune,
+    Reinit,
+    Release,
     Request,
+    Requeue,
+    Resume,
+    Retry,
     SignalStep,
     Step,
+    Suspend,
     Update,
+    Watch,
 )
 
 MOST_IDS = 100_000
@@ -33,6 +43,10 @@ LONGEST_NUMBER = 20  # characters
 LONGEST_ERROR = 300
 LONGEST_TOKEN = 200
 TEXTS = ("text", "script")  # fields that are written to a file as they are: they may hold NUL
+WITH_IDS = (Accept, Cancel, Hold, Release, Requeue, Resume, Suspend, Update, Watch)
+WITH_PERSON = (
+    Accept, Allocate, Cancel, Hold, Prune, Reinit, Release, Requeue, Resume, Retry, SignalStep, Suspend, Update,
+)  # fmt: skip
 
 Reply = TypeVar("Reply")
 
@@ -107,10 +121,9 @@ def _check_text(value: Any, may_hold_nul: bool = False) -> None:
 
 def _check(request: Request) -> None:
     """Refuse what has the right types and no meaning."""
-    ids = getattr(request, "ids", ())
-    if len(ids) > MOST_IDS:
-        raise UsageError(f"the request names {len(ids)} jobs; {MOST_IDS} are possible")
-    if getattr(request, "by", None) == "":
+    if isinstance(request, WITH_IDS) and len(request.ids) > MOST_IDS:
+        raise UsageError(f"the request names {len(request.ids)} jobs; {MOST_IDS} are possible")
+    if isinstance(request, WITH_PERSON) and request.by == "":
         raise UsageError("by: the name is empty")
     match request:
         case Cancel() | SignalStep() if request.signal is not None and not 1 <= request.signal <= LAST_SIGNAL:
