@@ -174,7 +174,8 @@ def test_documents_of_slurm_commands_are_requests() -> None:
 
 def test_the_page_lists_the_operations() -> None:
     """docs/design/coordinator.md names each operation with its arguments and the fields of its reply."""
-    text = (ROOT / "docs" / "design" / "coordinator.md").read_text()
+    page = (ROOT / "docs" / "design" / "coordinator.md").read_text()
+    text = page.partition("## Talking to it\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z_]+)` \| (.*?) \| (.*?) \|", text, re.MULTILINE)
     listed = {op: (re.findall(r"`(\w+)`", arguments), re.findall(r"`(\w+)`", reply)) for op, arguments, reply in rows
               if op in OPERATIONS}  # fmt: skip
