@@ -57,7 +57,7 @@ def step(context: Context, peer: Peer, request: Step, now: float) -> StepTaken:
         close_all(streams)
     if scratch is not None:
         taken.env_file = os.fspath(step_env_path(context.home, taken.attempt.run, key, taken.number))
-        os.replace(scratch, taken.env_file)
+        scratch.rename(taken.env_file)  # not for durability: its number is known only now
     peer.token = step_token(taken.attempt.job, taken.attempt.attempt, taken.number)
     run = driver.runs[taken.attempt.run]
     return StepTaken(
