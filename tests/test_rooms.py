@@ -28,6 +28,7 @@ IO_AND_CLOCK = {
 PURE = ("model/", "judge/", "plan/", "render/")
 EDGES = {
     "cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py", "coordinator/background.py",
+    "coordinator/requests/dispatch.py",
 }  # fmt: skip
 MOST_MODULES = 20
 MOST_LINES = 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import select
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,12 +12,14 @@ from typing import Any, cast
 import pytest
 from test_driver import ORIGIN, Turn, job
 
+from aver.coordinator.background import Later
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.loop import Loop
 from aver.coordinator.order.generated_reader import Question, beside
 from aver.coordinator.requests import actions, update
-from aver.coordinator.server import Server
+from aver.coordinator.requests.accept import accept
+from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
@@ -39,6 +42,7 @@ from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, Request, Scope, Submission
 from aver.model.states import State
 from aver.plan.packing import Room
+from aver.protocol.messages import Accept
 from aver.store.read.reader import Reader
 from aver.store.replay import replay
 from aver.store.write.writer import Writer
@@ -292,7 +296,8 @@ def test_a_completion_that_is_known_late_brings_its_jobs(desk: Desk, tmp_path: P
         desk.cluster.say(key, record(key), LeftQueue(5.0))
         desk.turn()
     else:
-        later = desk.loop._requests.accept({"ids": [1], "by": "me"}, 1000.0)
+        later = accept(desk.loop._requests, Peer(socket.socket()), Accept((1,), "me"), 1000.0)
+        assert isinstance(later, Later)
         later.then(later.call(), 1000.0)
     desk.finish_background()
     desk.commit()

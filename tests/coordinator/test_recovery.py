@@ -10,18 +10,18 @@ from test_driver import ORIGIN, Turn, begin_step, end_task, job
 
 from aver.coordinator.recovery import ask_engines, load_run
 from aver.coordinator.requests import actions, update
-from aver.coordinator.requests.step import Stepping
+from aver.coordinator.requests.step import signal
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.errors import UsageError
-from aver.home import Home
 from aver.model.events import Event, GpusGiven, StepEnded, TaskEnded
 from aver.model.evidence import LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Submission
 from aver.model.states import State
 from aver.plan.packing import Room
+from aver.protocol.messages import SignalStep
 from aver.store.read.reader import Reader
 from aver.store.replay import replay
 from aver.store.write.writer import Writer
@@ -454,13 +454,12 @@ def test_a_clusters_step_goes_on_after_this_machines_restart(turn: StoredTurn, o
     assert turn.state(1) is State.COMPLETED
 
 
-def test_nobody_says_that_a_clusters_step_is_cancelled(turn: StoredTurn, tmp_path: Path) -> None:
+def test_nobody_says_that_a_clusters_step_is_cancelled(turn: StoredTurn) -> None:
     """Aver reaches no step on a cluster: who asks is told, also after a restart, and no task gets a verdict."""
     with_step_on_a_cluster(turn, 2)
     turn.come_back()
-    stepping = Stepping(Home(tmp_path), turn.driver, lambda: None, 1.0)
     with pytest.raises(UsageError, match=r"step 1\.0 is Slurm's"):
-        stepping.signal({"key": turn.key(1), "step": 0, "signal": None, "by": "me"}, turn.now)
+        signal(turn.driver, SignalStep(turn.key(1), 0, by="me"), turn.now)
     assert [event for event in turn.commit() if isinstance(event, TaskEnded)] == []
 
 

@@ -6,7 +6,10 @@ import contextlib
 import json
 import os
 import random
+import resource
+import signal
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -204,3 +207,40 @@ def test_many_clients(live: LiveHome, pid: int) -> None:
             assert answer["ok"] is True
     wait_for(lambda: len(os.listdir(f"/proc/{pid}/fd")) < 100, "closed connections")
     _assert_well(live, pid)
+
+
+def test_idle_connections_keep_nobody_out(live: LiveHome, pid: int) -> None:
+    """More idle connections than there are descriptors: the oldest go, and everybody else is served."""
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (200, hard))
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(_connected(live))
+        _assert_well(live, pid)
+        assert len(os.listdir(f"/proc/{pid}/fd")) < 200
+
+
+def test_descriptors_that_nobody_takes(live: LiveHome, pid: int) -> None:
+    """Descriptors that come with a request that needs none are closed; too many with one request are refused."""
+    before = len(os.listdir(f"/proc/{pid}/fd"))
+    with open(os.devnull, "rb") as null, _connected(live) as connection:
+        for _ in range(50):
+            socket.send_fds(connection, [b'{"op": "ping"}\n'], [null.fileno()] * 3)
+            received = connection.recv(65536)
+            assert json.loads(received)["ok"] is True
+        assert len(os.listdir(f"/proc/{pid}/fd")) < before + 20
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(50):  # of one request that never ends
+                socket.send_fds(connection, [b"["], [null.fileno()] * 8)
+        with contextlib.suppress(ConnectionResetError):
+            while connection.recv(65536):
+                pass
+    _assert_well(live, pid)
+    assert len(os.listdir(f"/proc/{pid}/fd")) < before + 20
+
+
+def test_term_is_heard_while_nothing_else_happens(live: LiveHome, pid: int) -> None:
+    """A coordinator that waits for a long time leaves when it is told to."""
+    time.sleep(1)  # it has nothing to do any more: the wait has begun
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: live.coordinator() is None, "the coordinator's leaving", deadline_s=15)

@@ -13,9 +13,9 @@ from aver.client.origin import origin_of
 from aver.config import load_config
 from aver.errors import UsageError
 from aver.home import Home
-from aver.model.codec import encode
 from aver.model.job import FlowSpec, Submission
 from aver.protocol.client import Client
+from aver.protocol.messages import Submit, Submitted
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
@@ -166,10 +166,10 @@ class Flow:
         home = Home.find()
         client = Client.connect(home)
         try:
-            reply = client.call("submit", submission=encode(submission), env=environment)
+            reply = client.ask(Submit(submission, tuple(environment)), Submitted)
         finally:
             client.close()
-        return Run(int(reply["run"]), home)
+        return Run(reply.run, home)
 
     def run(self, timeout: float | None = None) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""

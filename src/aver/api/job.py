@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aver.api.stored import Stored
 from aver.client.job_files import JobFiles, Which, job_files
+from aver.client.origin import user_name
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.evidence import Verdict
@@ -14,6 +15,7 @@ from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec
 from aver.model.states import State
 from aver.plan.matrix import member_at
+from aver.protocol.messages import Accept, Cancel, Results
 from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.secrets import load_masking
 
@@ -75,11 +77,11 @@ class Job(Stored):
 
     def cancel(self) -> None:
         """A running job gets TERM and, after its kill wait, KILL; a pending one never starts."""
-        self._call("cancel", ids=[self.number], signal=None, now=False)
+        self._ask(Cancel((self.number,), user_name()), Results)
 
     def accept(self) -> None:
         """Vouch for an UNVERIFIED job: its end was not seen, and it succeeded. Who vouches is stored."""
-        self._call("accept", ids=[self.number])
+        self._ask(Accept((self.number,), user_name()), Results)
 
     def _row(self) -> JobRow:
         with self._reader() as reader:

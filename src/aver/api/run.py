@@ -9,12 +9,14 @@ from typing import Protocol
 from aver.api.job import Job
 from aver.api.stored import Stored
 from aver.client.changes import Cause
+from aver.client.origin import user_name
 from aver.client.reinit import compare
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.plan.address import glob_pattern, parse_address
+from aver.protocol.messages import Cancel, Continued, Results, Retry
 from aver.report.results import Result, lines_of, result_of
 from aver.report.usage import RunUse, run_use
 from aver.spec.load import load
@@ -73,12 +75,12 @@ class Run(Stored):
 
     def cancel(self, *, now: bool = False) -> None:
         """End what runs, and start nothing more but finishers (`if: always`); with `now` not even those."""
-        self._call("cancel", ids=[self.number], signal=None, now=now)
+        self._ask(Cancel((self.number,), user_name(), now=now), Results)
 
     def retry(self, *names: str) -> None:
         """Run failed, lost and skipped jobs again, or those named; finished work is not repeated."""
         jobs = [self[name].number for name in names] or None
-        self._call("retry", run=self.number, jobs=jobs)
+        self._ask(Retry(self.number, None if jobs is None else tuple(jobs), user_name()), Continued)
 
     def reinit(
         self, flow: Definition | None = None, *, inherit: Sequence[str] = (), dry_run: bool = False
@@ -96,7 +98,7 @@ class Run(Stored):
             now = flow.check() if flow is not None else load(file) if file and os.path.exists(file) else None
             reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
         if reinit.changes.causes and not dry_run:
-            self._call("reinit", **reinit.arguments())
+            self._ask(reinit.request(user_name()), Continued)
         return reinit.changes.causes
 
     def results(self) -> list[Result]:

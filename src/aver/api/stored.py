@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from aver.client.origin import user_name
 from aver.errors import UnreachableError, UsageError
 from aver.home import Home
 from aver.protocol.client import Client
+from aver.protocol.messages import Continued, Request, Results
 from aver.store.read.reader import Reader
 
 RECONNECTS = 5  # in a row: a coordinator that dies each time is not waited for
@@ -27,10 +26,10 @@ class Stored:
             raise UsageError(f"there are no jobs in {self._home.path} yet")
         return reader
 
-    def _call(self, op: str, **arguments: object) -> dict[str, Any]:
+    def _ask(self, request: Request, kind: type[Results | Continued]) -> None:
         client = Client.connect(self._home)
         try:
-            return client.call(op, **arguments, by=user_name())
+            client.ask(request, kind)
         finally:
             client.close()
 

@@ -1,25 +1,17 @@
-"""What cancel, hold, release, accept and retry share: name things, ask the coordinator, say what it did."""
+"""What cancel, hold, release, accept and their like share: name things, ask the coordinator, say what it did."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
-from aver.errors import InternalError
+from aver.protocol.messages import Request, Results
 
 
-def act(op: str, texts: Sequence[str], as_json: bool, **arguments: object) -> None:
-    """Ask for `op` on all that the addresses name, and answer with what was done to each."""
+def act(op: str, texts: Sequence[str], as_json: bool, request_of: Callable[[tuple[int, ...], str], Request]) -> None:
+    """Send the request, made of numbers and who asks, for all that the addresses name; answer with what was done."""
     session = Session()
-    ids = session.ids(texts)
-    reply = session.call(op, ids=ids, by=user_name(), **arguments)
-    answer(session.output, Acted(op, done_list(reply.get("results"))), as_json)
-
-
-def done_list(results: object) -> tuple[Done, ...]:
-    """Read the coordinator's list of results."""
-    if not isinstance(results, list):
-        raise InternalError("the coordinator's answer has no results")
-    return tuple(Done(int(result["id"]), str(result["did"])) for result in results)
+    reply = session.ask(request_of(tuple(session.ids(texts)), user_name()), Results)
+    answer(session.output, Acted(op, tuple(Done(one.id, one.did) for one in reply.results)), as_json)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from aver.cli.address import Named, Number, parse_address
 from aver.cli.output.text import Output
@@ -21,7 +21,10 @@ from aver.render.masking import Masking
 from aver.store.read.rows import JobRow, RunRow
 
 if TYPE_CHECKING:
+    from aver.protocol.messages import Request
     from aver.store.read.reader import Reader
+
+Reply = TypeVar("Reply")
 
 __all__ = ["Session", "not_found", "user_name"]
 
@@ -39,11 +42,11 @@ class Session:
         """A connection to the coordinator, which is started if none is there."""
         return Client.connect(self.home)
 
-    def call(self, op: str, **arguments: object) -> dict[str, object]:
-        """Ask the coordinator one thing."""
+    def ask(self, request: Request, kind: type[Reply]) -> Reply:
+        """Ask the coordinator one thing; the reply is of this type."""
         client = self.connect()
         try:
-            return client.call(op, **arguments)
+            return client.ask(request, kind)
         finally:
             client.close()
 

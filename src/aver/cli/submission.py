@@ -20,11 +20,11 @@ from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.client.origin import origin_of
 from aver.config import load_config
-from aver.errors import CantWriteError, InternalError, UsageError
-from aver.model.codec import encode
+from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
 from aver.model.job import FlowSpec, Submission
 from aver.model.record import dataclass
+from aver.protocol.messages import Submit, Submitted
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.flow.allocation import allocation_of
@@ -187,14 +187,11 @@ def submit(session: Session, submission: Submission, environment: list[str]) -> 
     """Hand it to the coordinator; durable when this returns."""
     client = session.connect()
     try:
-        reply = client.call("submit", submission=encode(submission), env=environment)
+        reply = client.ask(Submit(submission, tuple(environment)), Submitted)
     finally:
         client.close()
     _unsubmitted.clear()
-    try:
-        accepted = Accepted(int(reply["run"]), int(reply["first_job"]), int(reply["jobs"]), submission)
-    except (KeyError, TypeError, ValueError):
-        raise InternalError("the coordinator's answer to the submission has no numbers") from None
+    accepted = Accepted(reply.run, reply.first_job, reply.jobs, submission)
     session.hide(accepted.run, submission.origin.secrets)
     return accepted
 

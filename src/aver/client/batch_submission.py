@@ -6,15 +6,14 @@ Everything that is refused is refused in Slurm's words, whole lines, so that the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from aver.client.output_paths import SBATCH_ARRAY_OUTPUT, SBATCH_OUTPUT
 from aver.errors import UsageError
-from aver.model.codec import decode
-from aver.model.job import FlowSpec, JobSpec, Origin, Request, RetryRule, Script, Streams, Submission
+from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Script, Streams, Submission
 from aver.model.slurm_names import PARTITION
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
+from aver.protocol.messages import BatchSubmitted, Sbatch, Submitted
 from aver.spec.flags import clean_name
 from aver.spec.sbatch.array import matrix_of
 from aver.spec.sbatch.call import BatchCall, BatchRefused, failed
@@ -24,35 +23,23 @@ MOST_RESTARTS = 1000
 REQUEUED = RetryRule(MOST_RESTARTS, (State.NODE_FAIL, State.BOOT_FAIL))
 
 
-def read_call(request: dict[str, Any], now: float) -> BatchCall:
+def read_call(request: Sbatch, now: float) -> BatchCall:
     """The call's options; BatchRefused says which Slurm would refuse."""
-    options = request.get("options")
-    if not isinstance(options, list):
-        raise UsageError("the request has no options")
     call = BatchCall(now)
-    for pair in options:
-        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(one, str) for one in pair)):
-            raise UsageError("the request's options can't be read")
-        call.take(pair[0], pair[1])
+    for name, text in request.options:
+        call.take(name, text)
     return call
 
 
-def submission_of(call: BatchCall, request: dict[str, Any], now: float) -> Submission:
+def submission_of(call: BatchCall, request: Sbatch, now: float) -> Submission:
     """One job, or an array of them."""
     values = call.values
     if values.deadline is not None and values.deadline <= now:
         raise failed("Requested time limit is invalid (missing or exceeds some limit)")
-    text, name, args = request.get("script"), request.get("name"), request.get("args")
-    path = request.get("path")
-    is_read = isinstance(text, str) and isinstance(name, str) and isinstance(args, list)
-    if not is_read or not all(isinstance(word, str) for word in args or ()):
+    if request.script is None or request.origin is None:
         raise UsageError("the request has no script")
-    try:
-        origin = decode(Origin, request.get("origin"))
-    except ValueError as error:
-        raise UsageError(f"the request's origin can't be read: {error}") from None
-    words = tuple(str(word) for word in args or ())
-    job = values.job(JobSpec(clean_name(str(name)), Script(str(text), words)))
+    job = values.job(JobSpec(clean_name(request.name), Script(request.script, request.args)))
+    command = "" if request.path is None else " ".join([request.path, *request.args])
     job = replace(
         job,
         streams=_streams(job.streams, is_array=call.indices is not None),
@@ -61,9 +48,9 @@ def submission_of(call: BatchCall, request: dict[str, Any], now: float) -> Submi
         after=call.afters,
         retry=REQUEUED if values.requeue else None,
         ignored=tuple(call.without_meaning()),
-        slurm=replace(values.slurm(), command=" ".join([path, *words]) if isinstance(path, str) else ""),
+        slurm=replace(values.slurm(), command=command),
     )
-    return Submission(FlowSpec(job.name, (job,), is_single=call.indices is None), origin)
+    return Submission(FlowSpec(job.name, (job,), is_single=call.indices is None), request.origin)
 
 
 def taken(request: Request, options: SlurmOptions, total: int) -> Request:
@@ -81,26 +68,25 @@ def taken(request: Request, options: SlurmOptions, total: int) -> Request:
     return request
 
 
-def environment(call: BatchCall, request: dict[str, Any]) -> list[str]:
+def environment(call: BatchCall, request: Sbatch) -> list[str]:
     """What the job inherits of the caller's environment."""
-    pairs = request.get("env")
-    if not isinstance(pairs, list) or not all(isinstance(pair, str) and "\0" not in pair for pair in pairs):
-        raise UsageError("the request's environment can't be read")
-    return environment_of(call.values, dict(pair.partition("=")[::2] for pair in pairs))
+    return environment_of(call.values, dict(pair.partition("=")[::2] for pair in request.env))
 
 
-def answer(call: BatchCall, submission: Submission, reply: dict[str, Any]) -> dict[str, Any]:
+def answer(call: BatchCall, submission: Submission, reply: Submitted) -> BatchSubmitted:
     """What the client needs to answer its user."""
     job = submission.flow.jobs[0]
-    return {
-        **reply,
-        "cpus": job.request.cpus,
-        "begin_at": job.begin_at,
-        "partition": call.values.said.get("partition") or PARTITION,
-        "clusters": call.values.said.get("clusters"),
-        "given": [name for name in ("parsable", "quiet", "wait", "test-only", "verbose") if call.has(name)],
-        "ignored": list(job.ignored),
-    }
+    return BatchSubmitted(
+        reply.run,
+        reply.first_job,
+        reply.jobs,
+        cpus=job.request.cpus,
+        begin_at=job.begin_at,
+        partition=call.values.said.get("partition") or PARTITION,
+        clusters=call.values.said.get("clusters"),
+        given=tuple(name for name in ("parsable", "quiet", "wait", "test-only", "verbose") if call.has(name)),
+        ignored=job.ignored,
+    )
 
 
 def refused(error: UsageError) -> BatchRefused:

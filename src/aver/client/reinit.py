@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aver.client import vault
 from aver.client.changes import Changes, find_changes
@@ -16,8 +15,8 @@ from aver.client.job_files import read_env
 from aver.client.slurm_bin import with_commands
 from aver.errors import UsageError
 from aver.home import Home
-from aver.model.codec import encode
 from aver.model.job import FlowSpec
+from aver.protocol import messages
 from aver.store.read.reader import Reader
 
 
@@ -30,13 +29,11 @@ class Reinit:
     values: Mapping[str, str]  # of the flow's own environment, by their digests
     inherit: tuple[str, ...]  # NAME=VALUE, or NAME for a variable that is gone
 
-    def arguments(self) -> dict[str, Any]:
-        """Of the request `reinit`."""
-        flow = None if self.changes.flow is None else encode(self.changes.flow)
-        causes = [[cause.job, cause.why] for cause in self.changes.causes]
-        return {
-            "run": self.run, "causes": causes, "flow": flow, "values": dict(self.values), "inherit": list(self.inherit),
-        }  # fmt: skip
+    def request(self, by: str) -> messages.Reinit:
+        """What the coordinator is asked."""
+        causes = tuple((cause.job, cause.why) for cause in self.changes.causes)
+        values = tuple(self.values.items())
+        return messages.Reinit(self.run, causes, self.changes.flow, values, self.inherit, by)
 
 
 def compare(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aver.log import log
+from aver.protocol.messages import Answer
 
 MOST_THREADS = 32
 
@@ -40,7 +41,7 @@ class Later:
 
     lane: str
     call: Callable[[], Any]
-    then: Callable[[Any, float], dict[str, Any]]
+    then: Callable[[Any, float], Answer]
     give_up: Callable[[], None] = lambda: None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.server import Peer
@@ -19,10 +18,11 @@ from aver.crashpoint import reached
 from aver.errors import AverError, CantWriteError
 from aver.log import log
 from aver.model.events import Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
+from aver.protocol.messages import Message, Refusal
 
 GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
 RETRY_S = 1.0
-Send = Callable[[Peer, dict[str, Any]], None]
+Send = Callable[[Peer, Message], None]
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Batch:
     """Events that are committed together, and who waits for them."""
 
     events: list[Event] = field(default_factory=list)
-    replies: list[tuple[Peer, dict[str, Any]]] = field(default_factory=list)
+    replies: list[tuple[Peer, Message]] = field(default_factory=list)
 
 
 class Commits:
@@ -65,7 +65,7 @@ class Commits:
         """Whether something of the run waits to be committed."""
         return any(event.run == run for event in self._batch.events)
 
-    def reply(self, peer: Peer, message: dict[str, Any]) -> None:
+    def reply(self, peer: Peer, message: Message) -> None:
         """Send it when all that was decided so far, and all of this turn, is durable."""
         self._batch.replies.append((peer, message))
 
@@ -122,7 +122,7 @@ class Commits:
             self._give_back(number)
         kept = [event for event in (*batch.events, *self._batch.events) if event.run not in submitted]
         for peer, _ in (*batch.replies, *self._batch.replies):
-            self._send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
+            self._send(peer, Refusal(str(error), error.exit_status))
         self._batch = Batch(kept)
         self._retry_at = time.monotonic() + RETRY_S
 

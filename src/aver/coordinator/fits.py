@@ -7,9 +7,11 @@ import json
 from aver.engines.api import LOCAL
 from aver.errors import UsageError
 from aver.model.codec import encode
-from aver.model.job import FlowSpec
-from aver.model.units import MIB, size_text
+from aver.model.job import FlowSpec, Script, Shell, Submission
+from aver.model.units import LARGEST_BYTES, LATEST_TIME, LONGEST_S, MIB, size_text
 from aver.plan.packing import Room, room_of
+
+LARGEST_NUMBER = (1 << 63) - 1
 
 
 def check_text(value: object) -> None:
@@ -19,6 +21,32 @@ def check_text(value: object) -> None:
     except UnicodeEncodeError as error:
         wrong = ascii(error.object[error.start : error.end])
         raise UsageError(f"the character {wrong} stands for no text and can't be used") from None
+
+
+def check_values(submission: Submission) -> None:
+    """Refuse numbers that mean nothing, and commands of no words."""
+    _check("umask", submission.origin.umask, 0, 0o7777)
+    for resource, soft, hard in submission.origin.limits:
+        _check("limits", resource, 0, 63)
+        for limit in (soft, hard):
+            _check("limits", limit, -1, LARGEST_NUMBER)
+    for spec in submission.flow.jobs:
+        command = spec.command
+        if not (command.shell if isinstance(command, Shell) else isinstance(command, Script) or command.args):
+            raise UsageError(f"job {spec.name!r} has no command")
+        request = spec.request
+        for name, value, most in (
+            ("cpus", request.cpus, LARGEST_NUMBER), ("gpus", request.gpus, LARGEST_NUMBER),
+            ("time_s", request.time_s, LONGEST_S), ("mem_bytes", request.mem_bytes, LARGEST_BYTES),
+            ("kill_wait_s", spec.kill_wait_s, LONGEST_S), ("begin_at", spec.begin_at, LATEST_TIME),
+            ("deadline_at", spec.deadline_at, LATEST_TIME),
+        ):  # fmt: skip
+            _check(f"job {spec.name!r}: {name}", value, 0, most)
+
+
+def _check(what: str, value: float | None, least: float, most: float) -> None:
+    if value is not None and not least <= value <= most:
+        raise UsageError(f"{what}: {value} is out of range")
 
 
 def check_fits(flow: FlowSpec, engine: str, total: Room) -> None:

@@ -10,11 +10,9 @@ import os
 import select
 import signal
 import time
-from functools import partial
-from typing import Any
 
 from aver.client.job_files import remove_unknown_files
-from aver.coordinator.background import Background, Later
+from aver.coordinator.background import Background
 from aver.coordinator.commit import Commits
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
@@ -25,23 +23,21 @@ from aver.coordinator.order.generated import Generated
 from aver.coordinator.order.order import order_of, task_order
 from aver.coordinator.recovery import ask_engines, load_run
 from aver.coordinator.requests import actions
-from aver.coordinator.requests.handlers import Requests
-from aver.coordinator.requests.step import Stepping
-from aver.coordinator.requests.submit import Submissions
-from aver.coordinator.server import Peer, Server
+from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.dispatch import Dispatch
+from aver.coordinator.requests.step import forget_env
+from aver.coordinator.requests.submit import take_back
+from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.upkeep import Aside, Outcome
 from aver.coordinator.watchers import Watchers
 from aver.crashpoint import reached
 from aver.engines.api import Heard, Order, Rejected
-from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.log import log
 from aver.store.read.reader import Reader
-from aver.version import __version__
 
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
-OPS = frozenset("submit sbatch allocate cancel hold release suspend resume accept retry reinit requeue update".split())
 LEAVING_S = 10.0  # so long it is tried to commit what is decided
 CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 
@@ -62,13 +58,16 @@ class Loop:
         self._idle_exit_s = idle_exit_s
         self._background = Background()
         self._generated = Generated(home, self._background, driver.packer.total)
-        self._submissions = Submissions(home, driver, self._open_reader, self._background)
-        self._requests = Requests(home, driver, self._open_reader, self._generated, self._submissions)
-        self._stepping = Stepping(home, driver, self._open_reader, kill_wait_s)
         self._watchers = Watchers(server, driver, self._open_reader)
         self._fingerprints = Fingerprinter(self._background, driver.emit)
         self._aside = Aside(home, driver, self._background, self._deliver)
         self._commits = Commits(committer, driver, server.send, self._give_back)
+        self._requests = Context(
+            home, driver, self._open_reader, load_run, self._generated, self._background, self._watchers, self._aside,
+            kill_wait_s, self._commits.check_writable, self._hear, self.stop,
+        )  # fmt: skip
+        self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
+        self._wakeups = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # a signal that comes just before a wait ends it
         self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
         self._finished: list[int] = []
         self._is_stopping = False
@@ -103,7 +102,9 @@ class Loop:
 
     def run(self) -> None:
         """Turn until stopped or idle for long enough."""
+        signal.set_wakeup_fd(self._wakeups[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self.stop)
+        self._poller.register(self._wakeups[0], select.EPOLLIN)
         self._poller.register(self._engine, select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
         self._poller.register(self._background, select.EPOLLIN)
@@ -130,6 +131,8 @@ class Loop:
             self._finish_commit()
         elif fd == self._background.fileno():
             self._background.take()
+        elif fd == self._wakeups[0]:
+            os.read(fd, 4096)
         elif fd == self._server.listener.fileno():
             self._server.accept()
         else:
@@ -139,70 +142,10 @@ class Loop:
             if events & select.EPOLLOUT:
                 self._server.flush(peer)
             if events & ~select.EPOLLOUT:
-                for request in self._server.read(peer):
-                    self._serve(peer, request)
-
-    def _serve(self, peer: Peer, request: dict[str, Any]) -> None:
-        now = time.time()
-        try:
-            match request.get("op"):
-                case "ping":
-                    reply = self._ping()
-                case "watch":
-                    self._watchers.watch(peer, request)
-                    return
-                case "prune":
-                    self._aside.prune(peer, request)
-                    return
-                case "step":
-                    reply = self._stepping.begin(peer, request, now)
-                case "signal_step":
-                    self._hear(now)  # srun may pass on what a witness has sent it: what that was for comes first
-                    reply = self._stepping.signal(request, now)
-                case "stop":
-                    self.stop()
-                    reply = {}
-                case "own":
-                    reply = self._own(peer, request)
-                case str(op) if op in OPS:
-                    self._commits.check_writable()
-                    answer = getattr(self._requests, op)(request, now)
-                    streams = peer.take_descriptors() if op == "submit" else ()
-                    if isinstance(answer, Later):
-                        then = partial(self._reply_later, peer, answer, streams)
-                        self._background.run(answer.lane, answer.call, then)
-                        return
-                    reply = answer
-                    self._own_streams(peer, reply, streams)
-                case other:
-                    raise UsageError(f"the coordinator does not know the request {other!r}")
-        except AverError as error:
-            for descriptor in peer.take_descriptors():
-                os.close(descriptor)
-            self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
-            return
-        self._commits.reply(peer, {"ok": True, **reply})
-
-    def _reply_later(self, peer: Peer, later: Later, streams: tuple[int, ...], found: object) -> None:
-        """What a request needed of a user's folder is known; one whose client has left meanwhile is dropped."""
-        try:
-            if not peer.is_open:
-                later.give_up()
-                raise UsageError("nobody waits for the reply")
-            reply = later.then(found, time.time())
-        except AverError as error:
-            for descriptor in streams:
-                os.close(descriptor)
-            self._server.send(peer, {"ok": False, "error": str(error), "status": error.exit_status})
-            return
-        self._own_streams(peer, reply, streams)
-        self._commits.reply(peer, {"ok": True, **reply})
-
-    def _own_streams(self, peer: Peer, reply: dict[str, Any], streams: tuple[int, ...]) -> None:
-        """A run whose standard streams are its submitter's ends with its submitter."""
-        if streams:
-            self._driver.runs[reply["run"]].streams = streams
-            peer.owns = reply["run"]
+                for line in self._server.read(peer):
+                    self._dispatch.serve(peer, line)
+                if not peer.received:
+                    peer.close_descriptors()
 
     def _deliver(self, outcome: Outcome) -> None:
         """An event of what was done aside becomes durable; a reply comes after it."""
@@ -215,14 +158,6 @@ class Loop:
                 self._commits.reply(outcome.peer, outcome.message)
             else:
                 self._server.send(outcome.peer, outcome.message)
-
-    def _own(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-        """Its owner is back, after we were away."""
-        number = request.get("run")
-        if not isinstance(number, int):
-            raise UsageError("the request names no run")
-        peer.owns = number
-        return {}
 
     def _end_orphans(self, now: float) -> None:
         """A run whose standard streams were its owner's ends with it."""
@@ -245,14 +180,6 @@ class Loop:
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
             self._driver.abandon_step(self._driver.identity.key(job, attempt), step, now)
-
-    def _ping(self) -> dict[str, Any]:
-        return {
-            "pid": os.getpid(),
-            "version": __version__,
-            "running": self._driver.packer.running_count,
-            "pending": len(self._driver.packer),
-        }
 
     # ---- the turn -------------------------------------------------------------------------------
 
@@ -381,7 +308,7 @@ class Loop:
         for peer, reply in batch.replies:
             self._server.send(peer, reply)
         self._watchers.tell(batch.events)
-        self._stepping.forget(batch.events)
+        forget_env(self._requests, batch.events)
         self._fingerprints.note(batch.events, self._driver.runs)
         self._aside.note(batch.events)
         reached("told")
@@ -390,7 +317,7 @@ class Loop:
     def _give_back(self, number: int) -> None:
         submission = self._driver.runs[number].submission
         self._driver.withdraw(number)
-        self._submissions.take_back(number, submission)
+        take_back(self._requests, number, submission)
 
     def _forget_finished(self) -> None:
         """Let go of settled runs of which everything is durable."""

@@ -13,13 +13,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from aver.client.output_paths import Which, job_files
 from aver.config import Retention
 from aver.durable_files import replace_file
 from aver.model.states import State
 from aver.plan.matrix import member_at
+from aver.protocol.messages import CutRun
 from aver.render import verdict
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow, RunRow
@@ -51,16 +51,10 @@ class Cut:
     private_files: int = 0  # environments, scripts and copies of stdin
     problems: list[str] = field(default_factory=list)
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "name": self.name,
-            "why": self.why,
-            "files": self.files,
-            "size_bytes": self.size_bytes,
-            "private_files": self.private_files,
-            "problems": self.problems,
-        }
+    def document(self) -> CutRun:
+        return CutRun(
+            self.run, self.name, self.why, self.files, self.size_bytes, self.private_files, tuple(self.problems)
+        )
 
 
 def choose(

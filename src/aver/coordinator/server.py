@@ -1,42 +1,45 @@
 """The coordinator's socket and those who are connected to it.
 
 Only the owner gets in: the socket has mode 0600 and the peer's uid is checked. Nobody can hold the
-loop up: reads and writes never block, and one who does not read is dropped.
+loop up: reads and writes never block, and one who does not read is dropped. Connections, their descriptors
+and the bytes that they hold are bounded; where there are too many, the one that has been idle longest goes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
-import math
 import os
+import resource
 import select
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-LARGEST_REQUEST_BYTES = 256 << 20
+from aver.errors import UnreachableError, UsageError
+from aver.protocol.messages import Message, Refusal, message_document
+
+LARGEST_REQUEST_BYTES = 64 << 20
 LARGEST_BACKLOG_BYTES = 64 << 20
+MOST_HELD_BYTES = 256 << 20  # of all requests that are not complete
 RECEIVE_BYTES = 1 << 18
-LONGEST_NUMBER = 20  # characters
+MOST_PEERS = 4096
 MOST_DESCRIPTORS = 8
+STREAMS = 3
 
 
-def _whole(text: str) -> int:
-    if len(text) > LONGEST_NUMBER or not -(1 << 63) <= int(text) < 1 << 63:
-        raise ValueError("a whole number that nothing here can hold")
-    return int(text)
+def close_all(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
-def _finite(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text} is not a finite number")
-    return number
-
-
-_decoder = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+def _most_peers() -> int:
+    """Connections have a quarter of the descriptors: the others are for jobs."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_PEERS if most == resource.RLIM_INFINITY else min(MOST_PEERS, most // 4)
 
 
 @dataclass(eq=False, slots=True)
@@ -52,11 +55,23 @@ class Peer:
     descriptors: list[int] = field(default_factory=list)  # that came with its requests and are not taken yet
     token: str | None = None  # of the step that it waits for
     owns: int | None = None  # a run whose standard streams are its own: they end together
+    replies_due: int = 0  # to requests that were read
 
-    def take_descriptors(self) -> tuple[int, ...]:
-        """Those that came with the last request; the caller closes them."""
-        taken, self.descriptors = tuple(self.descriptors), []
+    def take_streams(self) -> tuple[int, ...]:
+        """The standard streams that came with the last request; the caller closes them."""
+        taken, self.descriptors = tuple(self.descriptors[:STREAMS]), self.descriptors[STREAMS:]
         return taken
+
+    def close_descriptors(self) -> None:
+        """Close those that nobody took."""
+        close_all(self.descriptors)
+        self.descriptors = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for nothing, as far as is known."""
+        waits = self.watches or self.token is not None or self.owns is not None or self.replies_due > 0
+        return not (waits or self.unsent)
 
 
 class Server:
@@ -79,27 +94,55 @@ class Server:
         poller.register(self.listener, select.EPOLLIN)
         self.peers: dict[int, Peer] = {}
         self.orphans: list[int] = []  # runs whose owner hung up; the loop ends them
+        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.lost_steps: list[str] = []  # tokens of steps whose srun hung up; the loop drops those that have not begun
 
     def accept(self) -> None:
         while True:
             try:
                 connection, _ = self.listener.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._turn_away():
+                    return
+                continue
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             if struct.unpack("3i", credentials)[1] != os.geteuid():
                 connection.close()
                 continue
             connection.setblocking(False)
-            self.peers[connection.fileno()] = Peer(connection)
+            peer = self.peers[connection.fileno()] = Peer(connection)
             self._poller.register(connection, select.EPOLLIN)
+            if len(self.peers) > _most_peers() and not self._drop_idle(peer):
+                self.send(peer, Refusal("the coordinator has too many connections", UnreachableError.exit_status))
+                self.drop(peer)
 
-    def read(self, peer: Peer) -> list[dict[str, Any]]:
-        """Return the requests that are complete; a peer that hung up or talks nonsense is dropped."""
+    def _drop_idle(self, new: Peer) -> bool:
+        """Drop the oldest connection that waits for nothing, in favour of a new one."""
+        idle = next((peer for peer in self.peers.values() if peer.is_idle and peer is not new), None)
+        if idle is not None:
+            self.drop(idle)
+        return idle is not None
+
+    def _turn_away(self) -> bool:
+        """No descriptor is left: hang up on one who wants to connect, so that the listener is not ready for ever."""
+        os.close(self._spare)
+        try:
+            connection, _ = self.listener.accept()
+            connection.close()
+        except OSError:
+            return False
+        finally:
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        return True
+
+    def read(self, peer: Peer) -> list[bytes]:
+        """Return the requests that are complete; a peer that hung up, or sends too much, is dropped."""
         try:
             data, descriptors, _, _ = socket.recv_fds(peer.connection, RECEIVE_BYTES, MOST_DESCRIPTORS)
             peer.descriptors += descriptors
+            if len(peer.descriptors) > MOST_DESCRIPTORS:
+                self._refuse(peer, "the request has too many descriptors")
+                return []
         except BlockingIOError:
             return []
         except OSError:
@@ -110,23 +153,30 @@ class Server:
         peer.received += data
         if b"\n" not in data:
             if len(peer.received) > LARGEST_REQUEST_BYTES:
-                self.drop(peer)
+                self._refuse(peer, f"the request is larger than {LARGEST_REQUEST_BYTES >> 20} MiB")
+            elif len(peer.received) > RECEIVE_BYTES and self._held_bytes() > MOST_HELD_BYTES:
+                self._refuse(peer, f"requests of more than {MOST_HELD_BYTES >> 20} MiB in all are not complete")
             return []
         *lines, rest = bytes(peer.received).split(b"\n")
         peer.received = bytearray(rest)
-        requests: list[dict[str, Any]] = []
-        for line in lines:
-            try:
-                request = _decoder.decode(line.decode())
-            except (ValueError, RecursionError):
-                request = None
-            requests.append(request if isinstance(request, dict) else {})
-        return requests
+        peer.replies_due += len(lines)
+        return lines
 
-    def send(self, peer: Peer, message: dict[str, Any]) -> None:
+    def _held_bytes(self) -> int:
+        return sum(len(peer.received) for peer in self.peers.values())
+
+    def _refuse(self, peer: Peer, why: str) -> None:
+        self.send(peer, Refusal(why, UsageError.exit_status))
+        self.drop(peer)
+
+    def send(self, peer: Peer, message: Message) -> None:
+        """Send a reply or a push; what the peer does not read yet is kept."""
         if not peer.is_open:
             return
-        peer.unsent += json.dumps(message).encode("ascii") + b"\n"
+        document = message_document(message)
+        if "ok" in document:
+            peer.replies_due -= 1
+        peer.unsent += json.dumps(document).encode("ascii") + b"\n"
         self.flush(peer)
 
     def flush(self, peer: Peer) -> None:
@@ -154,13 +204,13 @@ class Server:
             self.peers.pop(peer.connection.fileno(), None)
             self._poller.unregister(peer.connection)
             peer.connection.close()
-            for descriptor in peer.take_descriptors():
-                os.close(descriptor)
+            peer.close_descriptors()
 
     def close(self) -> None:
         """Stop listening; the socket's file goes first, so that nobody connects to one who leaves."""
         with contextlib.suppress(FileNotFoundError):
             (self._folder / "sock").unlink()
         self.listener.close()
+        os.close(self._spare)
         for peer in list(self.peers.values()):
             self.drop(peer)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from aver.client.job_files import private_files, remove_private_files, remove_stray_copies, runs_with_files
 from aver.config import Retention, load_config
@@ -27,7 +26,7 @@ from aver.home import Home
 from aver.log import log
 from aver.model.events import Event, PersonAsked, RunMoved
 from aver.model.job import NotifyRule
-from aver.model.units import LARGEST_BYTES, LONGEST_S
+from aver.protocol.messages import Message, Pruned, Refusal, RunPruned
 from aver.render import verdict
 from aver.store.read.reader import Reader
 
@@ -54,7 +53,7 @@ class Outcome:
 
     event: Event | None = None
     peer: Peer | None = None
-    message: dict[str, Any] | None = None
+    message: Message | None = None
     is_last: bool = False
     expired: tuple[int, tuple[str, ...]] | None = None
 
@@ -89,11 +88,12 @@ class Aside:
         if any(isinstance(event, RunMoved) and event.state.is_settled for event in events):
             self._prune_if_due()
 
-    def prune(self, peer: Peer, request: dict[str, Any]) -> None:
-        """Take the request; its reply is delivered. Raise UsageError for one that can't be read."""
-        by = request.get("by")
-        self._ask(Prune(self._rules(request), by if isinstance(by, str) and by else "somebody",
-                        request.get("dry_run") is True, peer))  # fmt: skip
+    def prune(self, peer: Peer, rules: Retention | None, by: str, is_dry_run: bool) -> None:
+        """Cut logs by these rules, or by the settings'; the reply is delivered."""
+        rules = rules or self._retention
+        if rules is None:
+            raise UsageError("prune: give --older-than, --keep-last or --max-size")
+        self._ask(Prune(rules, by, is_dry_run, peer))
 
     def remove_expired(self, expired: tuple[int, tuple[str, ...]]) -> None:
         """Remove what a settled run would need to run again, unless it does. In the loop's own thread."""
@@ -121,20 +121,6 @@ class Aside:
 
     # ---- pruning ----------------------------------------------------------------------------------
 
-    def _rules(self, request: dict[str, Any]) -> Retention:
-        older, last, most = (request.get(name) for name in ("older_than_s", "keep_last", "max_bytes"))
-        if older is None and last is None and most is None:
-            if self._retention is None:
-                raise UsageError("the request says of nothing that it may go")
-            return self._retention
-        if not (older is None or (isinstance(older, (int, float)) and 0 <= older <= LONGEST_S)):
-            raise UsageError(f"{older!r} is no age")
-        if not (last is None or (isinstance(last, int) and last >= 0)):
-            raise UsageError(f"{last!r} is no number of runs")
-        if not (most is None or (isinstance(most, int) and 0 < most <= LARGEST_BYTES)):
-            raise UsageError(f"{most!r} is no size")
-        return Retention(older, last or 0, most)
-
     def _prune_if_due(self) -> None:
         """By the settings, and not more often than they say; a file's time remembers the last one."""
         if self._prunes:
@@ -158,25 +144,25 @@ class Aside:
         self._prunes += 1
         self._background.run("prune", partial(self._work, wanted), partial(self._finish, wanted))
 
-    def _finish(self, wanted: Prune, reply: dict[str, Any] | Failed) -> None:
+    def _finish(self, wanted: Prune, reply: Pruned | Refusal | Failed) -> None:
         self._prunes -= 1
         if isinstance(reply, Failed):
-            reply = {"ok": False, "error": f"can't cut old logs: {reply.text}", "status": AverError.exit_status}
+            reply = Refusal(f"can't cut old logs: {reply.text}", AverError.exit_status)
         self._deliver(Outcome(None, wanted.peer, reply, is_last=True))
 
-    def _work(self, wanted: Prune) -> dict[str, Any]:
+    def _work(self, wanted: Prune) -> Pruned | Refusal:
         """In a thread: the reply."""
         try:
             return self._prune(wanted)
         except AverError as error:
             log(f"can't cut old logs: {error}")
-            return {"ok": False, "error": str(error), "status": error.exit_status}
+            return Refusal(str(error), error.exit_status)
 
-    def _prune(self, wanted: Prune) -> dict[str, Any]:
+    def _prune(self, wanted: Prune) -> Pruned:
         now = time.time()
         reader = Reader.open(self._home.database)
         if reader is None:
-            return {"ok": True, "runs": [], "left_bytes": 0}
+            return Pruned((), 0)
         cuts = []
         with reader:
             chosen, total = ([], 0) if wanted.rules is None else choose(reader, wanted.rules, now, self._is_live)
@@ -199,9 +185,9 @@ class Aside:
                 event = PersonAsked(now, cut.run, None, wanted.by, "prune", what) if cut.files else None
                 log(f"run {cut.run}: {what}")
             expired = None if wanted.is_dry_run else (cut.run, secrets[cut.run])
-            self._give(Outcome(event, wanted.peer, {"pruned": cut.run}, expired=expired))
+            self._give(Outcome(event, wanted.peer, RunPruned(cut.run), expired=expired))
         left = total - sum(cut.size_bytes for cut in cuts)
-        return {"ok": True, "runs": [cut.document() for cut in cuts], "left_bytes": left}
+        return Pruned(tuple(cut.document() for cut in cuts), left)
 
     def _expire_old_runs(self, reader: Reader, now: float) -> None:
         before = now - self._keep_environments_s

@@ -6,9 +6,7 @@ A watcher is told which jobs changed and which of its numbers are settled; what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from aver.coordinator.requests.step import step_message, step_token
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Driver
 from aver.errors import UsageError
@@ -22,7 +20,9 @@ from aver.model.events import (
     StepStarted,
     TaskEnded,
 )
+from aver.model.evidence import TaskCause, Verdict
 from aver.model.states import State
+from aver.protocol.messages import Changed, StepBegan, StepCode, StepEnd, TaskEnd, Watching
 from aver.store.read.reader import Reader
 
 
@@ -32,22 +32,19 @@ class Watchers:
         self._driver = driver
         self._open_reader = open_reader
 
-    def watch(self, peer: Peer, request: dict[str, Any]) -> None:
+    def watch(self, peer: Peer, ids: Sequence[int], is_foreground: bool) -> None:
         """Begin to tell this peer about these numbers; what is settled durably already is said at once."""
-        ids = request.get("ids")
-        if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
-            raise UsageError("the request names no jobs")
-        peer.is_foreground = request.get("foreground") is True
+        peer.is_foreground = is_foreground
         settled, unknown = self._look_up(ids, peer.is_foreground)
         if unknown:
             raise UsageError(f"there is no job or run {unknown[0]}; `aver jobs` lists them")
         peer.watches = set(ids) - set(settled)
-        self._server.send(peer, {"ok": True, "settled": settled})
+        self._server.send(peer, Watching(tuple(settled)))
 
-    def _look_up(self, ids: list[int], is_foreground: bool) -> tuple[list[int], list[int]]:
+    def _look_up(self, ids: Sequence[int], is_foreground: bool) -> tuple[list[int], list[int]]:
         reader = self._open_reader()
         if reader is None:
-            return [], ids
+            return [], list(ids)
         settled, unknown = [], []
         with reader:
             for number in ids:
@@ -119,7 +116,7 @@ class Watchers:
             if isinstance(event, (StepStarted, TaskEnded, StepEnded)):
                 peer = waiting.get(step_token(event.job, event.attempt, event.step))
                 if peer is not None:
-                    self._server.send(peer, step_message(event))
+                    self._server.send(peer, step_push(event))
 
     def _push(self, peer: Peer, changed: dict[int, list[int]], settled: set[int]) -> None:
         jobs: list[int] = []
@@ -133,4 +130,35 @@ class Watchers:
                 jobs += [job for job in numbers if job in peer.watches]
         if jobs or done:
             peer.watches -= done
-            self._server.send(peer, {"changed": sorted(set(jobs)), "settled": sorted(done)})
+            self._server.send(peer, Changed(tuple(sorted(set(jobs))), tuple(sorted(done))))
+
+
+def step_token(job: int, attempt: int, step: int) -> str:
+    """By which the pushes of a step find its srun."""
+    return f"{job}.{attempt}.{step}"
+
+
+def step_push(event: StepStarted | TaskEnded | StepEnded) -> StepBegan | TaskEnd | StepEnd:
+    """What srun is told, after the commit."""
+    match event:
+        case StepStarted():
+            return StepBegan(event.step)
+        case TaskEnded():
+            return task_end(event.task, event.verdict, event.cause, event.because)
+        case StepEnded():
+            return StepEnd(StepCode(event.srun_code, event.verdict.state.value))
+
+
+def task_end(task: int, verdict: Verdict | None, cause: TaskCause, because: bool) -> TaskEnd:
+    exit_status = None if verdict is None else verdict.exit
+    return TaskEnd(
+        task=task,
+        state=None if verdict is None else verdict.state.value,
+        reason=None if verdict is None else verdict.reason,
+        detail="" if verdict is None else verdict.detail,
+        raw=None if exit_status is None else exit_status.wait_status,
+        because=because,
+        launch=cause.launch,
+        oom_kills=cause.oom_kills,
+        was_sent=cause.was_sent,
+    )

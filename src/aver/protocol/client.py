@@ -14,11 +14,16 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aver.errors import AverError, CantWriteError, InternalError, UnreachableError, UsageError
 from aver.home import Home
 from aver.ownership import check_peer
+
+if TYPE_CHECKING:
+    from aver.protocol.messages import Request
+
+Reply = TypeVar("Reply")
 
 START_TIMEOUT_S = 30.0
 CONNECT_TRIES = 5
@@ -85,6 +90,13 @@ class Client:
         if reply["ok"] is not True:
             raise _error(reply)
         return reply
+
+    def ask(self, request: Request, kind: type[Reply]) -> Reply:
+        """Send the request, and return its reply, of the type that OPERATIONS has for it."""
+        from aver.protocol.decode import decode_reply  # who only reads the store does not need it
+        from aver.protocol.messages import request_document
+
+        return decode_reply(kind, self.call(**request_document(request)))
 
     def watch(
         self, ids: Sequence[int], timeout_s: float | None = None, *, foreground: bool = False

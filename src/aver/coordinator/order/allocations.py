@@ -10,7 +10,7 @@ from aver.coordinator.state.run import LiveRun
 from aver.engines.api import ALLOCATION, AllocationAsk
 from aver.errors import UsageError
 from aver.home import Home
-from aver.model.codec import decode, dumps, encode
+from aver.model.codec import dumps, encode
 from aver.model.events import PersonAsked
 from aver.model.job import Allocation, Submission
 
@@ -34,14 +34,10 @@ def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
     ]  # fmt: skip
 
 
-def want_more(driver: Driver, run: LiveRun, document: object, by: str, now: float) -> None:
+def want_more(driver: Driver, run: LiveRun, wish: Allocation, by: str, now: float) -> None:
     """Take note of a person's wish; it is acted on when it is durable. UsageError says what is wrong with it."""
     if run.submission.allocation is None:
         raise UsageError(f'run {run.number} does not run in allocations: aver submit --allocation "-N 4 -t 4:00:00" …')
-    try:
-        wish = decode(Allocation, document)
-    except ValueError as error:
-        raise UsageError(f"the allocation can't be read: {error}") from None
     _check(wish)
     driver.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(encode(wish))))
 

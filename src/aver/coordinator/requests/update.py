@@ -1,4 +1,4 @@
-"""What scontrol asks for: begin again (requeue), and change what was asked for (update).
+"""`update`: change what was asked for a job; and how a job begins again (`requeue`).
 
 As in `actions`: who asked is written down first, and acted on when that is durable. Each function returns a
 sentence for the one who asked; where Slurm refuses, it is Slurm's.
@@ -8,22 +8,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
+from aver.coordinator.recovery import past_jobs
 from aver.coordinator.requests import actions
+from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.dispatch import writes
+from aver.coordinator.server import Peer
 from aver.coordinator.state.changes import PRIORITY, THROTTLE, TIME_LIMIT, WHILE_IT_WAITS
+from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.fold import REQUEUE_HOLD
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import LOCAL, Control
+from aver.errors import UsageError
 from aver.model import reasons
 from aver.model.events import PersonAsked
+from aver.model.job import Argv, JobSpec
+from aver.protocol.messages import Changes, Results, Update
+from aver.spec.sbatch.dependency import parse_dependency
 
 NOT_PENDING = "Job is no longer pending execution"  # Slurm's words
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
 COMPLETED = "Job/step already completing or completed"
+FIELDS = tuple(one.name for one in fields(Changes))
 ON_SLURM = "the job is Slurm's: its limit can be changed there"
+
+
+@writes(Update)
+def update_jobs(context: Context, _: Peer, request: Update, now: float) -> Results:
+    driver, given = context.driver, request.changes
+    cleared: dict[str, Any] = {name.value: None for name in request.clear}
+    changes = cleared | {name: value for name in FIELDS if (value := getattr(given, name)) is not None}
+    _check_dependency(context, given.dependency)
+    total = driver.packer.total
+    if (given.cpus is not None and not 1 <= given.cpus <= total.cpus) or (given.mem_bytes or 0) > total.mem_bytes:
+        raise UsageError("Requested node configuration is not available")
+    return context.each_job(request.ids, now, lambda run, index: update(driver, run, index, changes, request.by, now))
+
+
+def _check_dependency(context: Context, text: str | None) -> None:
+    """Refuse what can't be read, and a dependency on a job that there never was."""
+    try:
+        after = parse_dependency(text or "")
+    except ValueError:
+        raise UsageError(PROBLEM) from None
+    if after is None:
+        return
+    reader = context.open_reader()
+    try:
+        if context.driver.dependencies.learn((JobSpec("", Argv(()), after=after),), past_jobs(reader)):
+            raise UsageError(PROBLEM)
+    finally:
+        if reader is not None:
+            reader.close()
 
 
 def requeue(driver: Driver, run: LiveRun, index: int, how: str, by: str, now: float) -> str:

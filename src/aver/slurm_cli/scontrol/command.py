@@ -177,7 +177,9 @@ class _Acting:
                 if update.minutes_more:
                     changes["time_s"] = self._longer(number, update.minutes_more)
                 if changes:
-                    self._take(text, "update", self._ask("update", ids=[number], changes=changes))
+                    given = {name: value for name, value in changes.items() if value is not None}
+                    clear = [name for name, value in changes.items() if value is None]
+                    self._take(text, "update", self._ask("update", ids=[number], changes=given, clear=clear))
                 if update.is_held is not None and not self._status:
                     self._ask("hold" if update.is_held else "release", ids=[number])
         return self._status

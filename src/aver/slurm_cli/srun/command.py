@@ -293,7 +293,7 @@ class Step:
         from aver.slurm_cli.srun.streams import open_shared
 
         try:
-            self._descriptors = open_shared(spec, reply["files"])
+            self._descriptors = open_shared(spec, dict(reply["files"]))
         except BadOption:
             self._number = reply["step"]
             self._ask_signal(None)

@@ -6,6 +6,7 @@ import click
 
 from aver.cli.action import act
 from aver.cli.options import addresses, json_option
+from aver.protocol.messages import Accept
 
 
 @click.command("accept")
@@ -22,4 +23,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver accept 7
       aver accept '3/train*'
     """
-    act("accept", ids, as_json)
+    act("accept", ids, as_json, Accept)

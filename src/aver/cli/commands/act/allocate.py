@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from aver.cli.action import done_list
 from aver.cli.options import json_option
-from aver.cli.output.documents import Acted
+from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.errors import UsageError
-from aver.model.codec import encode
+from aver.protocol.messages import Allocate, Allocated
 from aver.spec.flow.allocation import allocation_of
 from aver.store.read.rows import RunRow
 
@@ -52,6 +51,6 @@ def command(run: str, words: str, allocations: str | None, headroom: str | None,
     if not isinstance(found, RunRow) and len(found) != 1:
         raise UsageError(f"{run} names several jobs; give the number of a run")
     number = found.id if isinstance(found, RunRow) else found[0].run
-    session.call("allocate", run=number, allocation=encode(wish), by=user_name())
-    did = f"asks for {wish.count if wish is not None else 0} more"
-    answer(session.output, Acted("allocate", tuple(done_list([{"id": number, "did": did}]))), as_json)
+    assert wish is not None  # there are words
+    session.ask(Allocate(number, wish, user_name()), Allocated)
+    answer(session.output, Acted("allocate", (Done(number, f"asks for {wish.count} more"),)), as_json)

@@ -8,6 +8,7 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 from aver.errors import UsageError
 from aver.model.signals import parse_signal
+from aver.protocol.messages import Cancel
 
 
 @click.command("cancel")
@@ -33,4 +34,4 @@ def command(ids: tuple[str, ...], signal_name: str | None, now: bool, as_json: b
         number = None if signal_name is None else parse_signal(signal_name)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    act("cancel", ids, as_json, signal=number, now=now)
+    act("cancel", ids, as_json, lambda numbers, by: Cancel(numbers, by, signal=number, now=now))

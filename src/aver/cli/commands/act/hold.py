@@ -6,6 +6,7 @@ import click
 
 from aver.cli.action import act
 from aver.cli.options import addresses, json_option
+from aver.protocol.messages import Hold
 
 
 @click.command("hold")
@@ -21,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver hold 7
       aver hold '3/train*'
     """
-    act("hold", ids, as_json)
+    act("hold", ids, as_json, Hold)

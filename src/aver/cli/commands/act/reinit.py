@@ -14,6 +14,7 @@ from aver.client.reinit import compare
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
 from aver.model.states import State
+from aver.protocol.messages import Continued
 from aver.store.read.rows import RunRow
 
 
@@ -49,7 +50,7 @@ def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...],
     changes = reinit.changes
     session.mask([number])
     if changes.causes and not dry_run:
-        session.call("reinit", **reinit.arguments(), by=user_name())
+        session.ask(reinit.request(user_name()), Continued)
         session.mask([number])
     word = "would run again" if dry_run else "runs again"
     if not changes.causes:

@@ -6,6 +6,7 @@ import click
 
 from aver.cli.action import act
 from aver.cli.options import addresses, json_option
+from aver.protocol.messages import Release
 
 
 @click.command("release")
@@ -21,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver release 7
       aver release '3/train*'
     """
-    act("release", ids, as_json)
+    act("release", ids, as_json, Release)

@@ -6,6 +6,7 @@ import click
 
 from aver.cli.action import act
 from aver.cli.options import addresses, json_option
+from aver.protocol.messages import Resume
 
 
 @click.command("resume")
@@ -21,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver resume 7
       aver resume '3/train*'
     """
-    act("resume", ids, as_json)
+    act("resume", ids, as_json, Resume)

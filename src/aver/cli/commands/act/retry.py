@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from aver.cli.action import done_list
 from aver.cli.options import addresses, json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
+from aver.protocol.messages import Continued, Retry
 from aver.store.read.rows import RunRow
 
 
@@ -39,12 +39,8 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
                 named.append(job.id)
     results: list[Done] = []
     for run, jobs in chosen.items():
-        reply = session.call("retry", run=run, jobs=jobs, by=user_name())
-        results += done_list([{"id": job, "did": "will run again"} for job in _numbers(reply.get("jobs"))])
+        reply = session.ask(Retry(run, None if jobs is None else tuple(jobs), user_name()), Continued)
+        results += [Done(job, "will run again") for job in reply.jobs]
     if not results:
         session.output.note("nothing to retry: no job failed, was lost or was skipped")
     answer(session.output, Acted("retry", tuple(results)), as_json)
-
-
-def _numbers(jobs: object) -> list[int]:
-    return [int(job) for job in jobs] if isinstance(jobs, list) else []

@@ -6,6 +6,7 @@ import click
 
 from aver.cli.action import act
 from aver.cli.options import addresses, json_option
+from aver.protocol.messages import Suspend
 
 
 @click.command("suspend")
@@ -21,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver suspend 7
       aver suspend '3/train*'
     """
-    act("suspend", ids, as_json)
+    act("suspend", ids, as_json, Suspend)

@@ -13,6 +13,7 @@ from aver.cli.session import Session
 from aver.errors import UnreachableError
 from aver.model.states import UNSETTLED, State
 from aver.protocol.client import Client
+from aver.protocol.messages import Ping, Pong
 
 
 @click.command("status")
@@ -39,16 +40,16 @@ def command(as_json: bool) -> None:
 
 def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts:
     """Ask the coordinator who it is."""
-    reply = client.call("ping")
+    reply = client.ask(Ping(), Pong)
     running, pending = to_do(session)
     return CoordinatorFacts(
         is_running=True,
-        pid=int(reply["pid"]),
-        version=str(reply["version"]),
+        pid=reply.pid,
+        version=reply.version,
         running=running,
         pending=pending,
         home=str(session.home.path),
-        detail=f"coordinator {reply['pid']} {verb}: {running} running, {pending} pending, home {session.home.path}",
+        detail=f"coordinator {reply.pid} {verb}: {running} running, {pending} pending, home {session.home.path}",
     )
 
 

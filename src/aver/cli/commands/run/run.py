@@ -31,6 +31,7 @@ from aver.judge.run import exit_status_of, return_code
 from aver.model.job import Submission
 from aver.model.reasons import JOB_LAUNCH_FAILURE, NONE, PRIORITY
 from aver.model.states import State
+from aver.protocol.messages import Cancel, Results
 from aver.render import verdict as render
 from aver.store.read.rows import AttemptRow, JobRow
 
@@ -187,7 +188,7 @@ class Attached:
         if number == signal.SIGHUP:
             return status
         try:
-            self._session.call("cancel", ids=[run], by=user_name(), signal=None, now=False)
+            self._session.ask(Cancel((run,), user_name()), Results)
             self._wait(stalled_s=LEAVING_S)
         except SignalReceived:
             heard()

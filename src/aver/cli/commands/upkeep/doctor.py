@@ -21,6 +21,7 @@ from aver.engines.local.capabilities import Capabilities, capabilities
 from aver.errors import AverError, UsageError
 from aver.protocol.client import Client
 from aver.protocol.lock import read_holder
+from aver.protocol.messages import Ping, Pong
 from aver.render import verdict
 from aver.store.open import is_on_network, sqlite_version
 from aver.version import __version__
@@ -169,7 +170,7 @@ def _existing(path: Path) -> Path:
 def _coordinator(session: Session) -> Check:
     try:
         client = Client.connect(session.home, start=False)
-        reply = client.call("ping")
+        reply = client.ask(Ping(), Pong)
         client.close()
     except UsageError:
         return Check("coordinator", MISSING, "not asked: it, or the home, may be another user's", None)
@@ -179,11 +180,9 @@ def _coordinator(session: Session) -> Check:
             return Check("coordinator", LIMITED, f"on host {holder}: from here only reading works", None)
         return Check("coordinator", OK, "none runs; the next command that needs one starts it", None)
     running, pending = to_do(session)
-    text = f"process {reply['pid']}, {running} running, {pending} pending"
-    if reply.get("version") != __version__:
-        return Check(
-            "coordinator", LIMITED, f"{text}, version {reply.get('version')}", "`aver stop`: the next one is new"
-        )
+    text = f"process {reply.pid}, {running} running, {pending} pending"
+    if reply.version != __version__:
+        return Check("coordinator", LIMITED, f"{text}, version {reply.version}", "`aver stop`: the next one is new")
     return Check("coordinator", OK, text, None)
 
 

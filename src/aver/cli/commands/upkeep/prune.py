@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from aver.cli.options import DurationType, json_option
@@ -11,8 +9,9 @@ from aver.cli.output.documents import Pruned, PrunedRun
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.config import load_config
-from aver.errors import InternalError, UsageError
+from aver.errors import UsageError
 from aver.model.units import parse_size
+from aver.protocol import messages
 
 
 @click.command("prune")
@@ -49,15 +48,10 @@ def command(
         raise UsageError(f"--max-size: {error}") from None
     if older_than is not None and older_than <= 0:
         raise UsageError("--older-than must be more than 0, such as 30d, 12h or 90s")
-    reply = session.call(
-        "prune", older_than_s=older_than, keep_last=keep_last, max_bytes=max_bytes, dry_run=dry_run, by=user_name()
+    reply = session.ask(messages.Prune(older_than, keep_last, max_bytes, dry_run, user_name()), messages.Pruned)
+    runs = tuple(
+        PrunedRun(one.run, one.name, one.why, one.files, one.size_bytes, one.private_files, one.problems)
+        for one in reply.runs
     )
-    answer(session.output, _document(reply, dry_run), as_json)
-
-
-def _document(reply: dict[str, Any], is_dry_run: bool) -> Pruned:
-    try:
-        runs = tuple(PrunedRun(**{**run, "problems": tuple(run["problems"])}) for run in reply["runs"])
-        return Pruned(is_dry_run, runs, sum(run.size_bytes for run in runs), int(reply["left_bytes"]))
-    except (KeyError, TypeError, ValueError):
-        raise InternalError("the coordinator's answer has no runs") from None
+    freed = sum(run.size_bytes for run in runs)
+    answer(session.output, Pruned(dry_run, runs, freed, reply.left_bytes), as_json)

@@ -10,6 +10,7 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.errors import UnreachableError
 from aver.protocol.client import Client
+from aver.protocol.messages import Done, Stop
 
 
 @click.command("stop")
@@ -31,6 +32,6 @@ def command(as_json: bool) -> None:
         answer(session.output, nobody(session), as_json)
         return
     facts = read_status(session, client, "stopped")
-    client.call("stop")
+    client.ask(Stop(), Done)
     client.close()
     answer(session.output, facts, as_json)

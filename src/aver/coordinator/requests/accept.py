@@ -1,0 +1,83 @@
+"""`accept`: a person's evidence for a job of which nobody knows how it ended."""
+
+from __future__ import annotations
+
+from aver.coordinator.background import Failed, Later
+from aver.coordinator.order.generated import Sealed
+from aver.coordinator.requests import actions
+from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.dispatch import writes
+from aver.coordinator.server import Peer
+from aver.coordinator.state.run import LiveRun
+from aver.engines.api import LOCAL
+from aver.judge.local import judge_acceptance
+from aver.judge.scheduler import judge_cluster_acceptance
+from aver.model.evidence import Accepted, GeneratedRead, Verdict
+from aver.model.states import State
+from aver.protocol.messages import Accept, Results
+
+
+@writes(Accept)
+def accept(context: Context, _: Peer, request: Accept, now: float) -> Results | Later:
+    """What a job has generated is read first: whether it completed depends on that."""
+    questions = []
+    for number in request.ids:
+        found = context.driver.find(number)
+        if found is None and context.settled_state(number) is State.UNVERIFIED:
+            context.revive(number, now)
+            found = context.driver.find(number)
+        run, index = found or (None, None)
+        if run is None or index is None or run.plan.state(index) is not State.UNVERIFIED:
+            continue
+        if run.spec(index).generates is not None:
+            questions.append((number, context.generated.question(run, index)))
+    if not questions:
+        return _accept(context, request, {}, now)
+
+    def read() -> dict[int, Sealed | str]:
+        return {number: context.generated.ask(question) for number, question in questions}
+
+    def then(found: dict[int, Sealed | str] | Failed, then: float) -> Results:
+        return _accept(context, request, found, then)
+
+    return Later(f"generated {questions[0][1].path}", read, then)
+
+
+def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str] | Failed, now: float) -> Results:
+    by, driver = request.by, context.driver
+
+    def act(run: LiveRun, index: int | None) -> str:
+        if index is None:
+            return "a run: name the job"
+        state = run.plan.state(index)
+        if state is None:
+            return "not settled yet"
+        stored = _stored_verdict(context, run.job_number(index))
+        if stored is None:
+            return "not settled yet"
+        accepts = judge_acceptance if run.engine(index) == LOCAL else judge_cluster_acceptance
+        accepted, read = Accepted(now, by), GeneratedRead(now)
+        if accepts(stored, accepted, read) is None:
+            return f"already {state}: only a job whose end nobody saw (UNVERIFIED, NODE_FAIL) can be accepted"
+        if run.spec(index).generates is not None:
+            found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
+            if found is None:
+                return "not accepted: it generates jobs, which were not read; ask again"
+            actions.reopen_run(driver, run, now)
+            batch = context.generated.keep(run.number, found)
+            read = driver.add_generated(run, index, batch, now)
+        verdict = accepts(stored, accepted, read)
+        assert verdict is not None
+        actions.correct(driver, run, index, verdict, f"accepted by {by}", by, now)
+        return f"accepted as {verdict.state}"
+
+    return context.each(request.ids, now, act, revive=True)
+
+
+def _stored_verdict(context: Context, job: int) -> Verdict | None:
+    reader = context.open_reader()
+    if reader is None:
+        return None
+    with reader:
+        row = reader.job(job)
+    return None if row is None else row.verdict

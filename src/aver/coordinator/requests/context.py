@@ -1,0 +1,94 @@
+"""What the handlers of requests work with: the coordinator's parts, and how jobs are found by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from aver.coordinator.background import Background
+from aver.coordinator.order.generated import Generated
+from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.run import LiveRun
+from aver.coordinator.upkeep import Aside
+from aver.coordinator.watchers import Watchers
+from aver.home import Home
+from aver.model.states import State
+from aver.protocol.messages import Result, Results
+from aver.store.read.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`check_writable` raises CantWriteError; `hear` takes what the engines have heard; `stop` ends the loop."""
+
+    home: Home
+    driver: Driver
+    open_reader: Callable[[], Reader | None]
+    load_run: Callable[[Driver, Reader, int, float], LiveRun | None]
+    generated: Generated
+    background: Background
+    watchers: Watchers
+    aside: Aside
+    kill_wait_s: float
+    check_writable: Callable[[], None]
+    hear: Callable[[float], None]
+    stop: Callable[[], None]
+
+    def each_job(
+        self, ids: Iterable[int], now: float, act: Callable[[LiveRun, int], str], revive: bool = False
+    ) -> Results:
+        """Do it to each of the jobs, and to each job of the runs."""
+
+        def each(run: LiveRun, index: int | None) -> str:
+            indices = [index] if index is not None else list(range(run.job_count))
+            done = [act(run, one) for one in indices]
+            return done[0] if len(set(done)) == 1 else ", ".join(sorted(set(done)))
+
+        return self.each(ids, now, each, revive)
+
+    def each(
+        self, ids: Iterable[int], now: float, act: Callable[[LiveRun, int | None], str], revive: bool = False
+    ) -> Results:
+        """Do it to each of the jobs and runs; those that are settled are taken up again if `revive` says so."""
+        return Results(tuple(Result(one, self._one(one, now, act, revive)) for one in ids))
+
+    def _one(self, number: int, now: float, act: Callable[[LiveRun, int | None], str], revive: bool) -> str:
+        found = self.driver.find(number)
+        if found is None:
+            state = self.settled_state(number)
+            if state is None:
+                return "no such job"
+            if not revive or self.revive(number, now) is None:
+                return f"already {state}"
+            found = self.driver.find(number)
+            assert found is not None
+        run, index = found
+        return act(run, index)
+
+    def settled_state(self, number: int) -> State | None:
+        """As the store has it."""
+        reader = self.open_reader()
+        if reader is None:
+            return None
+        with reader:
+            job = reader.job(number)
+            if job is not None:
+                return job.state
+            run = reader.run(number)
+            return run.state if run is not None else None
+
+    def revive(self, number: int, now: float) -> LiveRun | None:
+        """The live run that has this number or this job; taken up again from the store if it was settled."""
+        found = self.driver.find(number)
+        if found is not None:
+            return found[0]
+        reader = self.open_reader()
+        if reader is None:
+            return None
+        with reader:
+            job = reader.job(number)
+            run = reader.run(job.run if job is not None else number)
+            revived = self.load_run(self.driver, reader, run.id, now) if run is not None else None
+        if revived is not None and revived.state.is_settled:
+            self.driver.out.finished_runs.append(revived.number)  # unless the request changes that, it is let go again
+        return revived

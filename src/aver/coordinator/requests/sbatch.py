@@ -1,0 +1,31 @@
+"""`sbatch`: a call of sbatch becomes a run. Refusals are whole lines of sbatch, with its exit status."""
+
+from __future__ import annotations
+
+from aver.client import batch_submission
+from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.dispatch import writes
+from aver.coordinator.requests.submit import checked, numbered, take
+from aver.coordinator.server import Peer
+from aver.errors import UsageError
+from aver.plan.matrix import FlowIndex
+from aver.protocol.messages import BatchSubmitted, Done, Sbatch, Submitted
+
+
+@writes(Sbatch)
+def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmitted | Done:
+    try:
+        call = batch_submission.read_call(request, now)
+        if request.script is None:
+            return Done()  # only its options were to be checked
+        submission = checked(context, batch_submission.submission_of(call, request, now))
+        env = batch_submission.environment(call, request)
+        if call.has("test-only"):
+            number = context.driver.next_id
+            reply = Submitted(number, number, FlowIndex(submission.flow).count)
+        else:  # its outputs have names: nothing is to be prepared for them
+            number, submission = numbered(context, submission)
+            reply = take(context, submission, env, number, now)
+    except UsageError as error:
+        raise batch_submission.refused(error) from None
+    return batch_submission.answer(call, submission, reply)

@@ -1,0 +1,434 @@
+"""Everything that is said over the coordinator's socket: requests, replies and pushes, each a type.
+
+A message is one line of JSON. A request is `{"op": NAME, …}` with the fields of its type; the reply is
+`{"ok": true, …}` with the fields of its type, or a Refusal, `{"ok": false, "error": …, "status": …}`; a push has no
+`ok`. How they are read is in `decode`.
+
+A new operation: a request and a reply here, a row in OPERATIONS, and a handler in `coordinator/requests`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from aver.model.evidence import LaunchFailure
+from aver.model.job import Allocation, FlowSpec, Origin, Scope, StepSpec, Submission
+from aver.model.record import dataclass
+
+SOMEBODY = "somebody"
+
+
+# ---- requests -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Who are you, and what do you do?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """A new run. Descriptors that come with it are the standard streams of its only job."""
+
+    submission: Submission
+    env: tuple[str, ...] = ()  # NAME=VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class Sbatch:
+    """A call of sbatch. Without a script, only its options are checked."""
+
+    options: tuple[tuple[str, str], ...]  # name and text, in the order in which they count
+    script: str | None = None
+    name: str = ""
+    path: str | None = None
+    args: tuple[str, ...] = ()
+    origin: Origin | None = None
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel jobs and runs; with a signal, only send that. `now`: finishers of a run too."""
+
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+    signal: int | None = None
+    scope: Scope | None = None  # whom the signal is for; None: every process
+    now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """End a running job and begin it again; `hold`: it waits for `release`."""
+
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """New values of a job that is not settled; None: as it is."""
+
+    time_s: int | None = None
+    priority: int | None = None
+    name: str | None = None
+    comment: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    nice: str | None = None
+    begin_at: float | None = None
+    dependency: str | None = None
+    throttle: int | None = None
+    reservation: str | None = None
+    wckey: str | None = None
+    licenses: str | None = None
+    features: str | None = None
+    mem_bytes: int | None = None
+    cpus: int | None = None
+
+
+class Clearable(StrEnum):
+    """What a job can also be without."""
+
+    TIME_LIMIT = "time_s"
+    BEGIN = "begin_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    ids: tuple[int, ...]
+    changes: Changes = Changes()
+    clear: tuple[Clearable, ...] = ()
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """More allocations for a run that was submitted with one."""
+
+    run: int
+    allocation: Allocation
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    ids: tuple[int, ...]
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """New attempts of settled jobs of a run; without jobs, of all that failed, were lost or cancelled."""
+
+    run: int
+    jobs: tuple[int, ...] | None = None
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Reinit:
+    """Run jobs of a settled run again by the flow as it is now; None: as it was."""
+
+    run: int
+    causes: tuple[tuple[int, str], ...]  # job and why
+    flow: FlowSpec | None = None
+    values: tuple[tuple[str, str], ...] = ()  # of the flow's sealed environment, by their digests
+    inherit: tuple[str, ...] = ()  # NAME=VALUE, or NAME to remove it
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Cut old logs; without a rule, as the settings say."""
+
+    older_than_s: float | None = None
+    keep_last: int | None = None
+    max_bytes: int | None = None
+    dry_run: bool = False
+    by: str = SOMEBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Push changes of these jobs and runs. `foreground`: a run counts as settled when its foreground jobs are."""
+
+    ids: tuple[int, ...]
+    foreground: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The submitter of a run that has its standard streams is back: they end together."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a job. Descriptors that come with it are its standard streams. The same token is the same step."""
+
+    key: str  # of the job's attempt, or of one of its tasks
+    token: str
+    spec: StepSpec
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SignalStep:
+    """A signal for a step's tasks; without one, end them. `by` is a person; None: its own srun."""
+
+    key: str
+    step: int
+    signal: int | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Leave. Jobs go on."""
+
+
+Request = (
+    Ping | Submit | Sbatch | Cancel | Hold | Release | Suspend | Resume | Requeue | Update | Allocate | Accept | Retry
+    | Reinit | Prune | Watch | Own | Step | SignalStep | Stop
+)  # fmt: skip
+
+
+# ---- replies. Their fields have no defaults: each of them is in the document ------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What was wrong, and the exit status of the command that asked."""
+
+    error: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done; there is nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    pid: int
+    version: str
+    running: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    run: int
+    first_job: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSubmitted:
+    """What sbatch needs to answer its user."""
+
+    run: int
+    first_job: int
+    jobs: int
+    cpus: int
+    begin_at: float | None
+    partition: str
+    clusters: str | None
+    given: tuple[str, ...]  # options that say how to answer
+    ignored: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    id: int
+    did: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A run that goes on."""
+
+    run: int
+    jobs: tuple[int, ...]
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutRun:
+    run: int
+    name: str
+    why: str
+    files: int
+    size_bytes: int
+    private_files: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    runs: tuple[CutRun, ...]
+    left_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    settled: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """How a task ended. It is a push as well."""
+
+    task: int
+    state: str | None
+    reason: str | None
+    detail: str
+    raw: int | None  # wait status
+    because: bool  # ended because of another task
+    launch: LaunchFailure | None
+    oom_kills: int
+    was_sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepCode:
+    code: int | None  # the exit status of srun
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    job: int
+    step: int
+    waiting: bool
+    node: str
+    kill_wait_s: float
+    tasks: tuple[TaskEnd, ...]  # those that have ended
+    files: tuple[tuple[str, str], ...]  # to be opened by srun: descriptor's name and path
+    ended: StepCode | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signalled:
+    did: str
+
+
+# ---- pushes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Jobs that have changed, and watched numbers that are settled now."""
+
+    changed: tuple[int, ...]
+    settled: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPruned:
+    pruned: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepBegan:
+    begun: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    ended: StepCode
+
+
+Push = Changed | RunPruned | StepBegan | TaskEnd | StepEnd
+Answer = (
+    Done | Pong | Submitted | BatchSubmitted | Results | Allocated | Continued | Pruned | Watching | StepTaken
+    | Signalled
+)  # fmt: skip
+Message = Answer | Refusal | Push
+
+OPERATIONS: dict[str, tuple[type[Any], type[Any]]] = {
+    "ping": (Ping, Pong),
+    "submit": (Submit, Submitted),
+    "sbatch": (Sbatch, BatchSubmitted),
+    "cancel": (Cancel, Results),
+    "hold": (Hold, Results),
+    "release": (Release, Results),
+    "suspend": (Suspend, Results),
+    "resume": (Resume, Results),
+    "requeue": (Requeue, Results),
+    "update": (Update, Results),
+    "allocate": (Allocate, Allocated),
+    "accept": (Accept, Results),
+    "retry": (Retry, Continued),
+    "reinit": (Reinit, Continued),
+    "prune": (Prune, Pruned),
+    "watch": (Watch, Watching),
+    "own": (Own, Done),
+    "step": (Step, StepTaken),
+    "signal_step": (SignalStep, Signalled),
+    "stop": (Stop, Done),
+}
+REQUESTS: dict[str, type[Any]] = {op: kinds[0] for op, kinds in OPERATIONS.items()}
+_OPS = {kind: op for op, kind in REQUESTS.items()}
+_PUSHES = (Changed, RunPruned, StepBegan, TaskEnd, StepEnd)
+
+
+# ---- writing --------------------------------------------------------------------------------------
+
+
+def request_document(request: Request) -> dict[str, Any]:
+    """The request as it is sent."""
+    from aver.model.codec import encode  # who only builds types, or sends documents, does not need it
+
+    return {"op": _OPS[type(request)], **encode(request)}
+
+
+def message_document(message: Message) -> dict[str, Any]:
+    """A reply or a push as it is sent."""
+    from aver.model.codec import encode
+
+    document: dict[str, Any] = encode(message)
+    if isinstance(message, _PUSHES):
+        return document
+    return {"ok": not isinstance(message, Refusal), **document}
