@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 import sqlite3
-import textwrap
 from pathlib import Path
 
 import pytest
 
-from aver.coordinator import loop
 from aver.home import Home
 from aver.model import events, reasons
 from aver.model.states import State
@@ -39,17 +35,6 @@ def rows(page: str, first: str) -> dict[str, list[str]]:
 def names(cell: str) -> list[str]:
     """The names in a cell, without what its brackets say of them."""
     return re.findall(r"`([^`]+)`", re.sub(r"\([^)]*\)|:.*", "", cell))
-
-
-def served_operations() -> set[str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(loop.Loop._serve)))
-    values = [node.value for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
-    return {node.value for node in values if isinstance(node, ast.Constant)} | loop.OPS
-
-
-def test_the_coordinator_page_has_every_operation() -> None:
-    """coordinator.md lists the operations that the coordinator serves, and no other."""
-    assert set(rows("coordinator.md", "op")) == served_operations()
 
 
 def test_pages_have_every_column_of_the_store(tmp_path: Path) -> None:
