@@ -6,6 +6,7 @@ Played by killing all that belongs to the home and by a coordinator that reads a
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from pathlib import Path
@@ -18,6 +19,7 @@ from aver.model import reasons
 from aver.model.exit import ExitStatus
 from aver.model.job import Matrix, Request, RetryRule
 from aver.model.states import State
+from aver.protocol.messages import Accept, Results
 from live_home import LiveHome, shell_job, wait_for
 
 OTHER_BOOT = "import aver.home\naver.home.read_boot_id = lambda: 'f' * 32\n"
@@ -77,6 +79,23 @@ def test_records_of_the_last_boot_still_count(live: LiveHome, restart) -> None: 
     live.settle([number])
     assert live.job(number).exit == ExitStatus(9)
     live.assert_nothing_left()
+
+
+def test_a_lost_maker_that_is_accepted_brings_its_jobs(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """Its machine was lost after it had written its jobs; a person vouches for it: the jobs come to be and run."""
+    batch = json.dumps({"grown": {"run": "true"}})
+    text = f"echo '{batch}' > more.json; : > written; sleep 600"
+    run = live.submit(shell_job("maker", text, generates="more.json"), shell_job("other", "true"))
+    wait_for((live.folder / "written").exists, "the maker's file")
+    restart()
+    live.settle([run])
+    assert live.job(run + 1).state is State.NODE_FAIL
+    with live.client() as client:
+        client.ask(Accept((run + 1,), "ann"), Results)
+    live.settle([run])
+    grown = live.job(run + 3)
+    assert (grown.name, grown.state, live.job(run + 1).state) == ("grown", State.COMPLETED, State.COMPLETED)
+    live.assert_store_is_whole()
 
 
 def test_retry_rule_brings_a_lost_job_back(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]

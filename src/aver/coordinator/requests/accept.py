@@ -16,6 +16,8 @@ from aver.model.evidence import Accepted, GeneratedRead, Verdict
 from aver.model.states import State
 from aver.protocol.messages import Accept, Results
 
+UNSEEN = (State.UNVERIFIED, State.NODE_FAIL)  # in these nobody may have seen the end; the judge knows for sure
+
 
 @writes(Accept)
 def accept(context: Context, _: Peer, request: Accept, now: float) -> Results | Later:
@@ -23,11 +25,11 @@ def accept(context: Context, _: Peer, request: Accept, now: float) -> Results | 
     questions = []
     for number in request.ids:
         found = context.driver.find(number)
-        if found is None and context.settled_state(number) is State.UNVERIFIED:
+        if found is None and context.settled_state(number) in UNSEEN:
             context.revive(number, now)
             found = context.driver.find(number)
         run, index = found or (None, None)
-        if run is None or index is None or run.plan.state(index) is not State.UNVERIFIED:
+        if run is None or index is None or run.plan.state(index) not in UNSEEN:
             continue
         if run.spec(index).generates is not None:
             questions.append((number, context.generated.question(run, index)))
