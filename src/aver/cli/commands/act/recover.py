@@ -1,4 +1,4 @@
-"""`aver recover`: correct what ran out of memory or time, and run again what can be mended."""
+"""`aver recover`: give jobs that ran out of memory or time more of it, and rerun them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aver.model.states import State
 from aver.report.measure import Rules
 from aver.store.read.rows import RunRow
 
-NOTHING_STATUS = 1  # jobs failed, and none of them can be mended by another attempt
+NOTHING_STATUS = 1  # jobs failed, and another attempt helps none of them
 
 
 @click.command("recover")
