@@ -203,7 +203,7 @@ def test_append_and_two_files(node: Node, bare: Node, name: str) -> None:
 def test_files_that_cannot_be_opened(node: Node, bare: Node) -> None:
     """Such a job does not start: a sentence, a status that is none of its own, and in the record the path."""
     for option in ("stdin", "stdout", "stderr", "folder"):
-        path = str(node.folder / "gone" / "x")
+        path = "/proc/none/x"
         for where in (node, bare):
             done = where.run(Member("7-1", sh("echo ran >&2"), **{option: path}))  # type: ignore[arg-type]
             assert done.returncode in (126, 127), done
