@@ -30,9 +30,9 @@ def test_start_and_hello_say_when_the_limit_is_due(slot: Slot) -> None:
     slot.send("C", "kdue")
     slot.expect("end")
     assert slot.start("none", "asleep", "a60")["due"] is None
+    assert slot.connect()["due"] is None
     slot.send("C", "knone")
     slot.expect("end")
-    assert slot.connect()["due"] is None
 
 
 def test_a_limit_that_moves_is_said(slot: Slot) -> None:
