@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from aver.conformance.observer import Record
+
 ROOT = Path(__file__).resolve().parents[2]
 
 FAKES = {
@@ -135,3 +137,9 @@ def test_the_room_knows_nothing_of_the_rest() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aver"):
                 assert (node.module or "").startswith(("aver.conformance", "aver.errors")), f"{path}: {node.module}"
+
+
+def test_the_reason_of_a_start_is_none_once_the_job_has_ended() -> None:
+    """slurmctld may not have cleared it by then; of a job that starts it is a reason like any other."""
+    assert Record("7", "a", "COMPLETED", "0:0", "0:0", "Prolog").row == "COMPLETED 0:0 0:0 None"
+    assert Record("7", "a", "RUNNING", "0:0", "0:0", "Prolog").row == "RUNNING 0:0 0:0 Prolog"

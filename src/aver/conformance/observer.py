@@ -38,7 +38,9 @@ class Record:
 
     @property
     def row(self) -> str:
-        return f"{self.state} {self.exit} {self.derived} {self.reason}"
+        """What is compared. A job that ended before slurmctld cleared the reason of its start keeps that reason."""
+        reason = "None" if self.is_settled and self.reason == "Prolog" else self.reason
+        return f"{self.state} {self.exit} {self.derived} {reason}"
 
 
 @dataclass(frozen=True)
