@@ -24,7 +24,7 @@ from aver.log import log
 from aver.protocol.decode import decode_request
 from aver.protocol.messages import Answer, Message, Refusal
 
-BUG = "a bug in Aver, please report it: the coordinator's log says what happened"
+BUG = "a bug in Aver: part of the request may have been carried out; the coordinator's log says more, please report it"
 
 R = TypeVar("R")
 Handler = Callable[[Context, Peer, R, float], Answer | Later | None]
