@@ -12,12 +12,11 @@ from typing import Any
 from aver.errors import UsageError
 from aver.model.host_name import is_host
 from aver.model.job import NotifyOn, NotifyRule
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.units import parse_size, parse_time
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmConfig:
+class SlurmConfig(Record):
     """`[slurm]` and `[settle]`. Times in seconds."""
 
     commands: tuple[tuple[str, str], ...] = ()  # words of those whose names are others, such as sbatch = "spur sbatch"
@@ -33,8 +32,7 @@ class SlurmConfig:
     fallback: str = "unverified"
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Record):
     """`[retention]`: which logs are cut by themselves, and how often that is looked at. None: no such bound."""
 
     older_than_s: float | None = None
@@ -43,8 +41,7 @@ class Retention:
     every_s: float = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Record):
     """None: as the machine has it."""
 
     cpus: int | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from aver.cli.output.documents import JobFacts
 from aver.cli.output.views import job_table
 from aver.model import events as ev
 from aver.model.job import FlowSpec, JobSpec, Matrix, Request, Shell, Submission
+from aver.model.record import replace
 from aver.store.write.writer import Writer
 
 

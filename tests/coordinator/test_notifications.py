@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from aver.cli.output.documents import JobFacts, RunFacts
 from aver.client.notified import read_told, told_path
 from aver.model.codec import encode
 from aver.model.job import FlowSpec, Need, Needs, NotifyOn, NotifyRule, Origin
+from aver.model.record import replace
 from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
 
@@ -86,8 +86,8 @@ def test_the_document_has_the_keys_of_every_other_surface(live: LiveHome, tmp_pa
     wait_for(lambda: told(tmp_path), "a notification")
     document = told(tmp_path)[0]
     assert set(document) == {"kind", "on", "home", "host", "sentence", "run", "job"}
-    assert set(document["job"]) == {field.name for field in fields(JobFacts)}
-    assert set(document["run"]) == {field.name for field in fields(RunFacts)}
+    assert set(document["job"]) == set(JobFacts.__struct_fields__)
+    assert set(document["run"]) == set(RunFacts.__struct_fields__)
 
 
 def test_a_retried_attempt_is_no_verdict(live: LiveHome, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from aver.errors import CantWriteError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import FlowSpec
+from aver.model.record import replace
 from aver.model.states import State
 from aver.store.secrets import load_masking
 from live_home import LiveHome, shell_job, wait_for

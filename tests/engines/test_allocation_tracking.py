@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from aver.engines.slurm.allocation.evidence import StepTrack
@@ -11,6 +9,7 @@ from aver.engines.slurm.allocation.folder import Claim
 from aver.engines.slurm.commands.rows import AccountRow
 from aver.engines.slurm.track.evidence import Settle
 from aver.model.evidence import AccountingSaid, Evidence, LeftQueue, NeverSeen, NobodySaid, QueueSaid
+from aver.model.record import replace
 
 SETTLE = Settle(stable_s=10, long_s=60)
 STEP = AccountRow(

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +39,7 @@ from aver.model.evidence import (
 )
 from aver.model.exit import ExitStatus
 from aver.model.job import Request
+from aver.model.record import replace
 from node_witness import witness_at
 
 SAYS = """#!/bin/bash

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from slurm_recordings import answers
 
 from aver.engines.slurm.commands.call import Reply, Trouble
 from aver.engines.slurm.submit.sbatch_answer import Busy, Handed, Lost, Refusal, Unreachable, read_submission
+from aver.model.record import replace
 
 BLOCKS = {**answers("sbatch-22.05.txt"), **answers("sbatch-other-versions.txt")}
 PAGE = Path(__file__).resolve().parents[1] / "slurm" / "recorded" / "sbatch.txt"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from aver.engines.slurm.commands.call import Reply, Trouble
 from aver.engines.slurm.commands.fields import SEPARATOR
 from aver.engines.slurm.commands.ids import Members
 from aver.engines.slurm.commands.rows import AccountRow, Accounts, Disabled, NoAnswer
+from aver.model.record import replace
 
 RECORDED = answers("sacct-22.05.txt")
 OTHERS = answers("sacct-other-versions.txt")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from aver.engines.api import Control, Heard, NotListed, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
@@ -12,6 +11,7 @@ from aver.engines.slurm.remote.engine import SyncedEngine
 from aver.engines.slurm.remote.transfer import Outcome
 from aver.model.evidence import CancelledBefore, HeldBack, LeftQueue, NeverSeen, QueueSaid
 from aver.model.job import Request
+from aver.model.record import replace
 
 SYNC = Sync(1, 1, ("/here",))
 ENDED = QueueSaid(1.0, "COMPLETED", "", "0:0", "0:0", 1.0, "n1")

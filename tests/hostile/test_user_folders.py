@@ -8,7 +8,6 @@ import select
 import signal
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from aver.model.codec import encode
 from aver.model.evidence import Verdict
 from aver.model.job import FlowSpec, JobSpec, RetryRule, Streams
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 from hanging_folder import hanging

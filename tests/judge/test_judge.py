@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +32,7 @@ from aver.model.evidence import (
     WitnessVanished,
 )
 from aver.model.exit import ExitStatus
+from aver.model.record import replace
 from aver.model.states import SETTLED, State
 
 PLAIN = Rules()

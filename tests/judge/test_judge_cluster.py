@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +30,7 @@ from aver.model.evidence import (
     WitnessRecord,
 )
 from aver.model.exit import ExitStatus
+from aver.model.record import replace
 from aver.model.states import State
 
 PLAIN = Rules()

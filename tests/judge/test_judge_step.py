@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from aver.judge.scheduler import judge_cluster
@@ -19,6 +17,7 @@ from aver.model.evidence import (
     WitnessRecord,
 )
 from aver.model.exit import ExitStatus
+from aver.model.record import replace
 from aver.model.states import State
 
 STEP = AccountingSaid(

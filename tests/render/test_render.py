@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from aver.model.exit import ExitStatus
 from aver.model.exit_text import slurm_exit
 from aver.model.job import Request
 from aver.model.reasons import CONDITION_NOT_MET, PENDING_WORDS, need_reason
+from aver.model.record import replace
 from aver.model.states import SETTLED, UNSETTLED, State
 from aver.render.verdict import (
     Piece,

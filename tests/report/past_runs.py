@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from aver.judge.local import judge_record
@@ -13,6 +12,7 @@ from aver.model import events as ev
 from aver.model.evidence import Rules, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, JobSpec, Matrix, Need, Needs, Origin, Request, Shell, Submission
+from aver.model.record import replace
 from aver.model.states import State
 from aver.store.write.writer import Writer
 

@@ -7,13 +7,13 @@ import json
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from fault_desk import ClusterHome
 
 from aver.model.codec import encode
 from aver.model.job import Allocation, FlowSpec, JobSpec
+from aver.model.record import replace
 from live_home import is_alive, wait_for
 
 SMALL = ("-N1", "-n1", "-c2", "--mem=600", "-t20")  # two jobs of one cpu at a time

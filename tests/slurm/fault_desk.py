@@ -19,12 +19,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from aver.model.events import JobMoved, Observed
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.model.record import replace
 from aver.model.states import State
 from live_home import LiveHome, is_alive, shell_job, wait_for
 

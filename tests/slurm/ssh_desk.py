@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from fault_desk import ClusterHome, FaultLab
@@ -24,6 +23,7 @@ from fault_desk import job as plain_job
 
 from aver.engines.slurm.remote.ssh import Ssh
 from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.model.record import replace
 from live_home import is_alive, wait_for
 
 HOST = "lab"

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from aver.model.job import (
     Streams,
     Submission,
 )
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 from aver.store.write.writer import Writer

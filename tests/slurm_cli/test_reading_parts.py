@@ -227,6 +227,7 @@ HEAVY = {
     "dataclasses",
     "inspect",
     "json",
+    "msgspec",
     "pathlib",
     "rich",
     "subprocess",

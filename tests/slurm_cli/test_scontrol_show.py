@@ -7,7 +7,6 @@ import os
 import re
 import sqlite3
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from queue_past import Call, Past, replaced
 from recordings import keys, recorded
 
 from aver.model.events import JobMoved, Observed, PersonAsked, RunMoved
-from aver.model.job import After, AfterKind, Afters, Request
+from aver.model.job import After, AfterKind, Afters, Matrix, Request, Streams
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 
@@ -173,8 +173,11 @@ def test_updates_are_shown(empty_past: Past, call: Call) -> None:
 def test_jobs_of_an_earlier_version_are_shown_alike(past: Past, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the store has the options as pairs of text, the commands show the same at the same time."""
     monkeypatch.setattr(time, "time", lambda: past.now)
+    sweep = past.spec("sweep", matrix=Matrix((("size", ("1", "2")),)), streams=Streams(stdout="{size}.out"))
+    past.commit(past.submitted(60, sweep))
     lines = (("scontrol", "show", "job"), ("squeue", "-a"), ("sacct", "-P", "-o", "all", "-S", "now-1days"))
     before = [call(*line).out for line in lines]
+    assert "/2.out" in before[0]
     database = sqlite3.connect(past.home / "aver.db", isolation_level=None)
     for seq, data in database.execute("SELECT seq, data FROM events WHERE kind = 'RunSubmitted'").fetchall():
         document = json.loads(data)

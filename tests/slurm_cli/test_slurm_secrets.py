@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from queue_past import Call, Past
 from slurm_commands import Slurm
 
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 from live_home import pids
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store_events import ended, planned, started, submitted
@@ -12,10 +14,12 @@ from aver.model.codec import decode, encode
 from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import LaunchFailure, TaskCause, Verdict
 from aver.model.exit import ExitStatus
-from aver.model.job import JobSpec, StepSpec
+from aver.model.job import JobSpec, Origin, StepSpec
 from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
+from aver.store.encoding import decode_event
 from aver.store.read.reader import Reader
+from aver.store.read.sketch import Sketch
 from aver.store.replay import replay
 from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
 from aver.store.write.writer import Writer
@@ -130,7 +134,8 @@ def test_a_launch_failure_of_an_earlier_version_is_data(tmp_path: Path) -> None:
     assert replay(path) == []
 
 
-def test_options_of_slurm_that_were_pairs_of_text_are_read() -> None:
+@pytest.mark.parametrize("kind", ["RunSubmitted", "JobsGenerated", "FlowReplaced"])
+def test_options_of_slurm_that_were_pairs_of_text_are_read(kind: str) -> None:
     """Numbers become numbers, what nothing reads is left out, and the job is written in the present form."""
     pairs = {
         "kind": "srun", "command": "a.sh 1", "partition": "big", "nodes": "1", "ntasks": "4", "ntasks_per_node": "2",
@@ -142,11 +147,20 @@ def test_options_of_slurm_that_were_pairs_of_text_are_read() -> None:
         "command": {"is": "Argv", "args": ["true"]},
         "facts": [list(pair) for pair in pairs.items()],
     }
-    spec = decode(JobSpec, document)
+    flow = {"name": "f", "jobs": [document]}
+    origin = {"user": "u", "uid": 1, "folder": "/", "host": "h", "umask": 18}
+    stored = {
+        "RunSubmitted": {"first_job": 1, "submission": {"flow": flow, "origin": origin}},
+        "JobsGenerated": {"first_job": 1, "flow": flow},
+        "FlowReplaced": {"by": "ann", "flow": flow},
+    }[kind]
+    event: Any = decode_event(1.0, 1, 1, None, kind, json.dumps(stored))
+    (spec,) = getattr(event, "submission", event).flow.jobs
+    assert Sketch(decode(Origin, origin), flow).spec(0) == spec
     assert spec.slurm == SlurmOptions(
         SlurmKind.SRUN, "a.sh 1", "big", ntasks=4, ntasks_per_node=2, cpus_per_task=3, mem_per_cpu=1 << 20,
         requeue=False, exclusive="", features="fast", nice="-5",
     )  # fmt: skip
     assert decode(JobSpec, encode(spec)) == spec
     assert "facts" not in encode(spec)
-    assert decode(JobSpec, {**document, "facts": []}).slurm is None
+    assert decode(JobSpec, JobSpec.read_older({**document, "facts": []})).slurm is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from aver.model.events import Event, FlowReplaced, Observed, RunMoved, StepEnded
 from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import StepSpec
+from aver.model.record import replace
 from aver.model.states import State
 from aver.store.read.reader import Reader
 from aver.store.write.writer import Writer

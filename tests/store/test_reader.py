@@ -147,8 +147,8 @@ def test_an_exit_that_is_no_wait_status_is_unknown(path: Path, reader: Reader, r
     [
         ("kind = 'Dreamt'", "knows no event Dreamt"),
         ("data = '{'", "event 2 can't be read"),
-        ("data = '[]'", "its data is no object"),
-        ("data = '{}'", "lacks engine, key, request"),
+        ("data = '[]'", "Expected `object`, got `array`"),
+        ("data = '{}'", "missing required field `key`"),
     ],
 )
 def test_an_event_that_can_not_be_read_is_said(path: Path, reader: Reader, change: str, sentence: str) -> None:

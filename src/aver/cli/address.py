@@ -10,19 +10,17 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from aver.errors import UsageError
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.plan.address import parse_address as job_address
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Record):
     """A run or a job."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Record):
     """Jobs of a run by name."""
 
     run: int
@@ -39,8 +37,7 @@ class Named:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One `srun` of a job."""
 
     job: int

@@ -16,7 +16,7 @@ from aver.cli.output.report_documents import ChangeFacts
 from aver.cli.session import Session
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.units import parse_size, parse_time
 from aver.report.correction.rules import Change, value_text
 from aver.report.correction.run import Correction, LeftAlone, Proposal, correct_file, is_flow_file, propose
@@ -118,8 +118,7 @@ def rules_of(options: dict[str, Any]) -> Rules:
     return Rules(**{_FIELDS.get(name, name): value for name, value in options.items() if value is not None})
 
 
-@dataclass(frozen=True, slots=True)
-class RunCorrection:
+class RunCorrection(Record):
     """What should change, and the flow's file with it; without a file to edit `no_file` says why there is none."""
 
     rows: list[Outcome]

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import importlib
+from typing import NamedTuple
 
 import click
 
 from aver.cli.catalog import GROUPS
-from aver.model.record import dataclass
 from aver.version import __version__
 
 MODULES = {name: f"aver.cli.commands.{group}.{name}" for group, (_, helps) in GROUPS.items() for name in helps}
 HELPS = {name: text for _, helps in GROUPS.values() for name, text in helps.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """What was typed: the whole line, and what came after `--` (None without one)."""
 
     typed: tuple[str, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 
 from aver.cli.correction import RunCorrection, change_facts, correct_run
 from aver.cli.output.report_documents import AgainFacts, HopelessFacts, LeftFacts, Recovered
@@ -18,7 +17,7 @@ from aver.client.reinit import Reinit, compare
 from aver.config import load_config
 from aver.errors import AverError
 from aver.model.job import FlowSpec, Request
-from aver.model.record import dataclass
+from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.plan.planner import Plan
 from aver.protocol.messages import Continued
@@ -31,8 +30,7 @@ from aver.store.read.reader import Reader
 from aver.store.read.rows import RunRow
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Record):
     """What would be done. `reinit` is what the coordinator would be asked for, mended jobs included."""
 
     run: int

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from aver.cli.session import Session
 from aver.errors import UsageError
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.store.read.rows import RunRow
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Record):
     """A run, and the numbers of the jobs that are meant; None: all of them."""
 
     run: RunRow

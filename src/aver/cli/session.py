@@ -21,10 +21,11 @@ from aver.render.masking import Masking
 from aver.store.read.rows import JobRow, RunRow
 
 if TYPE_CHECKING:
+    from aver.model.record import Record
     from aver.protocol.messages import Request
     from aver.store.read.reader import Reader
 
-Reply = TypeVar("Reply")
+Reply = TypeVar("Reply", bound="Record")
 
 __all__ = ["Session", "not_found", "user_name"]
 

@@ -7,7 +7,6 @@ import stat
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from shlex import join
 
 from aver.cli.explanation import cancelled_by
@@ -17,6 +16,7 @@ from aver.cli.steps import warnings_of_steps
 from aver.model.events import Event, Observed
 from aver.model.evidence import WitnessRecord
 from aver.model.job import FlowSpec
+from aver.model.record import replace
 from aver.model.states import State
 from aver.render import verdict as render
 from aver.render.masking import Masking

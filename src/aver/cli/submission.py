@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -23,7 +22,7 @@ from aver.config import load_config
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
 from aver.model.job import FlowSpec, Submission
-from aver.model.record import dataclass
+from aver.model.record import Record, replace
 from aver.protocol.messages import Submit, Submitted
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
@@ -39,8 +38,7 @@ ALLOCATION = "allocation"
 ENGINES = ("local", "slurm")
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Record):
     """What the coordinator made of a submission."""
 
     run: int

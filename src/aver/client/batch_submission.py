@@ -5,11 +5,10 @@ Everything that is refused is refused in Slurm's words, whole lines, so that the
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from aver.client.output_paths import SBATCH_ARRAY_OUTPUT, SBATCH_OUTPUT
 from aver.errors import UsageError
 from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Script, Streams, Submission
+from aver.model.record import replace
 from aver.model.slurm_names import PARTITION
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State

@@ -8,13 +8,13 @@ runs again. What ran well and has no cause is never repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from aver.client.input_files import find_files, hash_file, stat_file
 from aver.client.job_files import Which, job_files
 from aver.errors import UsageError
 from aver.model.events import Fingerprinted
 from aver.model.job import FlowSpec, JobSpec, Matrix, Script, Submission
+from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.plan.matrix import member_at
 from aver.plan.placeholders import fill
@@ -23,8 +23,7 @@ from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Record):
     """A job that runs again, and why."""
 
     job: int
@@ -32,8 +31,7 @@ class Cause:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Record):
     """`flow` is what the run's flow becomes; None: it stays as it is."""
 
     causes: tuple[Cause, ...]

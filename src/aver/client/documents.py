@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from aver.judge.run import return_code
 from aver.model.exit import ExitStatus
 from aver.model.exit_text import raw_text
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 from aver.store.read.rows import JobRow, RunRow
 
 
-@dataclass(frozen=True, slots=True)
-class ExitFacts:
+class ExitFacts(Record):
     """`text` is code:signal; `return_code` is what a shell would show."""
 
     text: str
@@ -26,8 +25,7 @@ class ExitFacts:
     return_code: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobFacts(Record):
     id: int
     run: int
     name: str
@@ -50,8 +48,7 @@ class JobFacts:
     derived_exit: str | None  # DerivedExitCode, the worst of its steps; 0:0 without any, null if one is unknown
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(Record):
     id: int
     name: str
     state: str

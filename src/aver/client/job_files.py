@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from aver.client.output_paths import JobFiles as JobFiles
@@ -21,6 +20,7 @@ from aver.durable_files import SCRATCH, create_file, naming_failures, write_file
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec, Script, Submission
+from aver.model.record import replace
 from aver.spec.prologue import with_prologue
 from aver.store.secrets import seal_values
 

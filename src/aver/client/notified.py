@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from aver.durable_files import write_file
 from aver.home import Home
-from aver.model.codec import decode, dumps, encode
+from aver.model.codec import decode, dumps
+from aver.model.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Record):
     """How far it has come. `rules` names the settings' rules that hold from `since` on."""
 
     done: int
@@ -38,4 +37,4 @@ def read_told(home: Home) -> Told | None:
 
 def write_told(home: Home, told: Told) -> None:
     """Whole and durable; raise OSError."""
-    write_file(told_path(home), dumps(encode(told)).encode())
+    write_file(told_path(home), dumps(told).encode())

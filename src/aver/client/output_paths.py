@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 
-from aver.model.record import dataclass
 from aver.spec.patterns import Facts, expand_pattern
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
@@ -20,7 +19,6 @@ LONGEST_FILE_NAME_BYTES = 200
 SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT = "slurm-%j.out", "slurm-%A_%a.out"  # of sbatch without --output
 
 
-@dataclass(frozen=True, slots=True)
 class JobFiles:
     """Absolute paths. stderr None: the same as stdout.
 
@@ -28,24 +26,39 @@ class JobFiles:
     as well. There nothing is used that another user may have put there.
     """
 
-    folder: str
-    stdin: str | None
-    stdout: str
-    stderr: str | None
-    append: bool
-    own_parts: int = 0
+    __slots__ = ("append", "folder", "own_parts", "stderr", "stdin", "stdout")
+
+    def __init__(
+        self, folder: str, stdin: str | None, stdout: str, stderr: str | None, append: bool, own_parts: int = 0
+    ) -> None:
+        self.folder = folder
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.append = append
+        self.own_parts = own_parts
 
 
-@dataclass(frozen=True, slots=True)
 class Which:
-    """Which attempt's files."""
+    """Which attempt's files. `member` is the job's number in its matrix."""
 
-    run: int
-    job: int
-    name: str
-    attempt: int
-    values: tuple[tuple[str, str], ...] = ()
-    member: int | None = None  # its number in its matrix
+    __slots__ = ("attempt", "job", "member", "name", "run", "values")
+
+    def __init__(
+        self,
+        run: int,
+        job: int,
+        name: str,
+        attempt: int,
+        values: tuple[tuple[str, str], ...] = (),
+        member: int | None = None,
+    ) -> None:
+        self.run = run
+        self.job = job
+        self.name = name
+        self.attempt = attempt
+        self.values = values
+        self.member = member
 
 
 def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bool) -> JobFiles:

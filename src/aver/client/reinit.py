@@ -7,7 +7,6 @@ are compared here and sent over the socket; they are never in a cause, an event 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aver.client import vault
 from aver.client.changes import Changes, find_changes
@@ -16,12 +15,12 @@ from aver.client.slurm_bin import with_commands
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec
+from aver.model.record import Record
 from aver.protocol import messages
 from aver.store.read.reader import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class Reinit:
+class Reinit(Record):
     """What would run again and why, and what the coordinator has to know for that."""
 
     run: int

@@ -7,6 +7,7 @@ call `aver.slurm_cli.NAME`. They are on PATH after `aver env`, in `aver shell`, 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import sys
@@ -40,7 +41,7 @@ def install(home: Home) -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
         for name in COMMANDS:
-            _write(folder / name, text_of(name, sys.executable, _package_folder()), 0o700)
+            _write(folder / name, text_of(name, sys.executable, _folders()), 0o700)
         (folder / "zsh").mkdir(mode=0o700, exist_ok=True)
         for name, text in startup_files(os.fspath(folder), COMMANDS).items():
             _write(folder / name, text, 0o600)
@@ -57,7 +58,7 @@ def put_into(folder: Path) -> None:
         raise UsageError(f"{folder / foreign[0]} is not made by aver: choose another folder")
     try:
         for name in COMMANDS:
-            _write(folder / name, text_of(name, sys.executable, _package_folder(), leads=True), 0o755)
+            _write(folder / name, text_of(name, sys.executable, _folders(), leads=True), 0o755)
     except OSError as error:
         raise CantWriteError(f"can't make Slurm's commands in {folder}: {error.strerror}") from None
 
@@ -82,11 +83,16 @@ def take_out_of(folder: Path) -> int:
     return len(ours)
 
 
-def text_of(name: str, python: str, package_folder: str, leads: bool = False) -> str:
-    """The text of one command, or of one that leads to it."""
+def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False) -> str:
+    """The text of one command, or of one that leads to it.
+
+    msgspec imports `typing_extensions` (and with it `inspect`) where it is installed, a fifth of such a command's
+    start, and does without where it is not: to a command it is not.
+    """
     module, words = ("dispatch", f"{name!r}, ") if leads else (name, "")
     call = (
-        f"import sys\nsys.path.insert(0, {package_folder!r})\n"
+        f"import sys\nsys.path[:0] = [{folders[0]!r}]\nsys.path += {list(folders[1:])!r}\n"
+        "sys.modules['typing_extensions'] = None\n"
         f"from aver.slurm_cli.{module} import main\nsys.exit(main({words}sys.argv[1:]))\n"
     )
     if len(os.fsencode(python)) <= LONGEST_INTERPRETER_BYTES and not any(one.isspace() for one in python):
@@ -109,12 +115,17 @@ def in_front(folder: str, path: str) -> str:
     return os.pathsep.join([folder, *(one for one in path.split(os.pathsep) if one != folder)])
 
 
-def _package_folder() -> str:
-    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+def _folders() -> tuple[str, ...]:
+    """Where Aver's package is, and msgspec if that is elsewhere: without `site` nobody else says so."""
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    found = importlib.util.find_spec("msgspec")
+    if found is None or found.origin is None:
+        return (own,)
+    return tuple(dict.fromkeys((own, os.path.dirname(os.path.dirname(found.origin)))))
 
 
 def _stamp() -> str:
-    return f"aver {__version__} 3\n{sys.executable}\n{_package_folder()}\n"
+    return f"aver {__version__} 4\n{sys.executable}\n{_folders()!r}\n"
 
 
 def _write(path: Path, text: str, mode: int) -> None:

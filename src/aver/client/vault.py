@@ -10,13 +10,13 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from aver.durable_files import append_file, naming_failures
 from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec
+from aver.model.record import replace
 from aver.plan.matrix import members
 from aver.plan.placeholders import fill, names_in
 from aver.store.secrets import home_key

@@ -13,10 +13,10 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aver.log import log
+from aver.model.record import Record
 from aver.protocol.messages import Answer
 
 MOST_THREADS = 32
@@ -25,15 +25,13 @@ T = TypeVar("T")
 Act = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Record):
     """The call raised: a bug, or a lack of memory. The text names the exception."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Record):
     """A reply for which a user's folder is looked at first: `call` does so aside, `then` goes on in the loop's thread.
 
     `give_up` is for when nobody waits for the reply any more.

@@ -8,7 +8,6 @@ time. The same file is hashed once while it stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from aver.client.input_files import find_files, mark_files
@@ -16,12 +15,12 @@ from aver.client.job_files import Which, job_files
 from aver.coordinator.background import Background, Failed
 from aver.coordinator.state.run import LiveRun
 from aver.model.events import Event, Fingerprinted, Observed
+from aver.model.record import Record
 from aver.model.states import State
 from aver.plan.placeholders import fill
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Record):
     """One job's inputs, to be looked at."""
 
     at: float

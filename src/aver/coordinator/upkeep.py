@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from aver.client.job_files import private_files, remove_private_files, remove_stray_copies, runs_with_files
@@ -26,6 +25,7 @@ from aver.home import Home
 from aver.log import log
 from aver.model.events import Event, PersonAsked, RunMoved
 from aver.model.job import NotifyRule
+from aver.model.record import Record
 from aver.protocol.messages import Message, Pruned, Refusal, RunPruned
 from aver.render import verdict
 from aver.store.read.reader import Reader
@@ -34,8 +34,7 @@ AUTOMATIC = "retention"
 ENVIRONMENTS_EVERY_S = 86400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Prune:
+class Prune(Record):
     """What was asked for; no peer: it is time for it by the settings. No rules: environments alone, by their age."""
 
     rules: Retention | None
@@ -44,8 +43,7 @@ class Prune:
     peer: Peer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record):
     """An event to be made durable, and a message to whoever asked; `is_last`: it is the reply.
 
     `expired`: a run, with the names of its secrets, whose environment, scripts and copy of stdin are to be removed.

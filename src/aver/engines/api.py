@@ -8,19 +8,18 @@ without being asked comes through `heard`, when `fileno` is readable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from aver.model.evidence import Evidence
 from aver.model.job import Request, Scope, WarningSignal
+from aver.model.record import Record
 
 LOCAL = "local"
 SLURM = "slurm"
 ALLOCATION = "allocation"  # steps of what a run has taken from Slurm as a whole
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptText:
+class ScriptText(Record):
     """A program that is text: what runs it, the text, and its arguments."""
 
     interpreter: tuple[str, ...]
@@ -28,8 +27,7 @@ class ScriptText:
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Record):
     """Folders of this machine that an attempt on another host needs and writes, and what in them stays where it is."""
 
     run: int
@@ -38,8 +36,7 @@ class Sync:
     excludes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Record):
     """One attempt, ready to run. Strings may hold surrogates for bytes that are not UTF-8."""
 
     key: str
@@ -72,8 +69,7 @@ class Order:
     own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
 
 
-@dataclass(frozen=True, slots=True)
-class AllocationAsk:
+class AllocationAsk(Record):
     """Allocations that a run wants, one after the other. The same name asks for the same ones."""
 
     run: int
@@ -91,23 +87,20 @@ class AllocationAsk:
         return self.name.startswith("p")
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Record):
     """The engine has it and will run it; from now on it may have run."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Record):
     """The engine refused it, and it will never run."""
 
     key: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsure:
+class Unsure(Record):
     """It may have been taken or not; ask again, do not submit again."""
 
     key: str
@@ -117,22 +110,19 @@ class Unsure:
 SubmitReply = Submitted | Rejected | Unsure
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """The engine knows this attempt; its evidence comes through `heard`."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotListed:
+class NotListed(Record):
     """The engine was asked and has no trace of it: it never started here, in this boot."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class CouldNotAsk:
+class CouldNotAsk(Record):
     """No answer. Moves nothing and ages nothing."""
 
     key: str
@@ -142,8 +132,7 @@ class CouldNotAsk:
 ObserveReply = Seen | NotListed | CouldNotAsk
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Record):
     """One source's words about one attempt."""
 
     key: str
@@ -152,8 +141,7 @@ class Heard:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Record):
     """What the engine can give out at one time."""
 
     cpus: int
@@ -164,15 +152,14 @@ class Totals:
 UNLIMITED = Totals(cpus=1 << 40, gpus=1 << 40, mem_bytes=1 << 60)  # of a cluster, which has its own queue
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Record):
     """Something to do to a running attempt."""
 
     key: str
     verb: str  # cancel, signal, suspend, resume, limit; of a task: time_out, job_limit
     signal: int = 0  # of a cancel: 9 is KILL at once, 0 TERM first
     scope: Scope | None = None  # None: every process
-    time_s: int | None = field(default=None)
+    time_s: int | None = None
     due_s: float | None = None  # of a job_limit: when the job's passes
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from aver.model import reasons
@@ -49,6 +48,7 @@ from aver.model.evidence import (
     WitnessVanished,
 )
 from aver.model.exit import ExitStatus
+from aver.model.record import replace
 from aver.model.signals import signal_name
 from aver.model.states import State
 

@@ -8,7 +8,7 @@ settles nothing as a success.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from aver.judge.local import is_unseen, judge_record, judge_unstarted, with_generated
 from aver.model import reasons
@@ -33,6 +33,7 @@ from aver.model.evidence import (
     WitnessRecord,
 )
 from aver.model.exit import ExitStatus
+from aver.model.record import replace
 from aver.model.states import State
 
 WITNESS = "witness"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from aver.judge.local import COORDINATOR, ENGINE, WITNESS, judge, launch_text
 from aver.model import reasons
 from aver.model.evidence import ActKind, Evidence, LaunchFailure, Rules, TaskCause, Verdict, WitnessRecord
 from aver.model.exit import CORE_BIT, ExitStatus
-from aver.model.record import dataclass
+from aver.model.record import Record, replace
 from aver.model.signals import signal_name
 from aver.model.states import State
 
@@ -23,21 +22,18 @@ UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that 
 OUT_OF_MEMORY_RAW = 125  # Slurm's 0:125: its own code for a step that was out of memory, not a signal
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Record):
     """A task that has not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Record):
     """A task whose end nobody saw."""
 
 
 TaskEnd = Running | Lost | ExitStatus | LaunchFailure
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Record):
     rank: int
     end: TaskEnd
     ended_at: float | None = None
@@ -59,8 +55,7 @@ class Task:
         return self.exit is not None and not self.exit.is_success and not self.because_of_another
 
 
-@dataclass(frozen=True, slots=True)
-class StepExit:
+class StepExit(Record):
     exit: ExitStatus | None  # None while a task runs, and if one is lost
     first_failed: int | None  # rank
     srun_code: int | None  # what `srun` itself exits with
@@ -81,21 +76,18 @@ def fold_step(tasks: Iterable[Task]) -> StepExit:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRules:
+class TaskRules(Record):
     """What is known of a task beside its evidence."""
 
     is_ended_by_scheduler: bool = False  # its witness was sent the signal of which the task died
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedTask:
+class JudgedTask(Record):
     task: Task
     verdict: Verdict | None  # None while it runs
 
 
-@dataclass(frozen=True, slots=True)
-class StepVerdict:
+class StepVerdict(Record):
     verdict: Verdict
     derived: int | None  # its raw share in DerivedExitCode; None if nobody saw its exit
     first_failed: int | None  # rank

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import FlowSpec, Request, StepSpec, Submission
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 
 
-@dataclass(frozen=True, slots=True)
-class RunSubmitted:
+class RunSubmitted(Record):
     """A run with its jobs. Jobs are numbered from `first_job` in the order of expansion."""
 
     at: float
@@ -22,8 +21,7 @@ class RunSubmitted:
     submission: Submission
 
 
-@dataclass(frozen=True, slots=True)
-class JobsGenerated:
+class JobsGenerated(Record):
     """A job's verified completion added jobs to its run."""
 
     at: float
@@ -33,8 +31,7 @@ class JobsGenerated:
     flow: FlowSpec
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptPlanned:
+class AttemptPlanned(Record):
     """The intent: this key is about to be handed to the engine."""
 
     at: float
@@ -47,8 +44,7 @@ class AttemptPlanned:
     goes_on_from: str = ""  # the key of the attempt before it, where the cluster started the job again by itself
 
 
-@dataclass(frozen=True, slots=True)
-class GpusGiven:
+class GpusGiven(Record):
     """Which gpus the attempt gets, before it is handed over: nobody else gets them, also after a restart."""
 
     at: float
@@ -58,8 +54,7 @@ class GpusGiven:
     gpus: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Record):
     started_at: float
     elapsed_s: float | None = None
     user_s: float | None = None
@@ -68,8 +63,7 @@ class Usage:
     node: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Record):
     """A source said something about an attempt, and what that made of the attempt and of its job."""
 
     at: float
@@ -86,8 +80,7 @@ class Observed:
     job_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepStarted:
+class StepStarted(Record):
     """A step of a running attempt is about to be handed to the engine: the intent for all its tasks."""
 
     at: float
@@ -99,8 +92,7 @@ class StepStarted:
     spec: StepSpec
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnded:
+class TaskEnded(Record):
     """A task has ended, as its witness saw it."""
 
     at: float
@@ -116,8 +108,7 @@ class TaskEnded:
     cause: TaskCause = TaskCause()
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnded:
+class StepEnded(Record):
     """The last task of a step has ended; `derived` is its raw share in DerivedExitCode, None if nobody saw its exit."""
 
     at: float
@@ -131,8 +122,7 @@ class StepEnded:
     srun_code: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobMoved:
+class JobMoved(Record):
     """A job's move that no attempt's evidence made: skipped, cancelled while pending, held, a new pending reason."""
 
     at: float
@@ -143,8 +133,7 @@ class JobMoved:
     verdict: Verdict | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PersonAsked:
+class PersonAsked(Record):
     """Somebody asked for something: who, when, what. Evidence for what follows. job None: the whole run."""
 
     at: float
@@ -155,8 +144,7 @@ class PersonAsked:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileMark:
+class FileMark(Record):
     """A file as it was: enough to tell later whether its content changed."""
 
     path: str
@@ -165,8 +153,7 @@ class FileMark:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprinted:
+class Fingerprinted(Record):
     """What the inputs of a completed attempt were; files that changed after it began are left out."""
 
     at: float
@@ -176,8 +163,7 @@ class Fingerprinted:
     files: tuple[FileMark, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FlowReplaced:
+class FlowReplaced(Record):
     """A settled run goes on with other definitions of the same jobs."""
 
     at: float
@@ -186,8 +172,7 @@ class FlowReplaced:
     flow: FlowSpec
 
 
-@dataclass(frozen=True, slots=True)
-class RunMoved:
+class RunMoved(Record):
     """The run's own state, derived from its jobs by the fold."""
 
     at: float
@@ -196,8 +181,7 @@ class RunMoved:
     round: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class RunPruned:
+class RunPruned(Record):
     at: float
     run: int
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from aver.model.exit import ExitStatus
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 
 
@@ -25,8 +25,7 @@ class ActKind(StrEnum):
     KILL = "kill"
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(Record):
     kind: ActKind
     at_s: float  # seconds after the start
     signal: int = 0
@@ -43,8 +42,7 @@ class MemoryWatch(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFailure:
+class LaunchFailure(Record):
     """The command never ran: which operation failed, on what, and errno."""
 
     operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit, journal
@@ -52,8 +50,7 @@ class LaunchFailure:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessStart:
+class WitnessStart(Record):
     key: str
     pid: int
     witness_pid: int
@@ -62,22 +59,19 @@ class WitnessStart:
     due_s: float | None = None  # by the monotonic clock: when its time limit passes
 
 
-@dataclass(frozen=True, slots=True)
-class LimitMoved:
+class LimitMoved(Record):
     """The time limit passes at another time than its witness said before."""
 
     due_s: float | None  # by the monotonic clock; None: there is none, or it stands still
 
 
-@dataclass(frozen=True, slots=True)
-class LimitPassed:
+class LimitPassed(Record):
     """Its witness is ending it because of its time limit: the steps of the job are ended too."""
 
     at_s: float  # seconds after the start
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessRecord:
+class WitnessRecord(Record):
     """The end, as the process's own parent saw it."""
 
     key: str
@@ -107,8 +101,7 @@ class WitnessRecord:
         return next((act for act in self.acts if act.kind is ActKind.WARN), None)
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessVanished:
+class WitnessVanished(Record):
     """The witness is gone and left no record."""
 
     at: float
@@ -116,24 +109,21 @@ class WitnessVanished:
     swept: int = 0  # processes of the job that were ended afterwards
 
 
-@dataclass(frozen=True, slots=True)
-class MachineRestarted:
+class MachineRestarted(Record):
     at: float
     boot_then: str
     boot_now: str
     was_seen_running: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Record):
     """The scheduler took it: its id there, such as `7` or `7_3`."""
 
     at: float
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBack:
+class HeldBack(Record):
     """The scheduler does not take it now and may later: a limit, or it is busy."""
 
     at: float
@@ -141,15 +131,13 @@ class HeldBack:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotTaken:
+class NotTaken(Record):
     """The answer was lost, and the scheduler turned out to have no such job: it may be handed over again."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSaid:
+class QueueSaid(Record):
     """What the scheduler's controller says of it, while it remembers it."""
 
     at: float
@@ -161,23 +149,20 @@ class QueueSaid:
     node: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StartedAgain:
+class StartedAgain(Record):
     """The scheduler has started it again by itself: this attempt is over."""
 
     at: float
     restarts: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeftQueue:
+class LeftQueue(Record):
     """The controller was asked and does not list it any more, though it once did."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class AccountingSaid:
+class AccountingSaid(Record):
     """A settled row of accounting that has an end and no longer changes, and the row of its script."""
 
     at: float
@@ -199,16 +184,14 @@ class AccountingSaid:
     is_cancelled: bool = False  # we had sent the step a cancellation while it ran
 
 
-@dataclass(frozen=True, slots=True)
-class RecordIsLate:
+class RecordIsLate(Record):
     """The controller called it failed, and for a while its witness's record has not come."""
 
     at: float
     waited_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class NobodySaid:
+class NobodySaid(Record):
     """The long wait is over: asked all the time, accounting did not say how it ended."""
 
     at: float
@@ -216,8 +199,7 @@ class NobodySaid:
     accounting: str  # silent, or disabled
 
 
-@dataclass(frozen=True, slots=True)
-class NeverSeen:
+class NeverSeen(Record):
     """It was taken, and neither the queue nor accounting ever had a record of it."""
 
     at: float
@@ -225,16 +207,14 @@ class NeverSeen:
     text: str = ""  # what the one said who was to start it
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Record):
     """The engine refused the attempt; it never started."""
 
     at: float
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CancelledBefore:
+class CancelledBefore(Record):
     """Cancelled before it started; it never ran."""
 
     at: float
@@ -242,15 +222,13 @@ class CancelledBefore:
     pending_reason: str = ""  # why it was pending, where Slurm keeps that as the reason of the cancelled job
 
 
-@dataclass(frozen=True, slots=True)
-class DeadlinePassed:
+class DeadlinePassed(Record):
     """Its deadline passed before it started; it never ran."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class NeedsUnmet:
+class NeedsUnmet(Record):
     """The plan rules it out: a need did not end as required, or its condition does not apply. It never ran."""
 
     at: float
@@ -258,15 +236,13 @@ class NeedsUnmet:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DependencyFailed:
+class DependencyFailed(Record):
     """A job that it was to run after can no longer end as required (Slurm's --dependency). It never ran."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Record):
     """A person says how it ended."""
 
     at: float
@@ -274,8 +250,7 @@ class Accepted:
     exit: ExitStatus = ExitStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedRead:
+class GeneratedRead(Record):
     """The jobs that it generated were read and added, or what was in the way of that."""
 
     at: float
@@ -310,8 +285,7 @@ Evidence = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCause:
+class TaskCause(Record):
     """What a task's record says of its end beside the exit status: data for `srun`'s words."""
 
     launch: LaunchFailure | None = None
@@ -319,8 +293,7 @@ class TaskCause:
     was_sent: bool = False  # the signal of which it died: by request, as its warning, or through its witness
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Record):
     """What the job's flow says about judging it."""
 
     checkpoint_codes: tuple[int, ...] = ()
@@ -328,8 +301,7 @@ class Rules:
     fallback_completes: bool = False  # `settle.fallback: completed`: nobody said how it ended, and it counts as done
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record):
     """How it ended, and who says so. Only the judge makes one for an attempt."""
 
     state: State

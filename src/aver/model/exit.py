@@ -6,13 +6,12 @@ dumped. Unknown is None, never an ExitStatus. `128+n` exists only in `shell_code
 
 from __future__ import annotations
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 CORE_BIT = 0x80
 
 
-@dataclass(frozen=True, slots=True)
-class ExitStatus:
+class ExitStatus(Record):
     code: int = 0
     signal: int = 0
     core: bool = False

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.slurm_names import slurm_document
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """What one attempt may use. None is no limit."""
 
     cpus: int = 1
@@ -33,30 +32,26 @@ class Scope(StrEnum):
     STEPS = "steps"  # the steps, not the script (Slurm without `B:`)
 
 
-@dataclass(frozen=True, slots=True)
-class WarningSignal:
+class WarningSignal(Record):
     signal: int
     lead_s: int
     scope: Scope = Scope.PROGRAM
 
 
-@dataclass(frozen=True, slots=True)
-class Argv:
+class Argv(Record, tag=True, tag_field="is"):
     """A command as it is, with no shell."""
 
     args: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Record, tag=True, tag_field="is"):
     """A batch script, kept as it was when it was submitted, and its arguments."""
 
     text: str
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Record, tag=True, tag_field="is"):
     """The text of `run:`, given to a shell; `{name}` of a matrix is replaced, quoted."""
 
     text: str
@@ -77,8 +72,7 @@ class AfterKind(StrEnum):
     SINGLETON = "singleton"
 
 
-@dataclass(frozen=True, slots=True)
-class After:
+class After(Record):
     """One term. `jobs` are numbers; the second is an array index, or None for the whole."""
 
     kind: AfterKind
@@ -86,8 +80,7 @@ class After:
     delay_s: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Afters:
+class Afters(Record):
     """All terms, or with `is_any` one of them. `ends_if_never`: CANCELLED rather than pending for ever."""
 
     terms: tuple[After, ...]
@@ -103,8 +96,7 @@ class Outcome(StrEnum):
     ANY = "any"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Record):
     """One edge: a job of the same flow by its name, its address or a glob, and how it must end.
 
     `states`, when not empty, is the exact list of accepted states and replaces `outcome`.
@@ -115,8 +107,7 @@ class Need:
     states: tuple[State, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Record):
     """All of `all_of`, and one of each group of `any_of`."""
 
     all_of: tuple[Need, ...] = ()
@@ -131,8 +122,7 @@ class Condition(StrEnum):
     FAILURE = "failure"  # one of its needs (or of theirs) failed
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRule:
+class RetryRule(Record):
     """`retry:` - max further attempts, and on what."""
 
     max: int
@@ -148,16 +138,14 @@ class RetryRule:
     backoff_factor: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointRule:
+class CheckpointRule(Record):
     """After its warning, ending with one of `codes` means "to be continued", up to `rounds` times."""
 
     codes: tuple[int, ...] = (0,)
     rounds: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Record):
     """Named axes. `zip` pairs them; otherwise their product. Values are kept as text."""
 
     axes: tuple[tuple[str, tuple[str, ...]], ...]
@@ -167,8 +155,7 @@ class Matrix:
     max_parallel: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(Record):
     """Patterns of the job's files. None: stdin empty, stdout the default, stderr as stdout."""
 
     stdin: str | None = None
@@ -177,8 +164,7 @@ class Streams:
     append: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
+class JobSpec(Record):
     name: str
     command: Command
     request: Request = Request()
@@ -214,7 +200,7 @@ class JobSpec:
 
     @staticmethod
     def read_older(document: dict[str, object]) -> dict[str, object]:
-        """A document as this version writes it, of one that may be from an earlier version."""
+        """A stored document as this version writes it, of one that may be from an earlier version."""
         if "facts" not in document:
             return document
         slurm = slurm_document(document)
@@ -222,8 +208,7 @@ class JobSpec:
         return rest if slurm is None else {**rest, "slurm": slurm}
 
 
-@dataclass(frozen=True, slots=True)
-class StepSpec:
+class StepSpec(Record):
     """One `srun` inside a job."""
 
     name: str
@@ -255,8 +240,7 @@ class NotifyOn(StrEnum):
     EVERY = "every"  # a job is settled
 
 
-@dataclass(frozen=True, slots=True)
-class NotifyRule:
+class NotifyRule(Record):
     """`notify:` - a command that gets the verdict as JSON on its stdin."""
 
     on: NotifyOn
@@ -265,8 +249,7 @@ class NotifyRule:
     attempts: int = 5
 
 
-@dataclass(frozen=True, slots=True)
-class FlowSpec:
+class FlowSpec(Record):
     name: str
     jobs: tuple[JobSpec, ...]
     max_parallel: int | None = None
@@ -277,8 +260,7 @@ class FlowSpec:
     sync_exclude: tuple[str, ...] = ()  # patterns of rsync
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Record):
     """Who submitted, from where, and what the job inherits. Environment values are not here."""
 
     user: str
@@ -292,8 +274,7 @@ class Origin:
     file: str | None = None  # the flow's file, absolute; `aver reinit` reads it again
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Record):
     """What is asked of a cluster for a whole run, whose jobs are then steps in it."""
 
     words: tuple[str, ...]  # for sbatch
@@ -301,8 +282,7 @@ class Allocation:
     headroom_s: int = 120  # at its end no step runs for so long
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Record):
     flow: FlowSpec
     origin: Origin
     env_name: str | None = None  # file below AVER_HOME/env

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.signals import slurm_text
 from aver.model.states import State
 
@@ -86,8 +86,7 @@ class NeedKind(StrEnum):
     SUCCEEDED = "NeedSucceeded"
 
 
-@dataclass(frozen=True, slots=True)
-class NeedReason:
+class NeedReason(Record):
     """Why a job was SKIPPED: which need, and the state in which it ended."""
 
     kind: NeedKind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 
 class SlurmKind(StrEnum):
@@ -18,8 +18,7 @@ class SlurmKind(StrEnum):
     SALLOC = "salloc"
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmOptions:
+class SlurmOptions(Record):
     kind: SlurmKind = SlurmKind.BATCH
     command: str | None = None  # as scontrol shows it, empty for text without a file; None: not one of Slurm's commands
     partition: str | None = None

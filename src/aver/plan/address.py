@@ -11,14 +11,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 JOB_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
 _WILD = re.compile(r"[*?]")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Record):
     """A name or glob, and the values that its members must have; empty: all members."""
 
     name: str

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from aver.model.job import FlowSpec, JobSpec, Needs
+from aver.model.record import Record
 from aver.plan.address import glob_pattern
 from aver.plan.matrix import Member, members
 
@@ -24,16 +24,14 @@ MAX_CYCLES = 20
 _HINTS = 20  # looking for the nearest name costs a walk over all names
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """The jobs that a need means: whole specs, and some jobs of other specs. The same jobs are the same Target."""
 
     specs: tuple[int, ...] = ()
     jobs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(Record):
     spec: int
     name: str
 
@@ -41,8 +39,7 @@ class Duplicate:
         return f"the job name {self.name} is used twice"
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownNeed:
+class UnknownNeed(Record):
     spec: int
     name: str
     need: str
@@ -53,8 +50,7 @@ class UnknownNeed:
         return f"{self.name} needs {self.need}, which is no job of this run{hint}"
 
 
-@dataclass(frozen=True, slots=True)
-class SelfNeed:
+class SelfNeed(Record):
     spec: int
     name: str
     need: str
@@ -64,8 +60,7 @@ class SelfNeed:
         return f"{self.name} needs itself{through}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(Record):
     """`path` starts and ends with the same name; each needs the next."""
 
     spec: int

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from aver.model.record import Record
 
-@dataclass(frozen=True, slots=True)
-class Start:
+
+class Start(Record):
     """Its needs are settled as required: it may be scheduled now."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Record):
     """It is SKIPPED. `counts_as_success`: its condition simply did not apply."""
 
     job: int
@@ -23,15 +22,13 @@ class Skip:
     counts_as_success: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Unskip:
+class Unskip(Record):
     """It was SKIPPED and is PENDING (Dependency) again."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Record):
     """It had not started and is CANCELLED."""
 
     job: int

@@ -18,13 +18,12 @@ from math import prod
 from typing import overload
 
 from aver.model.job import FlowSpec, JobSpec, Matrix
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 Values = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Record):
     """One job of a spec: the value of each name, in the order of the axes."""
 
     values: Values = ()

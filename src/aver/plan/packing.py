@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from aver.model.job import Request
+from aver.model.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Record):
     """An amount of each resource."""
 
     cpus: int
@@ -42,16 +42,14 @@ def room_of(request: Request) -> Room:
     return Room(request.cpus, request.gpus, request.mem_bytes or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Cap:
+class Cap(Record):
     """At most `most` of the jobs that share `name` at one time."""
 
     name: tuple[str, int, int]
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class LaneKey:
+class LaneKey(Record):
     """Jobs of one lane are alike in all that matters here. `owner` is whose turn it uses up."""
 
     owner: int

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from aver.model.evidence import Verdict
 from aver.model.job import JobSpec, Request, RetryRule
+from aver.model.record import Record
 from aver.model.states import State
 
 MIB = 1024 * 1024
@@ -35,8 +35,7 @@ class Why(StrEnum):
     LOST = "Requeue"
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptSummary:
+class AttemptSummary(Record):
     """An attempt that has ended: its number, what it might use, and how it ended."""
 
     attempt: int
@@ -44,8 +43,7 @@ class AttemptSummary:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(Record):
     """One more attempt, not before `delay_s` has passed."""
 
     request: Request

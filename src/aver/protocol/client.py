@@ -21,9 +21,10 @@ from aver.home import Home
 from aver.ownership import check_peer
 
 if TYPE_CHECKING:
+    from aver.model.record import Record
     from aver.protocol.messages import Request
 
-Reply = TypeVar("Reply")
+Reply = TypeVar("Reply", bound="Record")
 
 START_TIMEOUT_S = 30.0
 CONNECT_TRIES = 5

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields
 from typing import Any, TypeVar
 
 from aver.errors import InternalError, UsageError
 from aver.model.codec import decode
 from aver.model.job import StepSpec
+from aver.model.record import Record
 from aver.model.units import LARGEST_BYTES, LATEST_TIME, LONGEST_S
 from aver.protocol.messages import (
     REQUESTS,
@@ -48,7 +48,7 @@ WITH_PERSON = (
     Accept, Allocate, Cancel, Hold, Prune, Reinit, Release, Requeue, Resume, Retry, SignalStep, Suspend, Update,
 )  # fmt: skip
 
-Reply = TypeVar("Reply")
+Reply = TypeVar("Reply", bound=Record)
 
 
 def decode_request(line: bytes) -> Request:
@@ -74,9 +74,8 @@ def decode_request(line: bytes) -> Request:
 
 def decode_reply(kind: type[Reply], document: dict[str, Any]) -> Reply:
     """A reply of this type; fields that we do not know are passed over: the coordinator may be newer than we are."""
-    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     try:
-        return decode(kind, {name: value for name, value in document.items() if name in known})
+        return decode(kind, {name: value for name, value in document.items() if name in kind.__struct_fields__})
     except (ValueError, RecursionError) as error:
         raise InternalError(f"the coordinator's answer can't be read: {_short(str(error))}") from None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from aver.model.evidence import LaunchFailure
 from aver.model.job import Allocation, FlowSpec, Origin, Scope, StepSpec, Submission
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 SOMEBODY = "somebody"
 
@@ -22,21 +22,18 @@ SOMEBODY = "somebody"
 # ---- requests -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ping:
+class Ping(Record):
     """Who are you, and what do you do?"""
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(Record):
     """A new run. Descriptors that come with it are the standard streams of its only job."""
 
     submission: Submission
     env: tuple[str, ...] = ()  # NAME=VALUE
 
 
-@dataclass(frozen=True, slots=True)
-class Sbatch:
+class Sbatch(Record):
     """A call of sbatch. Without a script, only its options are checked."""
 
     options: tuple[tuple[str, str], ...]  # name and text, in the order in which they count
@@ -48,8 +45,7 @@ class Sbatch:
     env: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Record):
     """Cancel jobs and runs; with a signal, only send that. `now`: finishers of a run too."""
 
     ids: tuple[int, ...]
@@ -59,32 +55,27 @@ class Cancel:
     now: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
+class Suspend(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(Record):
     """End a running job and begin it again; `hold`: it waits for `release`."""
 
     ids: tuple[int, ...]
@@ -92,8 +83,7 @@ class Requeue:
     hold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Record):
     """New values of a job that is not settled; None: as it is."""
 
     time_s: int | None = None
@@ -122,16 +112,14 @@ class Clearable(StrEnum):
     BEGIN = "begin_at"
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Record):
     ids: tuple[int, ...]
     changes: Changes = Changes()
     clear: tuple[Clearable, ...] = ()
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Allocate:
+class Allocate(Record):
     """More allocations for a run that was submitted with one."""
 
     run: int
@@ -139,14 +127,12 @@ class Allocate:
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Accept:
+class Accept(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Record):
     """New attempts of settled jobs of a run; without jobs, of all that failed, were lost or cancelled."""
 
     run: int
@@ -154,8 +140,7 @@ class Retry:
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Reinit:
+class Reinit(Record):
     """Run jobs of a settled run again by the flow as it is now; None: as it was."""
 
     run: int
@@ -166,8 +151,7 @@ class Reinit:
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Prune:
+class Prune(Record):
     """Cut old logs; without a rule, as the settings say."""
 
     older_than_s: float | None = None
@@ -177,23 +161,20 @@ class Prune:
     by: str = SOMEBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Record):
     """Push changes of these jobs and runs. `foreground`: a run counts as settled when its foreground jobs are."""
 
     ids: tuple[int, ...]
     foreground: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Record):
     """The submitter of a run that has its standard streams is back: they end together."""
 
     run: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """A step of a job. Descriptors that come with it are its standard streams. The same token is the same step."""
 
     key: str  # of the job's attempt, or of one of its tasks
@@ -202,8 +183,7 @@ class Step:
     env: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SignalStep:
+class SignalStep(Record):
     """A signal for a step's tasks; without one, end them. `by` is a person; None: its own srun."""
 
     key: str
@@ -212,8 +192,7 @@ class SignalStep:
     by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Record):
     """Leave. Jobs go on."""
 
 
@@ -226,36 +205,31 @@ Request = (
 # ---- replies. Their fields have no defaults: each of them is in the document ------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Record):
     """What was wrong, and the exit status of the command that asked."""
 
     error: str
     status: int
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Record):
     """It is done; there is nothing to say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pong:
+class Pong(Record):
     pid: int
     version: str
     running: int
     pending: int
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Record):
     run: int
     first_job: int
     jobs: int
 
 
-@dataclass(frozen=True, slots=True)
-class BatchSubmitted:
+class BatchSubmitted(Record):
     """What sbatch needs to answer its user."""
 
     run: int
@@ -269,24 +243,20 @@ class BatchSubmitted:
     ignored: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     id: int
     did: str
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Record):
     results: tuple[Result, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(Record):
     run: int
 
 
-@dataclass(frozen=True, slots=True)
-class Continued:
+class Continued(Record):
     """A run that goes on."""
 
     run: int
@@ -294,8 +264,7 @@ class Continued:
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class CutRun:
+class CutRun(Record):
     run: int
     name: str
     why: str
@@ -305,19 +274,16 @@ class CutRun:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Record):
     runs: tuple[CutRun, ...]
     left_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Watching:
+class Watching(Record):
     settled: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnd:
+class TaskEnd(Record):
     """How a task ended. It is a push as well."""
 
     task: int
@@ -331,14 +297,12 @@ class TaskEnd:
     was_sent: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StepCode:
+class StepCode(Record):
     code: int | None  # the exit status of srun
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepTaken:
+class StepTaken(Record):
     job: int
     step: int
     waiting: bool
@@ -349,34 +313,29 @@ class StepTaken:
     ended: StepCode | None
 
 
-@dataclass(frozen=True, slots=True)
-class Signalled:
+class Signalled(Record):
     did: str
 
 
 # ---- pushes ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Record):
     """Jobs that have changed, and watched numbers that are settled now."""
 
     changed: tuple[int, ...]
     settled: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RunPruned:
+class RunPruned(Record):
     pruned: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepBegan:
+class StepBegan(Record):
     begun: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnd:
+class StepEnd(Record):
     ended: StepCode
 
 

@@ -13,7 +13,7 @@ from aver.judge.run import WORST_FIRST
 from aver.model import reasons
 from aver.model.exit import ExitStatus
 from aver.model.reasons import counts_as_success, parse_need_reason
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.signals import signal_name, signal_words
 from aver.model.states import State
 from aver.render.verdict import bytes_words, duration_words, limit_words
@@ -37,8 +37,7 @@ class Failed(NamedTuple):
     peak_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Record):
     """`sentence` says how many and why; `jobs` are the first of them; `has_log`: they ran, and may have written."""
 
     state: State

@@ -14,11 +14,11 @@ from typing import assert_never
 from aver.judge.local import launch_text
 from aver.judge.witness_record import parse_record, parse_start
 from aver.model import events as ev
-from aver.model.codec import decode
+from aver.model.codec import loads
 from aver.model.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.model.job import Allocation, Request
 from aver.model.reasons import NONE
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.signals import signal_name
 from aver.model.states import State
 from aver.render import verdict as render
@@ -26,8 +26,7 @@ from aver.render import verdict as render
 Said = WitnessStart | WitnessRecord | None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Record):
     """One line: when, who said it, what it means, of which attempt, and the words as they came."""
 
     at: float
@@ -37,8 +36,7 @@ class Told:
     said: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Record):
     """One line with the state that it led to; None where it led to no other."""
 
     told: Told
@@ -138,7 +136,7 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             source = "coordinator" if event.by == "retention" else "person"
             yield Told(event.at, source, f"logs of the run were cut by {event.by}: {event.detail}")
         case ev.PersonAsked(what="allocate"):
-            wish = decode(Allocation, json.loads(event.detail))
+            wish = loads(Allocation, event.detail)
             noun = "allocation" if wish.count == 1 else "allocations"
             what = f"{event.by} asked for {wish.count} more {noun}: {shlex.join(wish.words)}"
             yield Told(event.at, "person", what, None, None)

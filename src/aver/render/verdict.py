@@ -14,7 +14,7 @@ from aver.model.exit import ExitStatus
 from aver.model.exit_text import UNKNOWN
 from aver.model.exit_text import raw_text as raw_text
 from aver.model.job import Request
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.signals import signal_name, signal_words
 from aver.model.states import State
 from aver.model.units import DAY_S, HOUR_S, LARGEST_BYTES, MINUTE_S, size_text, time_text
@@ -24,8 +24,7 @@ _NEVER_RAN = frozenset({State.SKIPPED, State.CANCELLED, State.DEADLINE, State.BO
 _NEAR = 0.95  # of the limit, where a measurement counts as having reached it
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Record):
     """What one line of a listing says about a job."""
 
     state: str

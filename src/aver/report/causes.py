@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import Cause, Failed, group_causes, is_failure
 from aver.report.hints import Hint, find_hint
@@ -28,8 +28,7 @@ HINTS_SHOWN = 5
 Paths = Callable[[int, int], Sequence[str]]  # the files that an attempt of a job wrote to
 
 
-@dataclass(frozen=True, slots=True)
-class HintSeen:
+class HintSeen(Record):
     """A hint, in how many of the logs that were read it is, and the first job that has it."""
 
     hint: Hint
@@ -37,8 +36,7 @@ class HintSeen:
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class CauseSeen:
+class CauseSeen(Record):
     """A cause with what the logs of its jobs say; `logs_read` of `cause.count` were looked at."""
 
     cause: Cause
@@ -46,8 +44,7 @@ class CauseSeen:
     logs_read: int
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Record):
     """`counts` are the run's jobs by state."""
 
     causes: tuple[CauseSeen, ...]

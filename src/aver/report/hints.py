@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 LONGEST_QUOTE = 200
 LAST_LINES = 200  # of a log's end are looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Record):
     """`line` is as the program wrote it, cut to a sensible length; `advice` is what it usually means."""
 
     name: str
@@ -29,8 +28,7 @@ class Hint:
         return f"{self.name}: {_FIGURES.sub('#', self.line)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Record):
     """A row of the table: a line fits that has one of the words and, where there is one, fits the pattern."""
 
     name: str

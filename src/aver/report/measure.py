@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 from aver.model.units import MINUTE_S
 
@@ -55,8 +55,7 @@ class Measured(NamedTuple):
         return self.cpu_s / self.elapsed_s
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Record):
     """When a request is corrected, and to what. Each figure is an option of `aver usage --correct`."""
 
     mem_factor: float = 1.2  # of the highest peak

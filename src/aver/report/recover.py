@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from aver.model import reasons
 from aver.model.reasons import parse_need_reason
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 from aver.render.causes import is_failure
 from aver.report.results import lines_of
@@ -27,8 +27,7 @@ LOST = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Record):
     """A job that runs again, and why."""
 
     job: int
@@ -36,8 +35,7 @@ class Mended:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hopeless:
+class Hopeless(Record):
     """A job that a further attempt can't mend, and what to type to see why."""
 
     job: int
@@ -46,8 +44,7 @@ class Hopeless:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(Record):
     """`waiting`: jobs that never ran, and come back when what they need completes."""
 
     mended: tuple[Mended, ...]

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from aver.judge.run import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
 from aver.model.exit import ExitStatus
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import is_failure
 from aver.render.verdict import may_have_run
@@ -24,8 +24,7 @@ _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """How one attempt ended and what it used. `attempt` None: the job never had one."""
 
     job: int
@@ -47,8 +46,7 @@ class Result:
     node: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(Record):
     """What the rows add up to. A sum is None where a part of it is not known; `peak_bytes` is the highest known.
 
     `peaks_unknown` counts the attempts that ran, or may have, and whose peak is not known.
@@ -63,8 +61,7 @@ class Sums:
     peaks_unknown: int
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Record):
     """A row of the store that is to be shown, and whether it is its job's newest."""
 
     row: Outcome

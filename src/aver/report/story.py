@@ -6,10 +6,10 @@ Of a large run not every job has its evidence here: those that did not complete 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from aver.judge.run import WORST_FIRST as SETTLED_WORST_FIRST
 from aver.model.job import FlowSpec
+from aver.model.record import Record, field
 from aver.model.states import State
 from aver.render import verdict as render
 from aver.render.timeline import Transition
@@ -22,8 +22,7 @@ WORST_FIRST = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class LogEnd:
+class LogEnd(Record):
     """The end of what a job wrote; `is_cut`: there is more before it."""
 
     path: str
@@ -31,8 +30,7 @@ class LogEnd:
     is_cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Record):
     """`flow` holds the submitted jobs and then each generated batch; `offsets` says where each begins in it."""
 
     run: RunRow

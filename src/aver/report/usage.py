@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from aver.model.job import Request
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import UNSETTLED
 from aver.report.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.report.results import began_unseen, cpu_of
@@ -22,8 +22,7 @@ _MEASURED_BY = {"witness": "witness", "accounting": "sacct", "queue": "sacct"}  
 GroupKey = tuple[int, int]  # first_job and spec: which definition made the job
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Record):
     """One resource: asked for (None: no limit), used (None: not known), the share, and what it means."""
 
     asked: float | None
@@ -32,8 +31,7 @@ class Use:
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class JobUse:
+class JobUse(Record):
     """A job's newest attempt that ended. `measured_by`: who measured."""
 
     job: int
@@ -48,8 +46,7 @@ class JobUse:
     measured_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupUse:
+class GroupUse(Record):
     """All jobs of one definition. `unknown` counts those of which a figure is not known."""
 
     name: str
@@ -72,8 +69,7 @@ class Ended(NamedTuple):
     time: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class RunUse:
+class RunUse(Record):
     """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for.
 
     `cpu_s` and `cpu_given_s` are those of all attempts that have ended, the newest and those before it.

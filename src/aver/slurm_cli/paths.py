@@ -60,4 +60,4 @@ def _values(spec: dict[str, Any], member: int) -> tuple[tuple[str, str], ...]:
     from aver.model.job import JobSpec
     from aver.plan.matrix import member_at
 
-    return member_at(decode(JobSpec, spec), member).values
+    return member_at(decode(JobSpec, JobSpec.read_older(spec)), member).values

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from aver.model.record import Record
 from aver.slurm_cli import scancel, seff, sshare
 from aver.slurm_cli.sacct import command as sacct
 from aver.slurm_cli.sacct import fields as sacct_fields
@@ -34,8 +34,7 @@ END = "<!-- made by aver.slurm_cli.served: end -->"
 _HIDDEN = ("as-job",)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record):
     """`status`: of an option that there is not."""
 
     name: str

@@ -7,11 +7,11 @@ Texts are read with one-sentence errors that name the flag.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from aver.errors import UsageError
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
+from aver.model.record import Record, replace
 from aver.model.units import parse_count, parse_size, parse_time
 from aver.spec.clock import parse_moment
 from aver.spec.mistakes import printable
@@ -21,8 +21,7 @@ MAX_NAME = 255
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(Record):
     cpus: int | None = None
     gpus: int | None = None
     mem_bytes: int | None = None  # 0: no limit
@@ -44,7 +43,7 @@ class Overrides:
 
     def given(self) -> tuple[str, ...]:
         """The names of the fields that say something."""
-        return tuple(field.name for field in fields(self) if getattr(self, field.name) is not None)
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is not None)
 
 
 FLAGS = {

@@ -10,11 +10,11 @@ import shutil
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
+from aver.model.record import replace
 from aver.spec import document
 from aver.spec.flags import Overrides, flag_of
 from aver.spec.flow.file import looks_like_flow, parse_flow

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from aver.errors import UsageError
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 
 class Place(Protocol):
@@ -24,8 +24,7 @@ class Place(Protocol):
     def column(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Record):
     """`line` 0 is the file as a whole."""
 
     file: str

@@ -8,25 +8,35 @@ from __future__ import annotations
 
 import re
 
-from aver.model.record import dataclass
-
 NO_ARRAY_TASK = 4294967294  # what Slurm writes for %a outside of an array
 MAX_WIDTH = 10
 _PATTERN = re.compile(r"%([0-9]*)([%jJxuNnaAst])")
 
 
-@dataclass(frozen=True, slots=True)
 class Facts:
     """What the patterns stand for. `run` is %A; `member` is %a, its number in its matrix; %s and %t are a step's."""
 
-    job: int
-    run: int
-    name: str
-    user: str
-    node: str
-    member: int | None = None
-    step: int | None = None
-    task: int | None = None
+    __slots__ = ("job", "member", "name", "node", "run", "step", "task", "user")
+
+    def __init__(
+        self,
+        job: int,
+        run: int,
+        name: str,
+        user: str,
+        node: str,
+        member: int | None = None,
+        step: int | None = None,
+        task: int | None = None,
+    ) -> None:
+        self.job = job
+        self.run = run
+        self.name = name
+        self.user = user
+        self.node = node
+        self.member = member
+        self.step = step
+        self.task = task
 
 
 def expand_pattern(pattern: str, facts: Facts) -> str:

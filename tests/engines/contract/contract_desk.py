@@ -12,7 +12,6 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from aver.judge.local import judge
 from aver.judge.scheduler import judge_cluster
 from aver.model.evidence import Evidence, Rules, Verdict
 from aver.model.job import Request
+from aver.model.record import replace
 
 DEADLINE_S = 120.0
 _numbers = itertools.count(1)

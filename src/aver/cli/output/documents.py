@@ -10,11 +10,10 @@ from aver.cli.output.report_documents import ReportDocument
 from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
 from aver.client.documents import RunFacts as RunFacts
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFacts:
+class AttemptFacts(Record):
     attempt: int
     key: str
     engine: str
@@ -41,8 +40,7 @@ class AttemptFacts:
     stderr: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskFacts(Record):
     """A task that has ended. `because`: it was ended since another task failed."""
 
     task: int
@@ -60,8 +58,7 @@ class TaskFacts:
     node: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StepFacts:
+class StepFacts(Record):
     """One `srun`. `summary` is the Task Exit Code Summary; `task_ends` are the tasks that have ended."""
 
     step: int
@@ -82,20 +79,17 @@ class StepFacts:
     task_ends: tuple[TaskFacts, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JobList:
+class JobList(Record):
     jobs: tuple[JobFacts, ...]
     left_out: int  # how many more there are
 
 
-@dataclass(frozen=True, slots=True)
-class RunList:
+class RunList(Record):
     runs: tuple[RunFacts, ...]
     left_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobShown:
+class JobShown(Record):
     job: JobFacts
     sentence: str
     command: tuple[str, ...]
@@ -108,14 +102,12 @@ class JobShown:
     steps: tuple[StepFacts, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepShown:
+class StepShown(Record):
     job: JobFacts
     step: StepFacts
 
 
-@dataclass(frozen=True, slots=True)
-class RunShown:
+class RunShown(Record):
     run: RunFacts
     user: str
     host: str
@@ -124,8 +116,7 @@ class RunShown:
     left_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Record):
     """One line of the timeline: who said it, what it means, and the words as they came."""
 
     at: float
@@ -135,16 +126,14 @@ class Happening:
     said: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Record):
     job: JobFacts
     sentence: str
     timeline: tuple[Happening, ...]
     next: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionFacts:
+class TransitionFacts(Record):
     """One line of a job's story. `state` is what it led to; None where it led to no other state."""
 
     at: float
@@ -155,14 +144,12 @@ class TransitionFacts:
     said: str | None  # the source's own words
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Record):
     job: JobFacts
     transitions: tuple[TransitionFacts, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Record):
     """What `report` and `export` answer: the file, and what it holds."""
 
     run: int
@@ -173,8 +160,7 @@ class Written:
     is_settled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PrunedRun:
+class PrunedRun(Record):
     """`size_bytes` is what was freed of logs, or would be. `problems` are files that could not be cut.
 
     `private_files` are environments, scripts and copies of stdin that were removed, or would be.
@@ -189,8 +175,7 @@ class PrunedRun:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Record):
     """What `prune` answers; `left_bytes` is the size of all logs that are left."""
 
     is_dry_run: bool
@@ -199,15 +184,13 @@ class Pruned:
     left_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SubmittedFacts:
+class SubmittedFacts(Record):
     run: int
     first_job: int
     jobs: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Record):
     """What `run` and `watch` answer at their end."""
 
     runs: tuple[RunFacts, ...]
@@ -216,22 +199,19 @@ class Ended:
     exit_status: int
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Record):
     id: int
     did: str
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
+class Acted(Record):
     """What cancel, hold, release, accept and retry answer."""
 
     what: str
     results: tuple[Done, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LogText:
+class LogText(Record):
     """`text` has the replacement character where the bytes are not UTF-8."""
 
     job: int
@@ -243,8 +223,7 @@ class LogText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorFacts:
+class CoordinatorFacts(Record):
     is_running: bool
     pid: int | None
     version: str | None
@@ -254,8 +233,7 @@ class CoordinatorFacts:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Record):
     """`status` is ok, limited or missing."""
 
     name: str
@@ -264,15 +242,13 @@ class Check:
     advice: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Record):
     version: str
     home: str
     checks: tuple[Check, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AccountFacts:
+class AccountFacts(Record):
     """One row of the cluster's accounting, in its own words; `job` and `attempt`: whose it is."""
 
     id: str
@@ -288,8 +264,7 @@ class AccountFacts:
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class AccountList:
+class AccountList(Record):
     run: int
     rows: tuple[AccountFacts, ...]
 

@@ -7,9 +7,9 @@ that are not UTF-8 are written as the replacement character: JSON has no other w
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
 
 from aver.cli.output.documents import Document
+from aver.model.record import Record
 from aver.render.masking import Masking, to_bytes
 
 KINDS = {
@@ -50,8 +50,8 @@ def encode(document: Document, masking: Masking = Masking()) -> str:
 def _fields(value: object, masking: Masking) -> dict[str, object]:
     names = _NAMES.get(type(value))
     if names is None:
-        assert is_dataclass(value)
-        names = _NAMES[type(value)] = tuple(field.name for field in fields(value))
+        assert isinstance(value, Record)
+        names = _NAMES[type(value)] = value.__struct_fields__
     return {name: _plain(getattr(value, name), masking) for name in names}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 if TYPE_CHECKING:
     from aver.client.documents import ExitFacts
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from aver.report.usage import GroupUse, JobUse
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFacts:
+class ResultFacts(Record):
     """One attempt of a job; `attempt` is None for a job that never had one. `log` is the end of its output."""
 
     job: int
@@ -36,8 +35,7 @@ class ResultFacts:
     log: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ResultList:
+class ResultList(Record):
     """`sums` are of all rows that were selected, also those that are not shown."""
 
     run: int
@@ -47,8 +45,7 @@ class ResultList:
     sums: Sums
 
 
-@dataclass(frozen=True, slots=True)
-class HintFacts:
+class HintFacts(Record):
     """A line of a log that is well known. A hint is no evidence. `count` of the logs that were read have it."""
 
     name: str
@@ -58,8 +55,7 @@ class HintFacts:
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class CauseFacts:
+class CauseFacts(Record):
     """`jobs` are the first few of `count`."""
 
     state: str
@@ -71,8 +67,7 @@ class CauseFacts:
     next: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CauseList:
+class CauseList(Record):
     run: int
     name: str
     state: str
@@ -81,8 +76,7 @@ class CauseList:
     causes: tuple[CauseFacts, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UsageList:
+class UsageList(Record):
     run: int
     groups: tuple[GroupUse, ...]
     jobs: tuple[JobUse, ...]
@@ -92,8 +86,7 @@ class UsageList:
     cpu_given_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeFacts:
+class ChangeFacts(Record):
     """`key`, `old` and `new` as they stand in a flow; `old` None: it did not say."""
 
     job: str
@@ -103,14 +96,12 @@ class ChangeFacts:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeftFacts:
+class LeftFacts(Record):
     job: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
+class Corrected(Record):
     """`file` None: the run did not come from a flow's file."""
 
     run: int
@@ -121,15 +112,13 @@ class Corrected:
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgainFacts:
+class AgainFacts(Record):
     job: int
     name: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class HopelessFacts:
+class HopelessFacts(Record):
     """A job that another attempt can't mend."""
 
     job: int
@@ -139,8 +128,7 @@ class HopelessFacts:
     next: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Record):
     """`round` is the one that was begun; None: nothing was. `waiting` jobs come back when what they need completes."""
 
     run: int

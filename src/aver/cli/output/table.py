@@ -7,14 +7,13 @@ imported only when a table is drawn on a terminal.
 from __future__ import annotations
 
 from aver.cli.output.text import COLOURS, Output, one_line
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 
 FOLDED = 16  # columns that a folded value needs at least
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record):
     """`right` are the columns that hold numbers; `wide` is the column that may be folded on a terminal."""
 
     heads: tuple[str, ...]

@@ -12,14 +12,13 @@ from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
 from aver.cli.output.text import BAD, COLOURS, Output, one_line
 from aver.cli.output.views import counts_text, duration
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 
 Piece = tuple[str, State | None]  # a text, and the state whose colour it has
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Record):
     """One line: a job, or all jobs of one definition."""
 
     lead: str  # the branches before its name

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import os
 import socket
-from dataclasses import asdict, replace
 from typing import Any
 
 from aver.client.documents import job_facts, run_facts
 from aver.home import Home
 from aver.judge.step import fold_derived
 from aver.judge.witness_record import parse_record
+from aver.model.codec import encode
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict, WitnessRecord
-from aver.model.record import dataclass
+from aver.model.record import Record, replace
 from aver.render import verdict as render
 from aver.render.masking import Masking
 from aver.store.read.reader import Reader
@@ -25,8 +25,7 @@ from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.read.step_warnings import step_warnings
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Record):
     """`subject` is for our own log: numbers and states alone."""
 
     on: str
@@ -55,7 +54,7 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
         words = "" if counts is None else ": " + ", ".join(f"{count} {state}" for state, count in counts.items())
         sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}."
         moved = replace(run, state=event.state, round=event.round, ended_at=event.at)
-        facts = asdict(run_facts(moved, {})) | {"counts": counts}
+        facts = encode(run_facts(moved, {})) | {"counts": counts}
         document = {**head, "sentence": sentence, "run": facts, "job": None}
         return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
     if not isinstance(event, (Observed, JobMoved)) or event.verdict is None:
@@ -70,8 +69,8 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     if isinstance(event, Observed) and attempt is not None:
         job = _as_it_ended(reader, job, attempt)
     warned = step_warnings(reader, [job]).get(job.id, ())
-    facts = asdict(job_facts(_with_verdict(job, verdict), run.is_single, warned))
-    document = {**head, "sentence": sentence, "run": asdict(run_facts(run, {})) | {"counts": None}, "job": facts}
+    facts = encode(job_facts(_with_verdict(job, verdict), run.is_single, warned))
+    document = {**head, "sentence": sentence, "run": encode(run_facts(run, {})) | {"counts": None}, "job": facts}
     return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
 
 

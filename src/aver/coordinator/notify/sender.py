@@ -16,7 +16,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from aver.client.notified import Told, read_told, told_path, write_told
@@ -27,6 +26,7 @@ from aver.home import Home
 from aver.log import log
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.job import NotifyOn, NotifyRule, Origin
+from aver.model.record import replace
 from aver.model.states import State
 from aver.store.read.reader import Reader
 from aver.store.read.rows import StoredEvent

@@ -10,7 +10,7 @@ from aver.coordinator.state.run import LiveRun
 from aver.engines.api import ALLOCATION, AllocationAsk
 from aver.errors import UsageError
 from aver.home import Home
-from aver.model.codec import dumps, encode
+from aver.model.codec import dumps
 from aver.model.events import PersonAsked
 from aver.model.job import Allocation, Submission
 
@@ -39,7 +39,7 @@ def want_more(driver: Driver, run: LiveRun, wish: Allocation, by: str, now: floa
     if run.submission.allocation is None:
         raise UsageError(f'run {run.number} does not run in allocations: aver submit --allocation "-N 4 -t 4:00:00" …')
     _check(wish)
-    driver.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(encode(wish))))
+    driver.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(wish)))
 
 
 def check_allocation(submission: Submission) -> None:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aver.client import vault
 from aver.client.job_files import Which, job_files
@@ -24,8 +23,9 @@ from aver.coordinator.state.run import LiveRun
 from aver.crashpoint import reached
 from aver.errors import AverError
 from aver.home import Home
-from aver.model.codec import decode, dumps, encode
+from aver.model.codec import decode, dumps
 from aver.model.job import FlowSpec
+from aver.model.record import Record
 from aver.model.signals import signal_name
 from aver.plan.packing import Room
 from aver.plan.placeholders import fill
@@ -35,8 +35,7 @@ TRIES = 3  # of a process that somebody else killed
 LONGEST_READ_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(Record):
     """A batch without its values, those values by their digests, and which of them are secrets."""
 
     flow: FlowSpec
@@ -103,7 +102,7 @@ class Generated:
 
 def ask_reader(question: Question) -> Answer:
     """What a process of its own says of the file; how it ended, where it could not say."""
-    text = dumps(encode(question)).encode() + b"\n"
+    text = dumps(question).encode() + b"\n"
     problem = ""
     for _ in range(TRIES):
         try:

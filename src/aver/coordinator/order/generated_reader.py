@@ -13,14 +13,14 @@ import resource
 import stat
 import sys
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aver.coordinator.fits import check_fits, check_text
 from aver.coordinator.order.allocations import check_allocation
 from aver.errors import AverError
-from aver.model.codec import decode, dumps, encode
+from aver.model.codec import decode, dumps
 from aver.model.job import FlowSpec
+from aver.model.record import Record, replace
 from aver.plan.packing import Room
 from aver.spec.document import MAX_BYTES
 from aver.spec.flow.generated import parse_generated
@@ -32,8 +32,7 @@ LARGEST_ANSWER_BYTES = 64 << 20
 MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record):
     """Which file, of which job. `engine` and `host` are where that job ran, `total` is what this machine has."""
 
     path: str
@@ -46,8 +45,7 @@ class Question:
     secrets: tuple[str, ...] = ()  # names of variables
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """The batch, or the problem with it."""
 
     flow: FlowSpec | None = None
@@ -60,18 +58,16 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     question = decode(Question, json.loads(sys.stdin.buffer.readline()))
     try:
-        text = dumps(encode(answer(question)))
+        text = dumps(answer(question))
     except MemoryError:
-        text = dumps(
-            encode(Answer(None, f"{question.path} takes more than {MEMORY_BYTES // MIB} MiB of memory to read"))
-        )
+        text = dumps(Answer(None, f"{question.path} takes more than {MEMORY_BYTES // MIB} MiB of memory to read"))
     except RecursionError:
-        text = dumps(encode(Answer(None, f"{question.path} is nested too deeply")))
+        text = dumps(Answer(None, f"{question.path} is nested too deeply"))
     if len(text) > LARGEST_ANSWER_BYTES:
         problem = (
             f"{question.path} has more than {LARGEST_ANSWER_BYTES // MIB} MiB of jobs when its aliases are followed"
         )
-        text = dumps(encode(Answer(None, problem)))
+        text = dumps(Answer(None, problem))
     sys.stdout.write(text + "\n")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from aver.coordinator.background import Background
 from aver.coordinator.order.generated import Generated
@@ -12,13 +11,13 @@ from aver.coordinator.state.run import LiveRun
 from aver.coordinator.upkeep import Aside
 from aver.coordinator.watchers import Watchers
 from aver.home import Home
+from aver.model.record import Record
 from aver.model.states import State
 from aver.protocol.messages import Result, Results
 from aver.store.read.reader import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Record):
     """`check_writable` raises CantWriteError; `hear` takes what the engines have heard; `stop` ends the loop."""
 
     home: Home

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from aver.client import vault
 from aver.client.job_files import change_env, check_env, read_env, write_scripts
@@ -15,6 +14,7 @@ from aver.coordinator.server import Peer
 from aver.coordinator.state.run import LiveRun
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
+from aver.model.record import replace
 from aver.plan.matrix import FlowIndex
 from aver.protocol.messages import Continued, Reinit
 from aver.store.secrets import keep_values

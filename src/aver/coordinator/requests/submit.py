@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from aver.client import batch_submission, vault
 from aver.client.job_files import (
@@ -33,6 +32,7 @@ from aver.crashpoint import reached
 from aver.engines.api import LOCAL
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.model.record import replace
 from aver.plan.matrix import FlowIndex
 from aver.protocol.messages import Done, Own, Submit, Submitted
 from aver.store.secrets import keep_values

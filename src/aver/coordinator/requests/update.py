@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from aver.coordinator.recovery import past_jobs
@@ -33,7 +32,6 @@ NOT_PENDING = "Job is no longer pending execution"  # Slurm's words
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
 COMPLETED = "Job/step already completing or completed"
-FIELDS = tuple(one.name for one in fields(Changes))
 ON_SLURM = "the job is Slurm's: its limit can be changed there"
 
 
@@ -41,7 +39,9 @@ ON_SLURM = "the job is Slurm's: its limit can be changed there"
 def update_jobs(context: Context, _: Peer, request: Update, now: float) -> Results:
     driver, given = context.driver, request.changes
     cleared: dict[str, Any] = {name.value: None for name in request.clear}
-    changes = cleared | {name: value for name in FIELDS if (value := getattr(given, name)) is not None}
+    changes = cleared | {
+        name: value for name in Changes.__struct_fields__ if (value := getattr(given, name)) is not None
+    }
     _check_dependency(context, given.dependency)
     total = driver.packer.total
     if (given.cpus is not None and not 1 <= given.cpus <= total.cpus) or (given.mem_bytes or 0) > total.mem_bytes:

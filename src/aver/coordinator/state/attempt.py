@@ -13,53 +13,47 @@ from aver.engines.api import Heard
 from aver.judge.step import Task, task_end
 from aver.model.evidence import Evidence, TaskCause, Verdict
 from aver.model.job import Request, StepSpec
+from aver.model.record import Record
 from aver.model.states import State
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Record):
     """Its intent is written, or on its way to the disk; it waits for room."""
 
     is_durable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Record):
     """It has room, and waits for its intent or its GPUs to be durable."""
 
     is_durable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatched:
+class Dispatched(Record):
     """Its engine has it, or may have it; nobody has seen it run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Record):
     """Its engine says that it has begun. `since` is None where nobody said when."""
 
     since: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(Record):
     """Its script has ended, with this evidence and verdict; its steps have not."""
 
     heard: Heard
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Record):
     """It has completed, with this evidence and verdict; the jobs that it generated are being read."""
 
     heard: Heard
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Record):
     verdict: Verdict
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.run import LiveRun
 from aver.model.job import JobSpec
+from aver.model.record import replace
 from aver.spec.sbatch.dependency import parse_dependency
 
 BEGIN, DEPENDENCY, THROTTLE = "begin_at", "dependency", "throttle"

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
 from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.roster import Roster
 from aver.coordinator.state.run import LiveRun
 from aver.model.job import After, AfterKind, JobSpec
+from aver.model.record import Record, field
 from aver.model.states import State
 from aver.spec.sbatch.array import is_array
 
@@ -30,8 +30,7 @@ class Word(Enum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """`due`: when it is worth asking again, if time alone is missing."""
 
     word: Word
@@ -41,8 +40,7 @@ class Answer:
 MET, WAITING, NEVER = Answer(Word.MET), Answer(Word.WAITING), Answer(Word.NEVER)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """The jobs that a term names: of which run, their numbers, and those of an array by their index."""
 
     run: int
@@ -50,8 +48,7 @@ class Target:
     by_index: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Record):
     """How one job stands. `since`: when it started, or was settled without a start."""
 
     state: State | None  # settled, or None
@@ -59,8 +56,7 @@ class Standing:
     since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Record):
     """A run that is not live, or one job of it, as the store has it."""
 
     run: int

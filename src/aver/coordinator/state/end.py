@@ -7,7 +7,6 @@ verdict too, and never begins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from aver.coordinator.state.attempt import LiveAttempt, Planned, Reading, Running
@@ -30,6 +29,7 @@ from aver.model.evidence import (
     WitnessRecord,
 )
 from aver.model.job import FlowSpec
+from aver.model.record import replace
 from aver.model.states import State, attempt_may_move
 
 KEPT_REASONS = (  # by Slurm, when it cancels

@@ -11,7 +11,6 @@ from it, and since running jobs must not suffer from it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,7 @@ from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import LOCAL
 from aver.model import reasons
-from aver.model.codec import decode
+from aver.model.codec import loads
 from aver.model.events import (
     AttemptPlanned,
     Event,
@@ -348,7 +347,7 @@ def _person_asked(live: LiveState, event: PersonAsked) -> None:
 
 def _asked_of_run(live: LiveState, run: LiveRun, event: PersonAsked) -> None:
     if event.what == ALLOCATE:
-        run.extra.append(decode(Allocation, json.loads(event.detail)))
+        run.extra.append(loads(Allocation, event.detail))
     if event.what != "cancel":
         return
     at_once = event.detail == "now"

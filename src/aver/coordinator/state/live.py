@@ -14,13 +14,13 @@ from aver.coordinator.state.timers import Timers
 from aver.engines.api import Control
 from aver.model.events import Event
 from aver.model.job import FlowSpec
+from aver.model.record import Record
 
 TakeGenerated = Callable[[FlowSpec | str, float], None]  # the batch or what is wrong with it, and the time
 ReadGenerated = Callable[[LiveRun, int, TakeGenerated], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Record):
     """Who we are: the prefix of keys, this boot, this host."""
 
     home: str
@@ -89,8 +89,7 @@ class LiveState:
         self.on_illegal_move: Callable[[str], None] = refuse_move
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Record):
     """An attempt whose verdict is on its way to the disk: its engine must not forget it before."""
 
     key: str

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from aver.model.evidence import Rules
 from aver.model.job import Allocation, FlowSpec, JobSpec, Request, Submission
+from aver.model.record import Record, replace
 from aver.model.states import UNSETTLED, State
 from aver.plan.matrix import FlowIndex
 from aver.plan.planner import Instruction, Plan, RunCancel
 from aver.plan.retry import AttemptSummary
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Record):
     """Jobs that came together: the flow itself, or a batch that a job generated."""
 
     first_job: int

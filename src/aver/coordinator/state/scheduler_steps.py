@@ -8,7 +8,6 @@ then are lost; of a step without any record the controller's DerivedExitCode is 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from aver.coordinator.state import steps
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
@@ -21,6 +20,7 @@ from aver.model.events import StepStarted
 from aver.model.evidence import QueueSaid, WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import StepSpec
+from aver.model.record import replace
 from aver.model.states import State
 
 MOST_TASKS = 1_000_000

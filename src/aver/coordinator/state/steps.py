@@ -7,7 +7,6 @@ an event; the last one makes the step's verdict.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import as_measured
@@ -28,6 +27,7 @@ from aver.model.evidence import (
     WitnessStart,
 )
 from aver.model.job import StepSpec
+from aver.model.record import replace
 from aver.model.slurm_names import STEP_CANCEL
 from aver.spec.patterns import names_task
 

@@ -12,23 +12,22 @@ import re
 import resource
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from aver.model.record import Record
 
 PROBE_TIMEOUT_S = 5
 _KEY = re.compile(r"[0-9a-f]{8}\.[0-9]+\.[0-9]+\.[0-9a-f]{8}(\.s[0-9]+\.t[0-9]+)?")  # an attempt's or a task's
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupBase:
+class CgroupBase(Record):
     """The folder in which a job's own memory cgroup can be made."""
 
     version: int  # 1 or 2
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Record):
     cpus: int
     memory_bytes: int
     gpus: tuple[int, ...]
@@ -39,8 +38,7 @@ class Capabilities:
     core_pattern: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Record):
     """Where the kernel's files are. Tests give their own."""
 
     proc: Path = Path("/proc")
@@ -110,8 +108,7 @@ def leave_job_cgroup(machine: Machine = Machine()) -> None:
                 (own.folder.parent / "cgroup.procs").write_text(str(os.getpid()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _Own(Record):
     """The cgroup that this process is in, and the mount point above which nothing can be seen."""
 
     folder: Path

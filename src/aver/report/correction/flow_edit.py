@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import yaml
 
 from aver.errors import UsageError
-from aver.model.record import dataclass
+from aver.model.record import Record
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FIRST_CHOICES = ("mem", "time", "cpus", "gpus")  # beside these a new key is put, where one is there
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Record):
     """A value that was not written, and why."""
 
     job: str
@@ -30,8 +29,7 @@ class Left:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Record):
     text: str
     left: tuple[Left, ...]
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from aver.model.job import Request
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 from aver.model.units import DAY_S, HOUR_S, LARGEST_BYTES, LONGEST_S, MINUTE_S, size_text
 from aver.render.verdict import duration_words, limit_words
@@ -20,8 +20,7 @@ from aver.report.measure import GIB, MIB, NEAR, Measured, Resource, Rules
 TOLD = frozenset({State.COMPLETED, State.OUT_OF_MEMORY, State.TIMEOUT})  # ends whose figures say what is needed
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """What a request becomes; `old` None was no limit."""
 
     resource: Resource
@@ -30,16 +29,14 @@ class Change:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Record):
     """More is needed, and can't be had."""
 
     resource: Resource
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """A job with all that is known of it: one item for each attempt of each member that has ended.
 
     `is_whole`: every member is settled and has ended by itself. `lead_s`: how long before the limit it is warned.

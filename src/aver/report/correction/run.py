@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from aver.durable_files import naming_failures, write_chunks
 from aver.errors import UsageError
 from aver.model.job import FlowSpec, JobSpec, Request
-from aver.model.record import dataclass
+from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.model.units import time_text
 from aver.report.correction.diffs import unified_diff
@@ -29,8 +28,7 @@ from aver.spec.mistakes import SpecError
 from aver.store.read.outcomes import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Record):
     """What the rules make of one job's request. `is_in_file`: the flow that was submitted defines it."""
 
     job: str
@@ -41,16 +39,14 @@ class Proposal:
     is_in_file: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
+class LeftAlone(Record):
     """A job whose request is not changed although it should be, and why."""
 
     job: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Record):
     """The file's text before and after. `flow` is what the new text says; `applied` is what was changed in it."""
 
     path: str

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from aver.model.job import Condition, FlowSpec, JobSpec, Need, Outcome
+from aver.model.record import Record, replace
 from aver.plan.address import NameIndex, parse_address
 from aver.plan.matrix import member_count
 
 MOST_NODES = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Record):
     label: str  # `train ×3`
     layer: int
     notes: tuple[str, ...] = ()  # always, background, generates …
@@ -26,16 +25,14 @@ class Node:
     specs: tuple[int, ...] = ()  # which: their numbers in the flow
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Record):
     source: int
     target: int
     label: str = ""  # empty: success
     is_alternative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Record):
     title: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from aver.model.record import Record
 from aver.model.states import State
 from aver.render import verdict
 from aver.report.html.graph import Groups
@@ -24,8 +24,7 @@ _BINS = 160
 _STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
+class _Scale(Record):
     start: float
     end: float
 

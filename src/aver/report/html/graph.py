@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from aver.model.record import Record
 from aver.model.states import State
 from aver.report.graph.layers import Picture, overview
 from aver.report.story import WORST_FIRST, Story, clean
@@ -22,8 +22,7 @@ _LETTERS = 22
 _THINNEST = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """The jobs of one node of the graph."""
 
     label: str
@@ -34,8 +33,7 @@ class Group:
         return {state: counts[state] for state in WORST_FIRST if counts[state]}
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Record):
     """Every job is in one group; `of` gives its number."""
 
     picture: Picture

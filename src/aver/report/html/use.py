@@ -6,9 +6,9 @@ Of a job the newest attempt counts. Where nothing was measured or asked for, it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from aver.model.record import Record
 from aver.render import verdict
 from aver.report.html.graph import Groups
 from aver.report.story import Story, clean
@@ -18,8 +18,7 @@ MOST_ROWS = 60
 _FULL = 0.9  # of a limit, where a bar is marked
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+class Meter(Record):
     """`share` is None where there is nothing to compare with."""
 
     text: str

@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aver.client.batch_submission import refused
@@ -22,6 +21,7 @@ from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import Argv, FlowSpec, JobSpec, Streams, Submission
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind
 from aver.protocol import fast_client
 from aver.slurm_cli.facts import Book

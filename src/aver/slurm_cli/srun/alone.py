@@ -10,7 +10,6 @@ import select
 import signal
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 from aver.client.origin import origin_of, user_name
@@ -19,6 +18,7 @@ from aver.errors import AverError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import Afters, Argv, FlowSpec, JobSpec, Request, Submission
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind
 from aver.model.states import State
 from aver.model.units import parse_size, parse_time

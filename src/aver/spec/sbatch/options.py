@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 from aver.model.units import parse_count, parse_time
 from aver.spec.clock import parse_moment

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 from aver.model.job import FlowSpec, JobSpec, Script
+from aver.model.record import replace
 from aver.spec import getopt
 from aver.spec.document import Point
 from aver.spec.flags import Overrides, apply, clean_name

@@ -6,12 +6,11 @@ unknown. The columns are in the order of the classes in `rows`.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from aver.errors import AverError
-from aver.model.codec import decode
+from aver.model.codec import loads
 from aver.model.evidence import TaskCause
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
@@ -73,7 +72,7 @@ class Decoder:
         if text is None:
             return ()
         try:
-            return _decode_warnings(text)
+            return loads(tuple[str, ...], text)
         except ValueError as error:
             raise AverError(f"{show_path(self._path)}: the warnings of {what} can't be read: {error}") from None
 
@@ -121,7 +120,7 @@ class Decoder:
         ) = row  # fmt: skip
         what = f"step {job}.{step}"
         try:
-            known = decode(StepSpec, json.loads(spec))
+            known = loads(StepSpec, spec)
         except ValueError as error:
             raise AverError(f"{show_path(self._path)}: {what} can't be read: {error}") from None
         return StepRow(
@@ -142,7 +141,7 @@ class Decoder:
 
     def _cause(self, text: str | None, what: str) -> TaskCause:
         try:
-            return TaskCause() if text is None else decode(TaskCause, json.loads(text))
+            return TaskCause() if text is None else loads(TaskCause, text)
         except ValueError as error:
             raise AverError(f"{show_path(self._path)}: the cause of {what} can't be read: {error}") from None
 
@@ -150,7 +149,7 @@ class Decoder:
         found = self._requests.get(text)
         if found is None:
             try:
-                found = self._requests[text] = decode(Request, json.loads(text))
+                found = self._requests[text] = loads(Request, text)
             except ValueError as error:
                 raise AverError(f"{show_path(self._path)}: the request of {what} can't be read: {error}") from None
         return found
@@ -161,10 +160,3 @@ class Decoder:
             return StoredEvent(seq, decode_event(*rest))
         except ValueError as error:
             raise AverError(f"{show_path(self._path)}: event {seq} can't be read: {error}") from None
-
-
-def _decode_warnings(text: str) -> tuple[str, ...]:
-    found = json.loads(text)
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ValueError("they are no list of texts")
-    return tuple(found)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from aver.errors import AverError
-from aver.model.codec import decode, decode_union
+from aver.model.codec import decode, loads
 from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, RunSubmitted
 from aver.model.job import NotifyRule, Origin, Request, Submission
+from aver.model.record import replace
 from aver.model.states import UNSETTLED, State
 from aver.store.open import connect, read_version, reading_failed, show_path
 from aver.store.read.decoding import ATTEMPT, JOB, RUN, STEP, TASK, Decoder
@@ -310,8 +310,8 @@ class Reader:
             return None
         rules = rows[-1][0] if rows[-1][3] == "RunSubmitted" else rows[-1][2]
         try:
-            known = decode_union(tuple[NotifyRule, ...], json.loads(rules or "[]"))
-            return known, decode(Origin, json.loads(rows[0][1]))
+            known = loads(tuple[NotifyRule, ...], rules or "[]")
+            return known, loads(Origin, rows[0][1])
         except (ValueError, TypeError) as error:
             raise AverError(f"{show_path(self.path)}: the submission of run {run} can't be read: {error}") from None
 

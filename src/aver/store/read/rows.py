@@ -9,12 +9,11 @@ from aver.model.events import Event
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
-from aver.model.record import dataclass
+from aver.model.record import Record
 from aver.model.states import State
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Record):
     id: int
     name: str
     state: State
@@ -28,8 +27,7 @@ class RunRow:
     folder: str  # to show; the true one is the submission's
 
 
-@dataclass(frozen=True, slots=True)
-class JobRow:
+class JobRow(Record):
     id: int
     run: int
     name: str
@@ -56,8 +54,7 @@ class JobRow:
         return _verdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRow(Record):
     """The jobs of one definition that are in one state; of a single job, its own facts."""
 
     first_job: int  # as of a job
@@ -73,8 +70,7 @@ class GroupRow:
     elapsed_s: float | None  # the longest
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
+class AttemptRow(Record):
     job: int
     attempt: int
     key: str
@@ -101,14 +97,12 @@ class AttemptRow:
         return _verdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
+class StoredEvent(Record):
     seq: int
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRow(Record):
     job: int
     attempt: int
     step: int
@@ -135,8 +129,7 @@ class TaskRow:
         return _verdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(Record):
     job: int
     attempt: int
     step: int

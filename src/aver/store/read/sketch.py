@@ -28,7 +28,7 @@ class Sketch:
         """A job of the flow by its place; raise ValueError if there is none, or it can't be read."""
         if index not in self._jobs:
             try:
-                self._jobs[index] = decode(JobSpec, self._flow["jobs"][index])
+                self._jobs[index] = decode(JobSpec, JobSpec.read_older(self._flow["jobs"][index]))
             except (LookupError, TypeError):
                 raise ValueError(f"the flow has no job {index}") from None
         return self._jobs[index]

@@ -8,10 +8,10 @@ the steps that ran at the same time, each at its own peak: the most that they ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from aver.model.reasons import JOB_LAUNCH_FAILURE
+from aver.model.record import replace
 from aver.store.read.outcomes import Outcome
 from aver.store.read.rows import AttemptRow
 

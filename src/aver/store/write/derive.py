@@ -36,7 +36,7 @@ from aver.model.evidence import Verdict
 from aver.model.job import FlowSpec, JobSpec
 from aver.model.states import UNSETTLED, State
 from aver.plan.matrix import FlowIndex
-from aver.store.encoding import NO_VERDICT, column_text, request_text, verdict_columns
+from aver.store.encoding import NO_VERDICT, column_text, verdict_columns
 from aver.store.write import statements as sql
 from aver.store.write.statements import Statement
 from aver.store.write.steps import StepEvent, step_statements
@@ -264,7 +264,7 @@ def _attempt_row(key: tuple[int, int], change: _Change) -> tuple[Any, ...]:
 
 
 def _planned_row(event: AttemptPlanned) -> tuple[Any, ...]:
-    request = request_text(event.request)
+    request = dumps(event.request)
     return (event.job, event.attempt, column_text(event.key), column_text(event.engine), request, event.at)
 
 

@@ -5,11 +5,10 @@ The rows' columns are in the order in which `derive` and `encoding` write them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aver.model.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Record):
     sql: str
     parameter: str | int
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aver.judge.step import fold_derived, step_raw
-from aver.model.codec import dumps, encode
+from aver.model.codec import dumps
 from aver.model.events import StepEnded, StepStarted, TaskEnded
 from aver.model.states import State
 from aver.store.encoding import cause_text, column_text, verdict_columns
@@ -50,7 +50,7 @@ def _started_row(event: StepStarted) -> tuple[Any, ...]:
     spec = event.spec
     return (
         event.job, event.attempt, event.step, column_text(spec.name), event.token, spec.tasks,
-        dumps(encode(spec)), event.at,
+        dumps(spec), event.at,
     )  # fmt: skip
 
 

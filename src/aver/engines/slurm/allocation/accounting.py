@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from aver.engines.slurm.allocation.evidence import StepTrack
 from aver.engines.slurm.allocation.steps import Which, account_text, run_of, which_step
@@ -16,13 +15,13 @@ from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import AccountRow, Accounts, Disabled, NoAnswer
 from aver.engines.slurm.track.evidence import Settle
 from aver.model.evidence import Evidence
+from aver.model.record import Record
 
 MARGIN_S = 3600.0  # the clocks of two machines
 Said = tuple[StepTrack, str, list[Evidence]]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Record):
     """Where the allocations are: their ids."""
 
     over: Collection[int]

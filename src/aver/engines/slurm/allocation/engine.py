@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aver.engines.api import (
@@ -47,6 +47,7 @@ from aver.engines.slurm.track.exit_records import Records, in_order
 from aver.engines.slurm.track.pace import CALM, GROWTH, LATE_S, RECENT_S, Pace
 from aver.engines.slurm.worker import Worker
 from aver.model.evidence import CancelledBefore, Evidence, HeldBack, Refused
+from aver.model.record import replace
 
 FOLDER = "shared folder"
 QUEUE = "squeue"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from aver.engines.slurm.allocation.folder import Claim, Size
 from aver.engines.slurm.commands.rows import AccountRow
@@ -25,6 +25,7 @@ from aver.model.evidence import (
     QueueSaid,
     WitnessRecord,
 )
+from aver.model.record import replace
 
 NO_STEP = "srun made no step of it"
 _MADE_NONE = re.compile(r"^srun: (fatal: |error: Unable to (create|confirm|contact) ).*$", re.MULTILINE)

@@ -17,6 +17,7 @@ from typing import Any
 
 from aver.durable_files import write_file
 from aver.engines.api import AllocationAsk
+from aver.model.record import Record
 
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log")
 CLOSE = "close"
@@ -27,8 +28,7 @@ _NAME = re.compile(
 _STARTED = re.compile(r"(?P<name>[^@]+)@(?P<job>[0-9]{1,10})@(?P<node>[^@]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Record):
     """What one step takes. `mib` 0 is no limit of its own."""
 
     cpus: int
@@ -37,8 +37,7 @@ class Size:
     seconds: int = 0  # that must be left; 0: any
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Record):
     """What an allocation has on one node; `mib` None: nobody knows."""
 
     name: str
@@ -50,8 +49,7 @@ class Node:
         return self.cpus >= size.cpus and self.gpus >= size.gpus and (self.mib is None or self.mib >= size.mib)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Record):
     """An order that an allocation took."""
 
     job: int

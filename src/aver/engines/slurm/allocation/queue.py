@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from aver.engines.api import AllocationAsk
 from aver.engines.slurm.allocation.accounting import Standing
@@ -20,6 +20,7 @@ from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import NoAnswer, QueueRow
 from aver.engines.slurm.track.evidence import Settle
 from aver.judge.scheduler import ENDS, plain_word
+from aver.model.record import replace
 
 ENDING = "COMPLETING"  # its steps' rows have its own word meanwhile
 SBATCH = "sbatch"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from aver.durable_files import write_file
@@ -24,13 +23,13 @@ from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, 
 from aver.engines.slurm.submit.sbatch_call import read_env
 from aver.engines.slurm.submit.script import Witness
 from aver.model import reasons
+from aver.model.record import Record
 from aver.render.verdict import duration_words
 
 AFTER_ANOTHER = "Dependency"  # Slurm's reason of all but the first of a wish: says nothing of why they wait
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record):
     """What sbatch's answer comes to. Neither an id nor a refusal nor not taken: nobody knows."""
 
     id: int | None = None
@@ -39,8 +38,7 @@ class Outcome:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Taker:
+class Taker(Record):
     """`commands` are asked for anew each time: the last submitter says where they are."""
 
     commands: Callable[[], Commands]

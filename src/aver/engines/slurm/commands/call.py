@@ -18,8 +18,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import IO, Protocol
+
+from aver.model.record import Record, field
 
 MOST_BYTES = 256 * 1024**2
 _AT_ONCE = 1 << 16
@@ -33,8 +34,7 @@ _OUR_STAMP = ".made-by"  # in the folder that `aver env` puts on PATH
 _FIXED = {"LC_ALL": "C", "TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "SLURM_BITSTR_LEN": "0"}
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Record):
     """The command ran to its own end. Text may hold surrogates for bytes that are not UTF-8."""
 
     status: int
@@ -43,8 +43,7 @@ class Reply:
     took_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Record):
     """The command was not found, was killed, or did not end in time. `out` and `err` are what it had printed."""
 
     text: str
@@ -55,8 +54,7 @@ class Trouble:
     reason: str = "CommandNotFound"  # one word for what holds a job back that was not handed over
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """One call, ready to be made. `env` is the whole environment."""
 
     words: tuple[str, ...]
@@ -210,8 +208,7 @@ class _Running:
             self.process.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Record):
     """Slurm's commands as this site has them.
 
     `names` says the words of a command whose name is another (`sbatch` → `spur sbatch`); `prefix` stands before those

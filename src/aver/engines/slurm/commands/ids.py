@@ -6,7 +6,8 @@ Read, never completed: a list that was cut (`7_[1,3,...]`) says so, and what is 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from aver.model.record import Record
 
 _LARGEST = 0xFFFF_FFFF  # ids and indices have 32 bits
 _ID = re.compile(
@@ -18,8 +19,7 @@ _RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 _LIST = re.compile(r"(?P<ranges>[0-9,:-]*)(?P<cut>\.\.\.)?(?:%(?P<limit>[0-9]{1,10}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Record):
     """Members of an array, as ranges (first, last, stride)."""
 
     ranges: tuple[tuple[int, int, int], ...]
@@ -35,8 +35,7 @@ class Members:
         return sum((last - first) // stride + 1 for first, last, stride in self.ranges)
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmId:
+class SlurmId(Record):
     """At most one of index, members and het is there."""
 
     job: int  # of an array: the array's id; of a heterogeneous job: its leader's

@@ -6,13 +6,11 @@ None or empty, never a number that was not there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aver.engines.slurm.commands.ids import Members
+from aver.model.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRow:
+class QueueRow(Record):
     """One line of squeue, or one job of scontrol."""
 
     job: int  # of an array: the array's id
@@ -33,8 +31,7 @@ class QueueRow:
     said: str = ""  # the line, with `|` between its fields
 
 
-@dataclass(frozen=True, slots=True)
-class AccountRow:
+class AccountRow(Record):
     """One line of sacct: a job (`step` is empty) or a step of it (`batch`, `extern`, `0` …).
 
     A step's row stands after the row of its job's own attempt: of a requeued job, the order tells them apart.
@@ -67,31 +64,27 @@ class AccountRow:
         return not self.step and not self.partition
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Record):
     """squeue answered. If the answer is whole, what is not in it is not in the queue."""
 
     rows: tuple[QueueRow, ...]
     is_whole: bool = True  # False: there is a row that can't be read
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
+class Accounts(Record):
     """sacct answered. What is not in it may come later."""
 
     rows: tuple[AccountRow, ...]
     is_whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Disabled:
+class Disabled(Record):
     """This cluster keeps no accounts."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoAnswer(Record):
     """The question was not answered. Moves nothing and ages nothing."""
 
     text: str

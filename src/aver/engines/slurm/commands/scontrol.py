@@ -7,7 +7,6 @@ is there twice is therefore unknown, not guessed. squeue says the same with fiel
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from aver.engines.slurm.commands.call import Commands, Reply, Trouble
 from aver.engines.slurm.commands.fields import ENDED, STARTED, exit_text, first_word, parse_count, parse_moment
@@ -15,6 +14,7 @@ from aver.engines.slurm.commands.ids import parse_members
 from aver.engines.slurm.commands.lines import last_line, trouble_in
 from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
 from aver.engines.slurm.commands.squeue import UNKNOWN_ID
+from aver.model.record import Record
 
 WHOLE_CODES_SINCE = (25, 11)  # before, sacct takes 128 off every exit code of 128 and more
 _USUAL_ARRAY_SIZE = 1001  # what Slurm has where slurm.conf says nothing
@@ -27,8 +27,7 @@ _VERSION = re.compile(r"(?:^|[^0-9.])([0-9]{2})\.([0-9]{1,2})(?:\.([0-9]{1,3}))?
 _SECONDS = re.compile(r"([0-9]{1,9})(?: sec)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Record):
     """What the site has. None or empty: not said."""
 
     version: tuple[int, ...] | None = None  # of the controller: (22, 5, 8)

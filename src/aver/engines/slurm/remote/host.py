@@ -12,19 +12,18 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aver.engines.slurm.commands.call import Reply, Trouble
 from aver.engines.slurm.remote.ssh import Ssh
 from aver.engines.slurm.submit.script import Witness
 from aver.engines.slurm.submit.shim import srun_shim
+from aver.model.record import Record
 
 UNKNOWN_HASH = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """Absolute paths on the host. `remark` says why there is no witness; empty: there is one."""
 
     folder: str

@@ -12,7 +12,6 @@ import re
 import shlex
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from aver.engines.api import Order
 from aver.engines.slurm.batches import Batch, Shelf
@@ -23,6 +22,7 @@ from aver.engines.slurm.submit.sbatch_call import chunks, member_of, sbatch_word
 from aver.engines.slurm.submit.script import batch_script
 from aver.engines.slurm.track.exit_records import LARGEST_RECORD_BYTES, parse_record, record_name
 from aver.model.evidence import WitnessRecord
+from aver.model.record import Record, replace
 
 OF_HERE = ("AVER_HOME",)
 MARGIN_S = 300  # of the folder's clock: a shared folder may show a file this late
@@ -30,8 +30,7 @@ ALL_EACH = 20  # every so often all records are looked at, however old they are
 _REFUSED = re.compile(r"^aver: (.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteHander:
+class RemoteHander(Record):
     """As `handing.Hander`, for a host."""
 
     host: Host

@@ -23,10 +23,11 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from aver.engines.slurm.commands.call import Call, Here, Reply, Trouble, converse
 from aver.model.host_name import is_host
+from aver.model.record import replace
 
 UNREACHABLE = "HostUnreachable"
 LATE_S = 20  # a text that arrives later after the shell's first word is not run

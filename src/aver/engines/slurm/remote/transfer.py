@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from aver.engines.api import Sync
 from aver.engines.slurm.commands.call import Call, Here, Reply, Trouble
 from aver.engines.slurm.remote.host import Host, Layout
+from aver.model.record import Record
 
 LONGEST_S = 7 * 86400.0
 STALLED_S = 60
@@ -36,8 +37,7 @@ class Transfer:
     pause_s: float = LEAST_PAUSE_S
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record):
     """What became of a transfer. `trouble` says why it is tried again; empty: the files are there."""
 
     sync: Sync

@@ -8,44 +8,39 @@ answer is Lost, and the job is looked for by its name. The sentences are Slurm's
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from aver.engines.slurm.commands.call import Reply, Trouble
+from aver.model.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(Record):
     """It is in the queue."""
 
     id: int
     cluster: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Record):
     """It will never be taken as it is."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Record):
     """It was not taken and may be later."""
 
     reason: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(Record):
     """Nothing was sent; try again."""
 
     reason: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Record):
     """It may have been taken or not."""
 
     text: str

@@ -14,7 +14,6 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from aver.engines.api import Order
 from aver.engines.slurm.batches import Batch, Shelf
@@ -23,6 +22,7 @@ from aver.engines.slurm.submit.sbatch_answer import Answer, Refusal, Unreachable
 from aver.engines.slurm.submit.script import Member, Program, Text, Witness, batch_script
 from aver.judge.local import NOT_OURS
 from aver.model.job import Scope
+from aver.model.record import Record
 
 MOST_SCRIPT_BYTES = 1 << 20  # Slurm takes four times as much
 NOT_THE_JOBS = ("SLURM_", "SBATCH_", "SALLOC_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_", "AVER_COORDINATOR")
@@ -30,8 +30,7 @@ KEPT = ("SLURM_CONF", "SLURM_JWT")
 SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b"}
 
 
-@dataclass(frozen=True, slots=True)
-class Hander:
+class Hander(Record):
     """`commands` are asked for anew each time: the last submitter says where they are."""
 
     commands: Callable[[], Commands]

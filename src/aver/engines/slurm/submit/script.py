@@ -17,30 +17,28 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from aver.model.record import Record
 
 _IS_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]+").fullmatch
 _STEP_LIMITS = tuple(f'${{AVER_STEP_{name}:+--{name.lower()} "$AVER_STEP_{name}"}}' for name in ("TIME", "WARN"))
 _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(Record):
     """The witness where the nodes see it, and the SHA-256 that it must have there to be run."""
 
     path: str
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record):
     """A command as it is; without a slash it is looked up in the PATH of the node."""
 
     args: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """A script's text, of any size that sbatch takes: `interpreter FILE args`, where FILE is a file on the node."""
 
     text: str
@@ -48,8 +46,7 @@ class Text:
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Record):
     """One job. Folder and files are None where sbatch's own options name them; times and warning as the witness has
     them (`docs/design/witness.md`)."""
 

@@ -7,7 +7,7 @@ two questions that were answered counts, so a controller that is down or a datab
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from aver.engines.slurm.batches import Batch
@@ -24,14 +24,14 @@ from aver.model.evidence import (
     StartedAgain,
     WitnessRecord,
 )
+from aver.model.record import Record, replace
 
 BATCH_STEP = "batch"
 Row = TypeVar("Row", QueueRow, AccountRow)
 SKEW_S = 3600.0  # the clocks of two machines; the name alone tells whose it is
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Record):
     """`settle.*`: how long each thing is waited for, in seconds."""
 
     ask_accounting_s: float = 60.0  # taken and never seen in the queue

@@ -5,7 +5,7 @@ Pure: the times are arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aver.model.record import Record
 
 RECENT_S = 10.0  # after a change the next question comes soon
 GROWTH = 1.3
@@ -13,8 +13,7 @@ CALM = 5.0  # times what a call takes is the least pause after it
 LATE_S = 7 * 86400.0  # what nobody has said for so long nobody will say
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Record):
     """In seconds."""
 
     least_s: float = 1.0
