@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from aver.errors import AverError, CantWriteError
+from aver.printable import one_line, printable
 
 TAKES_A_COMMAND = frozenset({"run", "submit", "shell", "task"})
 EXITS_AS_JOBS = frozenset({"run", "watch", "recover"})
@@ -99,7 +100,8 @@ def _usage_sentence(error: object) -> str:
 
 
 def _complain(text: str) -> None:
-    line = "".join(f"aver: {line}\n" for line in text.splitlines() or [""])
+    spelled = printable if sys.stderr.isatty() else one_line
+    line = "".join(f"aver: {spelled(line)}\n" for line in text.splitlines() or [""])
     try:
         sys.stderr.buffer.write(line.encode("utf-8", "surrogateescape"))
         sys.stderr.buffer.flush()

@@ -2,12 +2,16 @@ r"""Rows of CSV as RFC 4180 has them, but for `\n` at their ends.
 
 The standard library's writer quotes only the ends of rows that it writes itself, and would leave a lone `\r` bare,
 which readers take for the end of a row. So it writes `\r\n`, which is then cut.
+
+A spreadsheet runs text that begins with `=`, `+`, `-` or `@` as a formula: such text gets a `'` before it.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class _Written:
@@ -24,5 +28,9 @@ def csv_rows(rows: Iterable[Iterable[object]]) -> Iterator[str]:
     written = _Written()
     writer = csv.writer(written)
     for row in rows:
-        writer.writerow(row)
+        writer.writerow([_cell(value) for value in row])
         yield written.text
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -11,6 +11,7 @@ from aver.judge.run import WORST_FIRST as SETTLED_WORST_FIRST
 from aver.model.job import FlowSpec
 from aver.model.record import Record, field
 from aver.model.states import State
+from aver.printable import printable
 from aver.render import verdict as render
 from aver.render.timeline import Transition
 from aver.store.read.rows import AttemptRow, JobRow, RunRow
@@ -66,11 +67,7 @@ def verdict_text(job: JobRow) -> str:
 
 def clean(text: str) -> str:
     """Text for a page: control characters and what is no character are spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
-    )
+    return printable(text, keep="\n")
 
 
 def has_failed(job: JobRow) -> bool:

@@ -10,6 +10,7 @@ import time
 
 from aver.errors import AverError
 from aver.ownership import check_home
+from aver.printable import printable
 from aver.protocol import fast_client
 from aver.protocol.place import home_folder
 from aver.slurm_cli import texts
@@ -127,7 +128,7 @@ class Book:
 
     def shown(self, text: str) -> str:
         """The text in one line and without the values of secrets."""
-        return texts.one_line(self.masked(text))
+        return printable(self.masked(text))
 
     def asked(self, run: int, job: int) -> list[tuple[float, dict[str, Any]]]:
         """What people asked for of a job, or of the whole run, in order."""

@@ -130,11 +130,3 @@ def shortened(text: str) -> str:
     asked = os.environ.get("SLURM_BITSTR_LEN", "")
     length = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 64
     return text if not length or len(text) <= length else text[: max(0, length - 3)] + "..."
-
-
-def one_line(text: str) -> str:
-    """Text that keeps its row: no control characters, and what is no UTF-8 spelled out."""
-    if text.isprintable():
-        return text
-    spelled = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in spelled)

@@ -13,8 +13,8 @@ from aver.errors import UsageError
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
 from aver.model.record import Record, replace
 from aver.model.units import parse_count, parse_size, parse_time
+from aver.printable import printable
 from aver.spec.clock import parse_moment
-from aver.spec.mistakes import printable
 from aver.spec.times import parse_kill_wait, parse_warning
 
 MAX_NAME = 255

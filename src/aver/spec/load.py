@@ -15,10 +15,11 @@ from pathlib import Path
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
 from aver.model.record import replace
+from aver.printable import printable
 from aver.spec import document
 from aver.spec.flags import Overrides, flag_of
 from aver.spec.flow.file import looks_like_flow, parse_flow
-from aver.spec.mistakes import printable, shown
+from aver.spec.mistakes import shown
 from aver.spec.sbatch import lines, script
 
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")

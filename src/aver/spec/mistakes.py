@@ -12,6 +12,7 @@ from typing import Protocol
 
 from aver.errors import UsageError
 from aver.model.record import Record
+from aver.printable import printable
 
 
 class Place(Protocol):
@@ -64,20 +65,6 @@ class Mistakes:
         """Raise SpecError with all mistakes, in the order of the file, if there are any."""
         if self._found:
             raise SpecError(sorted(self._found, key=lambda mistake: (mistake.line, mistake.column)))
-
-
-def printable(text: str) -> str:
-    """The text on one line: control characters and bytes that are not UTF-8 are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _escape(c) for c in text)
-
-
-def _escape(char: str) -> str:
-    number = ord(char)
-    if 0xDC80 <= number <= 0xDCFF:  # a byte that was not UTF-8
-        return f"\\x{number - 0xDC00:02x}"
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def shown(text: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aver.cli.attach.follow import tail_offset
 from aver.cli.facts import files_of
-from aver.cli.output.text import one_line
 from aver.cli.session import Session
 from aver.model.states import State
+from aver.printable import one_line
 
 JOBS = 3
 LINES = 10
@@ -26,7 +26,7 @@ def show_tails(session: Session, run: int) -> None:
             continue
         output.note(f"job {job.id} ({one_line(job.name)}) {job.state}; {one_line(path)} ends:")
         for line in lines:
-            output.error_raw(b"  | " + output.masking.whole(line) + b"\n")
+            output.quote(line)
 
 
 def _last_lines(path: str) -> list[bytes]:

@@ -10,10 +10,11 @@ import os
 import time
 
 from aver.cli.output.documents import JobFacts, RunFacts
-from aver.cli.output.text import Output, one_line
+from aver.cli.output.text import Output
 from aver.cli.output.views import UNKNOWN, absent_text, believed_text, counts_text, duration, state_text
 from aver.model.reasons import JOB_LAUNCH_FAILURE
 from aver.model.states import State
+from aver.printable import printable
 
 REDRAW_S = 0.1
 BAR = 20
@@ -23,11 +24,11 @@ def change_line(output: Output, job: JobFacts, before: str = "") -> str:
     """`12:00:01 job 7 train RUNNING`, with the exit and the reason once it is settled; `before`: the last attempt."""
     at = job.ended_at if job.is_settled else job.started_at if job.state == State.RUNNING else None
     clock = time.strftime("%H:%M:%S", time.localtime(at))
-    words = [clock, f"job {job.id}", one_line(job.name), state_text(output, job.state, job.verified)]
+    words = [clock, f"job {job.id}", printable(job.name), state_text(output, job.state, job.verified)]
     if job.exit is not None and job.state != State.COMPLETED:
         words.append(job.exit.text)
     if job.reason and job.reason != "None":
-        words.append(one_line(job.reason))
+        words.append(printable(job.reason))
     if job.state != State.PENDING and job.attempt > 1:
         words.append(f"attempt {job.attempt}")
     return " ".join(words) + (f"; {before}" if before else "") + warning_text(job)
@@ -35,7 +36,7 @@ def change_line(output: Output, job: JobFacts, before: str = "") -> str:
 
 def warning_text(job: JobFacts) -> str:
     """`; warning: …` once the job is settled; nothing without a warning."""
-    return f"; warning: {one_line('; '.join(job.warnings))}" if job.warnings and job.is_settled else ""
+    return f"; warning: {printable('; '.join(job.warnings))}" if job.warnings and job.is_settled else ""
 
 
 def job_summary(job: JobFacts) -> str:
@@ -43,14 +44,14 @@ def job_summary(job: JobFacts) -> str:
     words = [f"job {job.id} {believed_text(job)}"]
     if job.state != State.COMPLETED:
         words += [job.exit.text] if job.exit is not None else ["?"] if absent_text(job) == UNKNOWN else []
-        words += [one_line(job.reason)] if job.reason and job.reason != "None" else []
+        words += [printable(job.reason)] if job.reason and job.reason != "None" else []
     if job.reason == JOB_LAUNCH_FAILURE and job.detail:
-        words[-1] += f": {one_line(job.detail)}"  # it never ran: what stood in its way is the news
+        words[-1] += f": {printable(job.detail)}"  # it never ran: what stood in its way is the news
     elif job.elapsed_s is not None:
         words.append(f"in {duration(job.elapsed_s)}")
     text = " ".join(words) + warning_text(job)
     if job.state == State.COMPLETED and believed_text(job) != job.state and not job.warnings:
-        text += f"; {one_line(job.detail)}"  # whose word it is
+        text += f"; {printable(job.detail)}"  # whose word it is
     return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
 
 
@@ -62,7 +63,7 @@ def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...], belie
         text += f"; {believed} of them believed, not verified: aver jobs {run.id}"
     if warned:
         more = f", and {len(warned) - 1} more with warnings" if len(warned) > 1 else ""
-        text += f"; warning: job {warned[0].id}: {one_line('; '.join(warned[0].warnings))}{more}"
+        text += f"; warning: job {warned[0].id}: {printable('; '.join(warned[0].warnings))}{more}"
     return text if state is State.COMPLETED else f"{text}; aver why {run.id}"
 
 
@@ -80,7 +81,7 @@ def bar(run: RunFacts) -> str:
     total = max(1, sum(run.counts.values()))
     filled = BAR * settled // total
     others = {state: count for state, count in run.counts.items() if state not in (State.COMPLETED, State.PENDING)}
-    text = f"run {run.id} {one_line(run.name)} [{'#' * filled}{'.' * (BAR - filled)}] {settled}/{total} settled"
+    text = f"run {run.id} {printable(run.name)} [{'#' * filled}{'.' * (BAR - filled)}] {settled}/{total} settled"
     return f"{text}, {counts_text(others)}" if others else text
 
 
@@ -99,7 +100,7 @@ class LiveLine:
 
     def draw(self, text: str) -> None:
         if self._is_live:
-            cut = self._output.masking.whole(one_line(text))[: max(10, self._output.width - 1)]
+            cut = self._output.masking.whole(printable(text))[: max(10, self._output.width - 1)]
             self._output.error_raw(f"\r\x1b[K{cut}".encode("utf-8", "surrogateescape"))
             self._is_drawn = True
             self._drawn_at = time.monotonic()

@@ -8,8 +8,9 @@ from typing import assert_never
 
 from aver.cli.output import report_documents as doc
 from aver.cli.output.table import Table, fits, show_table
-from aver.cli.output.text import Output, coloured, one_line
+from aver.cli.output.text import Output, coloured
 from aver.model.states import State
+from aver.printable import one_line
 from aver.render import verdict
 from aver.report.csv import csv_rows
 from aver.report.measure import Mark, share

@@ -6,9 +6,10 @@ imported only when a table is drawn on a terminal.
 
 from __future__ import annotations
 
-from aver.cli.output.text import COLOURS, Output, one_line
+from aver.cli.output.text import COLOURS, Output
 from aver.model.record import Record
 from aver.model.states import State
+from aver.printable import one_line, printable
 
 FOLDED = 16  # columns that a folded value needs at least
 
@@ -33,7 +34,7 @@ def show_table(output: Output, table: Table) -> None:
 def fits(table: Table, width: int) -> bool:
     """Whether only the column that may be folded has to be: on a narrower terminal a drawn value would be cut."""
     wide = table.wide % len(table.heads)
-    columns = [[one_line(row[column]) for row in table.rows] for column in range(len(table.heads))]
+    columns = [[printable(row[column]) for row in table.rows] for column in range(len(table.heads))]
     needed = [max(len(head), *map(len, cells)) for head, cells in zip(table.heads, columns, strict=True)]
     needed[wide] = min(needed[wide], FOLDED)
     return sum(needed) + 2 * len(needed) <= width
@@ -70,7 +71,7 @@ def draw(table: Table, output: Output) -> str:
             overflow="fold",
         )
     for row in table.rows:
-        drawn.add_row(*(Text(output.masking.whole(one_line(cell)), style=_style(cell)) for cell in row))
+        drawn.add_row(*(Text(output.masking.whole(printable(cell)), style=_style(cell)) for cell in row))
     buffer = io.StringIO()
     Console(file=buffer, force_terminal=output.has_colours, no_color=not output.has_colours, width=output.width).print(
         drawn

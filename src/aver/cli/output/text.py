@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import sys
 from typing import BinaryIO
@@ -15,6 +16,7 @@ from typing import BinaryIO
 from aver.cli.output import ReaderLeft
 from aver.errors import CantWriteError
 from aver.model.states import State
+from aver.printable import one_line, printable
 from aver.render.masking import Masking, to_bytes
 
 COLOURS = {
@@ -31,6 +33,7 @@ COLOURS = {
     State.UNVERIFIED: "35",
 }
 BAD = "31"
+_COLOURED = re.compile(r"(\x1b\[[0-9]{1,2}m[A-Z_]+\x1b\[0m|[\n\t])")  # what `coloured` makes, and the ends of lines
 
 
 class Output:
@@ -83,7 +86,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Write one line of the answer."""
-        self.raw(to_bytes(self.masking.whole(text)) + b"\n")
+        self.raw(to_bytes(_safe(self.masking.whole(text), self.out_is_terminal)) + b"\n")
 
     def raw(self, data: bytes) -> None:
         """Write bytes of the answer as they are; the caller has masked them."""
@@ -91,7 +94,12 @@ class Output:
 
     def note(self, text: str) -> None:
         """Write one line about the answer, to stderr."""
-        _write(self._err, to_bytes(f"aver: {self.masking.whole(text)}\n"))
+        _write(self._err, to_bytes(f"aver: {_safe(self.masking.whole(text), self.err_is_terminal)}\n"))
+
+    def quote(self, line: bytes) -> None:
+        """Write one line of a job's output, to stderr."""
+        text = self.masking.whole(line).decode("utf-8", "surrogateescape")
+        _write(self._err, to_bytes(f"  | {_safe(text, self.err_is_terminal)}\n"))
 
     def error_raw(self, data: bytes) -> None:
         """Write bytes to stderr as they are; the caller has masked them."""
@@ -127,16 +135,18 @@ def _write_through(raw: io.RawIOBase, data: bytes) -> None:
         left = left[taken or 0 :]
 
 
+def _safe(text: str, is_terminal: bool) -> str:
+    """The text without control characters of others, which could draw on the terminal or make it do something.
+
+    Bytes that are not UTF-8 go to a file or a pipe as they are; a terminal may take some for control characters.
+    """
+    if text.isprintable():
+        return text
+    spelled = printable if is_terminal else one_line
+    parts = _COLOURED.split(text)  # every second one matched
+    return "".join(part if at % 2 else spelled(part) for at, part in enumerate(parts))
+
+
 def coloured(state: State) -> str:
     """The state's name in its colour, for a terminal."""
     return f"\x1b[{COLOURS.get(state, BAD)}m{state}\x1b[0m"
-
-
-def one_line(text: str) -> str:
-    """Show control characters as escapes, so that a name can't draw on the terminal or break a line."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or "\udc80" <= char <= "\udcff" else char.encode("unicode_escape").decode()
-        for char in text
-    )

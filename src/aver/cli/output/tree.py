@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
-from aver.cli.output.text import BAD, COLOURS, Output, one_line
+from aver.cli.output.text import BAD, COLOURS, Output
 from aver.cli.output.views import counts_text, duration
 from aver.model.record import Record
 from aver.model.states import State
+from aver.printable import printable
 
 Piece = tuple[str, State | None]  # a text, and the state whose colour it has
 
@@ -70,7 +71,7 @@ def _fitting(branches: Sequence[Branch], room: int) -> tuple[list[Branch], list[
 
 
 def _label(branch: Branch) -> str:
-    return one_line(branch.name) + (f" ({branch.jobs})" if branch.jobs > 1 else "")
+    return printable(branch.name) + (f" ({branch.jobs})" if branch.jobs > 1 else "")
 
 
 def _line(branch: Branch, name: str, column: int, now: float) -> list[Piece]:
@@ -79,7 +80,7 @@ def _line(branch: Branch, name: str, column: int, now: float) -> list[Piece]:
         pieces.append((f"{', ' if number else ''}{f'{count} ' if branch.jobs > 1 else ''}", None))
         pieces.append((state.value, state))
     if branch.detail:
-        pieces.append((f" {one_line(branch.detail)}", None))
+        pieces.append((f" {printable(branch.detail)}", None))
     took = branch.took_s
     if took is None and branch.started_at is not None:
         took = now - branch.started_at

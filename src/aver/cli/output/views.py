@@ -11,8 +11,9 @@ from aver.cli.output import documents as doc
 from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
 from aver.cli.output.table import Table, show_table
-from aver.cli.output.text import Output, coloured, one_line
+from aver.cli.output.text import Output, coloured
 from aver.model.states import State
+from aver.printable import one_line
 from aver.render import verdict
 
 UNKNOWN = "?"

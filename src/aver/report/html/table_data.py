@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from aver.printable import printable
 from aver.render import verdict as render
 from aver.report.html.graph import Groups
 from aver.report.story import WORST_FIRST, Story, clean
@@ -73,9 +74,7 @@ def page_data(story: Story, found: Groups) -> str:
 
 def clean_log(text: str) -> str:
     """A log's text: tabs and line ends stay, other control characters are spelled out."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
-    )
+    return printable(text, keep="\n\t")
 
 
 def _has_exit(job: JobRow) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from aver.model.job import FlowSpec, JobSpec
+from aver.printable import printable
 from aver.spec.document import Entry, Mapping, Scalar, Value, read_document
 from aver.spec.document import Sequence as Items
 from aver.spec.flow.draft import Draft
@@ -20,7 +21,7 @@ from aver.spec.flow.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.flow.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
 from aver.spec.flow.matrix import Allowance
 from aver.spec.flow.notify import read_notify
-from aver.spec.mistakes import Mistakes, printable, shown
+from aver.spec.mistakes import Mistakes, shown
 from aver.spec.values import Reader, kind
 
 MAX_NAME = 255

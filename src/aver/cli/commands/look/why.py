@@ -9,11 +9,11 @@ from aver.cli.facts import files_of
 from aver.cli.logs import RunLogs
 from aver.cli.options import json_option
 from aver.cli.output.report_documents import CauseFacts, CauseList, HintFacts
-from aver.cli.output.text import one_line
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.errors import UsageError
 from aver.model.states import SETTLED, State
+from aver.printable import one_line
 from aver.render.causes import SHOWN
 from aver.report.causes import HINTS_SHOWN, diagnose, hint_of
 from aver.spec.flow.file import collector_paused
