@@ -8,7 +8,7 @@ import pytest
 
 from aver.config import load_config
 from aver.errors import UsageError
-from aver.model.host_name import is_host
+from aver.model.host_name import is_host, split_address
 from aver.spec.flow.file import parse_flow
 from aver.spec.mistakes import SpecError
 
@@ -49,7 +49,45 @@ def test_the_settings_name_a_host_and_the_words_of_ssh(tmp_path: Path, monkeypat
         load_config()
 
 
-@pytest.mark.parametrize("name", ["login", "me@login.example.org", "ssh://me@login:2222", "10.0.0.1", "a_b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "login",
+        "me@login.example.org",
+        "ssh://me@login:2222",
+        "10.0.0.1",
+        "a_b",
+        "fe80::1%eth0",
+        "ssh://[::1]:22",
+        "m-e.x@a-b",
+    ],
+)
 def test_names_of_hosts(name: str) -> None:
     """What ssh takes is taken."""
     assert is_host(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "-x",
+        "me@-oProxyCommand=x",
+        "ssh://-oProxyCommand=x",
+        "ssh://me@-x:22",
+        "@login",
+        "a b",
+        "a;b",
+        "a$(b)",
+        "a" * 256,
+    ],
+)
+def test_what_is_no_name_of_a_host(name: str) -> None:
+    """No part of it can be taken for an option, by ssh or by a program that takes it apart."""
+    assert not is_host(name)
+
+
+def test_an_address_for_programs_that_know_only_names() -> None:
+    assert split_address("ssh://me@login:2222") == ("me@login", "2222")
+    assert split_address("ssh://[::1]") == ("[::1]", "")
+    assert split_address("me@login") == ("me@login", "")

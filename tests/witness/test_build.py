@@ -23,6 +23,14 @@ def test_compile(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
 
 
+def test_the_witness_is_hardened(tmp_path: Path) -> None:
+    """Loaded at a random address, tables read-only after the start, stack and copies checked."""
+    build.compile(SOURCE, tmp_path / "w")
+    said = subprocess.run(["readelf", "-hlds", tmp_path / "w"], capture_output=True, text=True, check=True).stdout
+    wanted = ("DYN (Position-Independent Executable file)", "GNU_RELRO", "BIND_NOW", "__stack_chk_fail", "printf_chk")
+    assert [word for word in wanted if word not in said] == []
+
+
 def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a compiler the error says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -34,7 +42,7 @@ def test_missing_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_static_falls_back_to_dynamic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that can't link statically still makes a witness."""
     compiler = tmp_path / "picky"
-    compiler.write_text('#!/bin/sh\ncase " $* " in *" -static "*) echo "no -lc" >&2; exit 1;; esac\nexec cc "$@"\n')
+    compiler.write_text('#!/bin/sh\ncase " $* " in *" -static"*) echo "no -lc" >&2; exit 1;; esac\nexec cc "$@"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     build.compile(SOURCE, tmp_path / "w")

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
+HARDENED = ("-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now")
 SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PACKAGES = "apt-get install gcc libc6-dev"
 
@@ -26,7 +27,8 @@ def compile(source: Path, target: Path, sanitize: bool = False) -> None:  # noqa
     """Compile `source` to the program `target`, static where that is possible; CompileError with a sentence if not."""
     compiler = _compiler()
     part = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    attempts: list[tuple[str, ...]] = [SANITIZERS] if sanitize else [("-static",), ()]
+    linked: tuple[tuple[str, ...], ...] = (("-fPIE", "-static-pie"), ("-static",), ())
+    attempts = [SANITIZERS] if sanitize else [(*HARDENED, *how) for how in linked]
     said = ""
     try:
         for extra in attempts:

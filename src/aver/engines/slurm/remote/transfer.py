@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from aver.engines.api import Sync
 from aver.engines.slurm.commands.call import Call, Here, Reply, Trouble
 from aver.engines.slurm.remote.host import Host, Layout
+from aver.model.host_name import split_address
 from aver.model.record import Record
 
 LONGEST_S = 7 * 86400.0
@@ -134,10 +135,12 @@ class Transfers:
     def _rsync(self, folder: str, layout: Layout, transfer: Transfer) -> str:
         ssh = self.host.ssh
         here = folder.rstrip("/") + "/"
-        there = f"{ssh.host}:{layout.there(folder, transfer.sync.folders)}/"
+        name, port = split_address(ssh.host)
+        shell = shlex.join([*ssh.command(), *(("-p", port) if port else ())])
+        there = f"{name}:{layout.there(folder, transfer.sync.folders)}/"
         words = [
             *self.rsync, "--archive", "--no-owner", "--no-group", "--update", "--protect-args",
-            "--partial-dir=.aver-partial", f"--timeout={STALLED_S}", "--rsh", shlex.join(ssh.command()),
+            "--partial-dir=.aver-partial", f"--timeout={STALLED_S}", "--rsh", shell,
             *(f"--exclude={pattern}" for pattern in transfer.sync.excludes),
             *(("--", there, here) if transfer.is_back else ("--checksum", "--", here, there)),
         ]  # fmt: skip
