@@ -104,10 +104,20 @@ def _default_output(which: Which, is_single: bool) -> str:
     again = f".{which.attempt}" if which.attempt > 1 else ""
     if is_single:
         return f"aver-{which.job}{again}.out"
-    name = which.name.replace("/", "_")
+    return os.path.join(output_folder(which.run), f"{_file_name(which)}{again}.out")
+
+
+def _file_name(which: Which) -> str:
+    """The job's name, where that is the name of a file which no other job of the run has; else with `#` and its number.
+
+    So `#7` at the end of a name is job 7's, whatever the jobs are called.
+    """
+    name = which.name
+    end = name.rstrip("0123456789")
+    looks_numbered = len(end) < len(name) and end.endswith((".", "#"))  # as if it were an attempt's, or job's
     if len(os.fsencode(name)) > LONGEST_FILE_NAME_BYTES:
-        name = str(which.job)
-    return os.path.join(output_folder(which.run), f"{name}{again}.out")
+        return f"#{which.job}"
+    return f"{name.replace('/', '_')}#{which.job}" if "/" in name or looks_numbered else name
 
 
 def output_folder(run: int) -> str:
