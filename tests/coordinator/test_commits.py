@@ -12,6 +12,7 @@ from test_driver import ORIGIN, job
 from test_driver_cluster import Desk, record
 
 from aver.coordinator import loop as loop_module
+from aver.engines.slurm.states import read_word
 from aver.errors import CantWriteError
 from aver.model.events import Event
 from aver.model.evidence import LeftQueue, QueueSaid, Taken
@@ -49,7 +50,7 @@ def state_of(desk: Desk, number: int) -> State | None:
 
 
 def end_of(key: str) -> list[Taken | QueueSaid | LeftQueue]:
-    return [Taken(1.0, "7"), QueueSaid(2.0, "RUNNING"), LeftQueue(3.0)]
+    return [Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING")), LeftQueue(3.0)]
 
 
 def test_who_leaves_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +59,7 @@ def test_who_leaves_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.Mo
     desk = Desk(tmp_path / "home", SlowWriter)
     key = desk.start()
     SlowWriter.may_go.clear()
-    desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, "FAILED", exit="3:0"))
+    desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, read_word("FAILED"), exit="3:0"))
     desk.turn()
     looks = []
 
@@ -80,7 +81,7 @@ def test_what_is_decided_while_the_disk_is_full_is_kept(tmp_path: Path) -> None:
     """A submission is given back, with the reason; a verdict is kept and stored when there is room again."""
     desk = Desk(tmp_path / "home", FullDisk)
     key = desk.start()
-    desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, "FAILED", exit="3:0"))
+    desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, read_word("FAILED"), exit="3:0"))
     FullDisk.is_full = True
     try:
         desk.driver.submit(Submission(FlowSpec("more", (job("b"),), is_single=True), ORIGIN), 1000.0)

@@ -24,6 +24,7 @@ from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
 from aver.engines.slurm.clusters import Clusters
+from aver.engines.slurm.states import read_word
 from aver.errors import CantWriteError
 from aver.home import Home
 from aver.model.events import Event, Observed, StepEnded, Usage
@@ -145,8 +146,8 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def test_nothing_is_forgotten_before_its_verdict_is_durable(desk: Desk) -> None:
     """Evidence that comes between a verdict and its commit does not make the engine forget the attempt."""
     key = desk.start()
-    desk.cluster.say(key, Taken(1.0, "7"), QueueSaid(2.0, "RUNNING"), record(key), LeftQueue(3.0))
-    desk.cluster.say(key, QueueSaid(4.0, "COMPLETED", exit="0:0"))
+    desk.cluster.say(key, Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING")), record(key), LeftQueue(3.0))
+    desk.cluster.say(key, QueueSaid(4.0, read_word("COMPLETED"), exit="0:0"))
     desk.turn()
     assert desk.committer.is_busy, "its verdict is on its way to the disk"
     assert desk.cluster.forgotten == []
@@ -160,7 +161,7 @@ def handed_over(word: str) -> tuple[Turn, LiveRun]:
     run = turn.submit(job("a", engine="slurm"), single=True)
     turn.commit()
     turn.started()
-    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, word, "Priority")):
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word(word), "Priority")):
         turn.driver.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
     turn.commit()
     return turn, run
@@ -202,7 +203,9 @@ def test_a_signal_for_the_steps_reaches_them_through_slurm() -> None:
 def test_a_record_that_comes_late_settles_what_nobody_knew(desk: Desk, is_durable: bool) -> None:
     """Accounting was silent for the long wait: the witness alone decides, also if its record comes after that."""
     key = desk.start()
-    desk.cluster.say(key, Taken(1.0, "7"), QueueSaid(2.0, "RUNNING"), LeftQueue(3.0), NobodySaid(4.0, 600.0, "silent"))
+    desk.cluster.say(
+        key, Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING")), LeftQueue(3.0), NobodySaid(4.0, 600.0, "silent")
+    )
     desk.turn()
     if is_durable:
         desk.commit()
@@ -229,8 +232,8 @@ def test_a_record_that_comes_late_settles_what_nobody_knew(desk: Desk, is_durabl
         ),
         pytest.param(
             AccountingSaid(
-                9.0, "FAILED", "3:0", "FAILED", "3:0", started_at=1000.0, ended_at=1007.0, elapsed_s=7.0, user_s=1.5,
-                maxrss_bytes=2048, node="n2",
+                9.0, read_word("FAILED"), "3:0", read_word("FAILED"), "3:0", started_at=1000.0, ended_at=1007.0,
+                elapsed_s=7.0, user_s=1.5, maxrss_bytes=2048, node="n2",
             ),
             1.5, 2048, id="accounting",
         ),
@@ -239,7 +242,7 @@ def test_a_record_that_comes_late_settles_what_nobody_knew(desk: Desk, is_durabl
 def test_late_evidence_brings_what_was_used(desk: Desk, late: Evidence, user_s: float, peak_bytes: int) -> None:
     """Time, cpu and memory are there with the verdict, and the end is that of the job, not of the news."""
     key = desk.start()
-    ran = QueueSaid(2.0, "RUNNING", started_at=1000.0, node="n1")
+    ran = QueueSaid(2.0, read_word("RUNNING"), started_at=1000.0, node="n1")
     desk.cluster.say(key, Taken(1.0, "7"), ran, LeftQueue(3.0), NobodySaid(4.0, 600.0, "silent"))
     desk.turn()
     desk.commit()
@@ -338,7 +341,7 @@ def test_what_slurm_holds_is_released_there() -> None:
     turn = Turn()
     run = turn.submit(job("a", engine="slurm"))
     turn.commit()
-    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, "PENDING", reason="JobHeldUser")):
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word("PENDING"), reason="JobHeldUser")):
         turn.driver.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
     assert "scontrol release" in actions.release(turn.driver, run, 0, "me", turn.now)
 
@@ -346,7 +349,7 @@ def test_what_slurm_holds_is_released_there() -> None:
 def test_what_slurm_holds_after_a_requeue_is_not_held_here() -> None:
     """Slurm's word for a requeued job that is held is Slurm's business: when it lets the job go, the job goes."""
     turn, run = handed_over("PENDING")
-    said = QueueSaid(3.0, "PENDING", reason="job_requeued_in_held_state")
+    said = QueueSaid(3.0, read_word("PENDING"), reason="job_requeued_in_held_state")
     turn.driver.heard(Heard(turn.key(1), "test", "", said), turn.now)
     assert run.held == set()
 
@@ -380,7 +383,7 @@ def test_what_has_a_tasks_record_has_begun(tmp_path: Path, word: str) -> None:
     turn.commit()
     assert (turn.state(1), run.state) == (State.RUNNING, State.RUNNING)
     if word:
-        turn.driver.heard(Heard(key, "squeue", "", QueueSaid(4.0, word, "Resources")), turn.now)
+        turn.driver.heard(Heard(key, "squeue", "", QueueSaid(4.0, read_word(word), "Resources")), turn.now)
     turn.commit()
     assert turn.state(1) is State.RUNNING
     assert derived(turn.stored, tmp_path) == 7 << 8
@@ -391,7 +394,7 @@ def test_the_queue_still_says_when_a_job_began_whose_task_was_heard_first() -> N
     turn, _ = handed_over("PENDING")
     key = turn.key(1)
     turn.driver.heard(task_heard(key), turn.now)
-    told = QueueSaid(4.0, "RUNNING", started_at=990.0, node="n1")
+    told = QueueSaid(4.0, read_word("RUNNING"), started_at=990.0, node="n1")
     turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
     turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
     usages = [event.usage for event in turn.commit() if isinstance(event, Observed)]
@@ -460,7 +463,7 @@ def test_a_step_ends_with_its_last_task_once_somebody_says_how_many_it_has() -> 
 def test_a_step_without_any_record_is_known_by_the_controllers_word(said: str, state: State, share: int | None) -> None:
     """How it ended is DerivedExitCode, with Slurm's own code for memory; how many tasks it had nobody says."""
     turn, _ = handed_over("RUNNING")
-    told = QueueSaid(4.0, "COMPLETED", exit="0:0", derived=said)
+    told = QueueSaid(4.0, read_word("COMPLETED"), exit="0:0", derived=said)
     turn.driver.heard(Heard(turn.key(1), "squeue", "", told), turn.now)
     (ended,) = step_ends(hear_end(turn))
     assert (ended.verdict.state, ended.derived) == (state, share)

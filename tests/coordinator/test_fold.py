@@ -20,6 +20,7 @@ from aver.coordinator.state.live import IllegalMove, LiveState, TakeGenerated
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
+from aver.engines.slurm.states import read_word
 from aver.errors import UsageError
 from aver.model.events import Event, JobMoved, Observed
 from aver.model.evidence import (
@@ -135,7 +136,7 @@ class World:
             self._hear(attempt.key, WitnessStart(attempt.key, 5, 4, self.now))
         else:
             words = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING")
-            self._hear(attempt.key, Taken(self.now, "7"), QueueSaid(self.now, words[b % 4], "Priority"))
+            self._hear(attempt.key, Taken(self.now, "7"), QueueSaid(self.now, read_word(words[b % 4]), "Priority"))
 
     def end(self, a: int, b: int) -> None:
         attempt = self._attempt(a)

@@ -14,6 +14,7 @@ from aver.coordinator.requests.step import signal
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
+from aver.engines.slurm.states import read_word
 from aver.errors import UsageError
 from aver.model.events import Event, GpusGiven, StepEnded, TaskEnded
 from aver.model.evidence import LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
@@ -431,7 +432,7 @@ def with_step_on_a_cluster(turn: StoredTurn, of: int | None) -> None:
     """A job that runs on a cluster, and the record of the first task of its step."""
     submit(turn, job("a", engine="slurm"))
     turn.commit()
-    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, "RUNNING")):
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING"))):
         turn.driver.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
     hear_task(turn, 0, 0, of)
     turn.commit()

@@ -7,6 +7,7 @@ import pytest
 from aver.engines.slurm.allocation.evidence import StepTrack
 from aver.engines.slurm.allocation.folder import Claim
 from aver.engines.slurm.commands.rows import AccountRow
+from aver.engines.slurm.states import read_word
 from aver.engines.slurm.track.evidence import Settle
 from aver.model.evidence import AccountingSaid, Evidence, LeftQueue, NeverSeen, NobodySaid, QueueSaid
 from aver.model.record import replace
@@ -63,7 +64,7 @@ def test_a_row_that_comes_after_it_was_given_up_is_told() -> None:
     assert ask(track, 60.0, STEP) == []  # it is rewritten for a while
     (said,) = ask(track, 60.0, STEP)
     assert isinstance(said, AccountingSaid)
-    assert (said.word, said.exit) == ("COMPLETED", "0:0")
+    assert (said.word, said.exit) == (read_word("COMPLETED"), "0:0")
     assert not track.asks_accounting
 
 
@@ -109,4 +110,4 @@ def test_a_step_that_srun_could_not_launch_has_no_exit() -> None:
         ask(track, 0.0, row, said=said)
         (told,) = ask(track, 10.0, row, said=said)
         assert isinstance(told, AccountingSaid)
-        assert (told.word, told.exit, told.batch_exit) == ("CANCELLED", exits, exits)
+        assert (told.word, told.exit, told.batch_exit) == (read_word("CANCELLED"), exits, exits)

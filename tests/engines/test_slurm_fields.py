@@ -12,13 +12,13 @@ from aver.engines.slurm.commands.fields import (
     SEPARATOR,
     exit_from_raw,
     exit_text,
-    first_word,
     parse_bytes,
     parse_count,
     parse_moment,
     parse_span,
 )
 from aver.engines.slurm.commands.lines import last_line, split_records, trouble_in
+from aver.engines.slurm.states import first_word
 
 
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1)))

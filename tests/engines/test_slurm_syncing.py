@@ -9,12 +9,13 @@ from pathlib import Path
 from aver.engines.api import Control, Heard, NotListed, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
 from aver.engines.slurm.remote.engine import SyncedEngine
 from aver.engines.slurm.remote.transfer import Outcome
+from aver.engines.slurm.states import read_word
 from aver.model.evidence import CancelledBefore, HeldBack, LeftQueue, NeverSeen, QueueSaid
 from aver.model.job import Request
 from aver.model.record import replace
 
 SYNC = Sync(1, 1, ("/here",))
-ENDED = QueueSaid(1.0, "COMPLETED", "", "0:0", "0:0", 1.0, "n1")
+ENDED = QueueSaid(1.0, read_word("COMPLETED"), "", "0:0", "0:0", 1.0, "n1")
 
 
 class Cluster:
@@ -116,7 +117,7 @@ def test_an_end_is_told_when_the_files_are_back(tmp_path: Path) -> None:
     engine.submit([order("a")])
     carrier.end(False, "a")
     engine.heard()
-    running = Heard("a", "squeue", "RUNNING", replace(ENDED, word="RUNNING"))
+    running = Heard("a", "squeue", "RUNNING", replace(ENDED, word=read_word("RUNNING")))
     ended, late = Heard("a", "squeue", "COMPLETED", ENDED), Heard("a", "sacct", "", NeverSeen(2.0, 1.0))
     gone, task = Heard("a", "squeue", "", LeftQueue(2.0)), Heard("a.s0.t0", "witness", "", ENDED)
     cluster.says = [running, ended, gone, task, late]

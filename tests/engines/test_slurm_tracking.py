@@ -14,6 +14,7 @@ from aver.engines.slurm.batches import Batch, Shelf, batch_name
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.commands.rows import AccountRow, QueueRow
 from aver.engines.slurm.engine import SlurmEngine
+from aver.engines.slurm.states import read_word
 from aver.engines.slurm.submit.sbatch_call import Hander
 from aver.engines.slurm.track.evidence import Settle, Track
 from aver.engines.slurm.track.exit_records import Records
@@ -77,7 +78,7 @@ def test_only_news_is_told() -> None:
     for row in changes:
         (said,) = queue(track, row)
         assert isinstance(said, QueueSaid)
-        assert (said.word, said.reason) == (row.word, "" if row.reason == "None" else row.reason)
+        assert (said.word.text, said.reason) == (row.word, "" if row.reason == "None" else row.reason)
         assert queue(track, row) == []
     assert [type(said) for said in queue(track, None) + queue(track, None)] == [LeftQueue]
 
@@ -146,7 +147,7 @@ def test_rows_are_believed_when_they_no_longer_change() -> None:
     assert accounts(track, JOB, BATCH, since=9.0) == []
     (said,) = accounts(track, JOB, BATCH, since=1.0)
     assert isinstance(said, AccountingSaid)
-    assert (said.word, said.batch_exit, said.maxrss_bytes) == ("FAILED", "9:0", 4096)
+    assert (said.word, said.batch_exit, said.maxrss_bytes) == (read_word("FAILED"), "9:0", 4096)
     assert not track.asks_accounting
 
 
@@ -229,7 +230,7 @@ def test_an_earlier_start_says_nothing_of_a_later_one() -> None:
     accounts(track, *rows)
     (said,) = accounts(track, *rows, since=20.0)
     assert isinstance(said, AccountingSaid)
-    assert (said.word, said.batch_exit) == ("COMPLETED", "0:0")
+    assert (said.word, said.batch_exit) == (read_word("COMPLETED"), "0:0")
 
 
 def test_disabled_accounting() -> None:
@@ -331,7 +332,7 @@ def test_an_array_that_was_cancelled_while_it_waited_is_one_row() -> None:
     accounts(waited, mine)
     (said,) = accounts(waited, mine, since=10.0)
     assert isinstance(said, AccountingSaid)
-    assert (said.word, said.started_at) == ("CANCELLED by 0", None)
+    assert (said.word, said.started_at) == (read_word("CANCELLED by 0"), None)
 
 
 ANSWER = """#!/bin/sh

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aver.judge.scheduler import CAUSES, ENDS, NO_RECORD, NOBODY_SAID, UNSETTLED, judge_cluster
+from aver.engines.slurm.states import WORDS, read_word
+from aver.judge.scheduler import CAUSES, NO_RECORD, NOBODY_SAID, judge_cluster
 from aver.model.evidence import (
     Accepted,
     AccountingSaid,
@@ -33,9 +34,11 @@ from aver.model.exit import ExitStatus
 from aver.model.record import replace
 from aver.model.states import State
 
+ENDS = {word for word, state in WORDS.items() if state.is_end}
+UNSETTLED = {word for word, state in WORDS.items() if state.is_present}
 PLAIN = Rules()
 TAKEN = Taken(1.0, "7")
-RUNNING = QueueSaid(2.0, "RUNNING", started_at=2.0, node="n1")
+RUNNING = QueueSaid(2.0, read_word("RUNNING"), started_at=2.0, node="n1")
 GONE = LeftQueue(5.0)
 LATE = RecordIsLate(20.0, 10.0)
 SILENT = NobodySaid(700.0, 600.0, "silent")
@@ -52,15 +55,17 @@ def ended(code: int = 0, signal: int = 0, *acts: Act, **more: object) -> Witness
 
 
 def queue(word: str, exit_text: str = "", reason: str = "") -> QueueSaid:
-    return QueueSaid(4.0, word, reason, exit_text, started_at=2.0, node="n1")
+    return QueueSaid(4.0, read_word(word), reason, exit_text, started_at=2.0, node="n1")
 
 
 def account(word: str, exit_text: str = "0:0", batch: str = "", *, batch_word: str = "", whole: bool = False,
             has_started: bool = True) -> AccountingSaid:  # fmt: skip
     started_at = 2.0 if has_started else None
+    own = batch_word or ("" if not batch else word)
     return AccountingSaid(
-        6.0, word, exit_text, batch_word or ("" if not batch else word), batch, whole, started_at, 5.0, 3.0, node="n1"
-    )
+        6.0, read_word(word), exit_text, read_word(own) if own else None, batch, whole, started_at, 5.0, 3.0,
+        node="n1",
+    )  # fmt: skip
 
 
 def verdict_on(*evidence: Evidence, rules: Rules = PLAIN) -> Verdict:
@@ -264,11 +269,18 @@ def test_failure_in_the_queue_is_final(said: QueueSaid, expected: tuple[str, str
 
 def test_cancelled_while_it_waited_is_settled_at_once() -> None:
     """It never ran: there is no record to wait for, and no exit."""
-    waited = [TAKEN, QueueSaid(2.0, "PENDING", "Resources"), QueueSaid(3.0, "CANCELLED", exit="0:0")]
+    waited = [
+        TAKEN,
+        QueueSaid(2.0, read_word("PENDING"), "Resources"),
+        QueueSaid(3.0, read_word("CANCELLED"), exit="0:0"),
+    ]
     verdict = judge_cluster(waited, PLAIN)
     assert verdict is not None
     assert (verdict.state, verdict.exit, verdict.source) == (State.CANCELLED, None, "queue")
-    assert judge_cluster([TAKEN, RUNNING, QueueSaid(3.0, "CANCELLED", exit="0:15", started_at=2.0)], PLAIN) is None
+    assert (
+        judge_cluster([TAKEN, RUNNING, QueueSaid(3.0, read_word("CANCELLED"), exit="0:15", started_at=2.0)], PLAIN)
+        is None
+    )
 
 
 def test_completed_in_the_queue_is_not_believed_alone() -> None:
@@ -333,7 +345,7 @@ def test_never_ran() -> None:
 @pytest.mark.parametrize("word", ["QUARANTINED", "COMPLETED?", "completed", ""])
 def test_unknown_word(word: str) -> None:
     """A word that nobody knows is quoted and decides nothing; a record beside it still says how it ended."""
-    said = replace(account("COMPLETED", "0:0", "0:0"), word=word)
+    said = replace(account("COMPLETED", "0:0", "0:0"), word=read_word(word))
     verdict = verdict_on(GONE, said, SILENT)
     assert (verdict.state, verdict.exit, verdict.verified) == (State.UNVERIFIED, None, False)
     assert repr(word) in verdict.detail
@@ -375,7 +387,9 @@ records = st.builds(
     replace, st.just(CLEAN), exit=exits, acts=acts, oom_kills=st.integers(0, 1),
     got=st.sampled_from([(), (15,)]), watch=st.sampled_from(MemoryWatch),
 ) | st.just(CLEAN)  # fmt: skip
-words = st.sampled_from([*sorted(ENDS), *sorted(UNSETTLED), "CANCELLED by 0", "QUARANTINED", "", "completed"])
+words = st.sampled_from([*sorted(ENDS), *sorted(UNSETTLED), "CANCELLED by 0", "QUARANTINED", "", "completed"]).map(
+    read_word
+)
 exit_texts = st.sampled_from(["0:0", "1:0", "9:0", "0:15", "0:53", "0:125", "", "x", "255:0"])
 queues = st.builds(QueueSaid, st.just(3.0), words, st.just(""), exit_texts, st.just(""), st.sampled_from([None, 2.0]))
 accounts = st.builds(
@@ -398,7 +412,7 @@ def is_end_of_script(said: Evidence) -> bool:
 
 
 def is_settled_row(said: Evidence) -> bool:
-    return isinstance(said, AccountingSaid) and said.word == "COMPLETED" and said.ended_at is not None
+    return isinstance(said, AccountingSaid) and said.word == read_word("COMPLETED") and said.ended_at is not None
 
 
 @settings(max_examples=500)
@@ -413,7 +427,9 @@ def test_no_success_without_a_source(evidence: list[Evidence], rules: Rules) -> 
     if verdict.source == "witness":
         assert any(is_end_of_script(said) for said in evidence)
         over = (LeftQueue, NobodySaid, AccountingSaid)
-        assert any(isinstance(said, over) or (isinstance(said, QueueSaid) and said.word in ENDS) for said in evidence)
+        assert any(
+            isinstance(said, over) or (isinstance(said, QueueSaid) and said.word.state.is_end) for said in evidence
+        )
     else:
         assert verdict.source == "accounting"
         assert any(is_settled_row(said) for said in evidence)
@@ -449,7 +465,7 @@ def test_unknown_words_never_settle_as_success(evidence: list[Evidence], word: s
     """Whatever word it is: without a record of exit 0, one that nobody knows is no success."""
     if word.split(" ")[0].rstrip("+") in ENDS | UNSETTLED:
         return
-    said = replace(account("x", "0:0", "0:0"), word=word) if is_account else queue(word, "0:0")
+    said = replace(account("x", "0:0", "0:0"), word=read_word(word)) if is_account else queue(word, "0:0")
     verdict = judge_cluster([*evidence, said], PLAIN)
     if verdict is not None and verdict.state is State.COMPLETED:
         assert verdict.source == "witness"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aver.engines.slurm.states import read_word
 from aver.judge.scheduler import judge_cluster
 from aver.model.evidence import (
     AccountingSaid,
@@ -21,7 +22,8 @@ from aver.model.record import replace
 from aver.model.states import State
 
 STEP = AccountingSaid(
-    at=9.0, word="CANCELLED", exit="0:15", batch_word="CANCELLED", batch_exit="0:15", started_at=1.0, ended_at=8.0,
+    at=9.0, word=read_word("CANCELLED"), exit="0:15", batch_word=read_word("CANCELLED"), batch_exit="0:15",
+    started_at=1.0, ended_at=8.0,
     allocation="17",
 )  # fmt: skip
 TERM = ExitStatus(0, 15)
@@ -32,7 +34,7 @@ def record(exit_status: ExitStatus, got: tuple[int, ...] = ()) -> WitnessRecord:
 
 
 def judged(said: AccountingSaid, of_witness: WitnessRecord | None = None) -> Verdict:
-    evidence: list[Evidence] = [QueueSaid(1.0, "RUNNING", started_at=1.0), LeftQueue(8.5)]
+    evidence: list[Evidence] = [QueueSaid(1.0, read_word("RUNNING"), started_at=1.0), LeftQueue(8.5)]
     evidence += [of_witness] if of_witness is not None else []
     verdict = judge_cluster([*evidence, said], Rules())
     assert verdict is not None
@@ -40,7 +42,8 @@ def judged(said: AccountingSaid, of_witness: WitnessRecord | None = None) -> Ver
 
 
 def over(word: str, ended_at: float = 7.0, of_step: str = "CANCELLED") -> AccountingSaid:
-    return replace(STEP, word=of_step, batch_word=of_step, allocation_word=word, allocation_ended_at=ended_at)
+    own = read_word(of_step)
+    return replace(STEP, word=own, batch_word=own, allocation_word=read_word(word), allocation_ended_at=ended_at)
 
 
 @pytest.mark.parametrize("of_witness", [record(TERM), record(TERM, (15,)), None])
@@ -104,27 +107,35 @@ def test_an_srun_that_ended_with_its_executor_cancels_its_step() -> None:
     """By its user's name, a moment before the allocation is over: nobody cancelled it."""
     assert judged(over("FAILED", 8.5, "CANCELLED by 0")).state is State.NODE_FAIL
     assert judged(over("FAILED", 60.0, "CANCELLED by 0")).state is State.CANCELLED
-    assert judged(replace(STEP, word="CANCELLED by 0", batch_word="CANCELLED by 0")).state is State.CANCELLED
+    assert (
+        judged(replace(STEP, word=read_word("CANCELLED by 0"), batch_word=read_word("CANCELLED by 0"))).state
+        is State.CANCELLED
+    )
 
 
 def test_a_step_that_we_cancelled() -> None:
     """TERM of ours leaves no name in accounting; one that trapped it and ended well is CANCELLED all the same."""
     assert judged(replace(STEP, is_cancelled=True), record(TERM, (15,))).state is State.CANCELLED
-    trapped = replace(STEP, word="COMPLETED", exit="0:0", batch_word="COMPLETED", batch_exit="0:0", is_cancelled=True)
+    own = read_word("COMPLETED")
+    trapped = replace(STEP, word=own, exit="0:0", batch_word=own, batch_exit="0:0", is_cancelled=True)
     assert judged(trapped, record(ExitStatus(), (15,))).state is State.CANCELLED
     assert judged(trapped, record(ExitStatus())).state is State.COMPLETED  # it had ended before
 
 
 def test_a_step_that_never_was() -> None:
     """Its allocation ended first: it is lost, and may be tried again, whoever ended the allocation."""
-    absent = replace(over("CANCELLED by 0"), word="", exit="", batch_word="", batch_exit="")
+    absent = replace(over("CANCELLED by 0"), word=None, exit="", batch_word=None, batch_exit="")
     verdict = judged(absent)
     assert (verdict.state, verdict.exit) == (State.NODE_FAIL, None)
 
 
 def test_srun_made_no_step() -> None:
     """While the allocation lives that is a launch failure, with srun's own sentence."""
-    evidence: list[Evidence] = [QueueSaid(1.0, "RUNNING"), LeftQueue(2.0), NeverSeen(9.0, 5.0, "srun: no such node")]
+    evidence: list[Evidence] = [
+        QueueSaid(1.0, read_word("RUNNING")),
+        LeftQueue(2.0),
+        NeverSeen(9.0, 5.0, "srun: no such node"),
+    ]
     verdict = judge_cluster(evidence, Rules())
     assert verdict is not None
     assert (verdict.state, verdict.detail) == (State.FAILED, "srun: no such node")

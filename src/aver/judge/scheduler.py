@@ -27,6 +27,7 @@ from aver.model.evidence import (
     RecordIsLate,
     Refused,
     Rules,
+    SchedulerWord,
     StartedAgain,
     Taken,
     Verdict,
@@ -34,7 +35,7 @@ from aver.model.evidence import (
 )
 from aver.model.exit import ExitStatus
 from aver.model.record import replace
-from aver.model.states import State
+from aver.model.states import SchedulerState, State
 
 WITNESS = "witness"
 QUEUE = "queue"
@@ -42,33 +43,28 @@ ACCOUNTING = "accounting"
 COORDINATOR = "coordinator"
 PERSON = "person"
 
-CAUSES: dict[str, tuple[State, str]] = {
-    "OUT_OF_MEMORY": (State.OUT_OF_MEMORY, reasons.OUT_OF_MEMORY),
-    "TIMEOUT": (State.TIMEOUT, reasons.TIME_LIMIT),
-    "CANCELLED": (State.CANCELLED, reasons.NONE),
-    "NODE_FAIL": (State.NODE_FAIL, reasons.NODE_DOWN),
-    "BOOT_FAIL": (State.BOOT_FAIL, reasons.NODE_DOWN),
-    "PREEMPTED": (State.PREEMPTED, reasons.PREEMPTED),
-    "DEADLINE": (State.DEADLINE, reasons.DEADLINE),
+CAUSES: dict[SchedulerState, tuple[State, str]] = {
+    SchedulerState.OUT_OF_MEMORY: (State.OUT_OF_MEMORY, reasons.OUT_OF_MEMORY),
+    SchedulerState.TIMEOUT: (State.TIMEOUT, reasons.TIME_LIMIT),
+    SchedulerState.CANCELLED: (State.CANCELLED, reasons.NONE),
+    SchedulerState.NODE_FAIL: (State.NODE_FAIL, reasons.NODE_DOWN),
+    SchedulerState.BOOT_FAIL: (State.BOOT_FAIL, reasons.NODE_DOWN),
+    SchedulerState.PREEMPTED: (State.PREEMPTED, reasons.PREEMPTED),
+    SchedulerState.DEADLINE: (State.DEADLINE, reasons.DEADLINE),
 }
-ENDS = frozenset({"COMPLETED", "FAILED", *CAUSES})
-UNSETTLED = frozenset(
-    "PENDING RUNNING SUSPENDED COMPLETING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RESV_DEL_HOLD "
-    "SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED LAUNCH_FAILED POWER_UP_NODE RECONFIG_FAIL REVOKED EXPEDITING".split()
-)
+OWN_ENDS = (SchedulerState.COMPLETED, SchedulerState.FAILED)  # the program's, and no cause of the scheduler's
 CANT_OPEN_OUTPUT = "0:53"
 OUT_OF_MEMORY = "0:125"  # Slurm's own code: no signal
 ENDING = (9, 15)  # what a scheduler ends tasks with
 NOT_BELIEVED = 32  # from here on it may be the number of Slurm's own error: 4008, a credential revoked, is 0:40
 NOBODY_SAID = "left the queue, and neither its witness nor accounting said how it ended; exit code unknown"
 SRUN_ENDS_S = 5.0  # what ends an allocation may end its srun first
-LOST_WITH_ALLOCATION = "NODE_FAIL"  # its executor was lost: the cluster's loss, not the program's
+LOST_WITH_ALLOCATION = SchedulerWord(  # its executor was lost: the cluster's loss, not the program's
+    SchedulerState.NODE_FAIL, "NODE_FAIL"
+)
+CANCELLED_WORD = SchedulerWord(SchedulerState.CANCELLED, "CANCELLED")
+FAILED_WORD = SchedulerWord(SchedulerState.FAILED, "FAILED")
 NO_RECORD = "sbatch accepted the job but the scheduler has no record of it"
-
-
-def plain_word(said: str) -> str:
-    """`CANCELLED by 1001` and `CANCELLED+` are CANCELLED; a word that nobody knows is itself."""
-    return said.split(" ")[0].rstrip("+")
 
 
 @dataclass(slots=True)
@@ -89,17 +85,16 @@ class Heard:
     accepted: Accepted | None = None
 
     @property
-    def word(self) -> str | None:
-        """How the scheduler says that it ended, by a word that is known if there is one; None while it does not say."""
-        said = [plain_word(one.word) for one in (self.account, self.queue) if one is not None]
-        said = [word for word in said if word not in UNSETTLED]
-        return next((word for word in said if word in ENDS), said[0] if said else None)
+    def words(self) -> list[SchedulerWord]:
+        """What accounting and the queue say of its end, in this order; none while it has not ended."""
+        said = [one.word for one in (self.account, self.queue) if one is not None and one.word is not None]
+        return [word for word in said if not word.state.is_present]
 
     @property
-    def unknown_word(self) -> str:
-        """Verbatim, of accounting or else of the queue."""
-        said = [one.word for one in (self.account, self.queue) if one is not None]
-        return next(word for word in said if plain_word(word) not in UNSETTLED)
+    def word(self) -> SchedulerState | None:
+        """How the scheduler says that it ended, by a word that is known if there is one; None while it does not say."""
+        states = [word.state for word in self.words]
+        return next((state for state in states if state.is_end), states[0] if states else None)
 
     @property
     def was_seen(self) -> bool:
@@ -146,26 +141,27 @@ def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSa
     CANCELLED without a name is its word for every step that a signal ended, be it its own; and a step that ended with
     its allocation has the allocation's cause. A witness that got no signal saw nobody end it.
     """
-    word = plain_word(said.word)
+    state = said.word.state if said.word is not None else None
+    cause = said.allocation_word
     ended, over = said.ended_at, said.allocation_ended_at
-    early_s = 0.0 if plain_word(said.allocation_word) == "COMPLETED" else SRUN_ENDS_S
+    early_s = 0.0 if cause is not None and cause.state is SchedulerState.COMPLETED else SRUN_ENDS_S
     with_allocation = over is not None and ended is not None and ended >= over - early_s
-    is_named = " by " in said.word and not with_allocation  # an srun that is ended cancels its step by its user's name
-    if word in CAUSES and (word != "CANCELLED" or is_named):
+    is_named = said.word is not None and bool(said.word.by) and not with_allocation  # srun cancels by its user's name
+    if state in CAUSES and (state is not SchedulerState.CANCELLED or is_named):
         return said
     was_signalled = record is None or bool(record.got)
-    cause, is_own = said.allocation_word, word in ("COMPLETED", "FAILED") and record is None
+    is_own = state in OWN_ENDS and record is None
     if was_signalled and said.is_cancelled:
-        word = "CANCELLED"
-    elif record is None and not word:
+        word = CANCELLED_WORD
+    elif record is None and said.word is None:
         word = LOST_WITH_ALLOCATION  # there never was a step
-    elif was_signalled and with_allocation and plain_word(cause) in CAUSES and not is_own:
+    elif was_signalled and with_allocation and cause is not None and cause.state in CAUSES and not is_own:
         word = cause
-    elif was_signalled and with_allocation and word not in ("COMPLETED", "FAILED"):
+    elif was_signalled and with_allocation and state not in OWN_ENDS:
         word = LOST_WITH_ALLOCATION
     else:
-        word = said.word if word in ("COMPLETED", "FAILED") else "FAILED"
-    return replace(said, word=word, batch_word=word if said.batch_word else "")
+        word = said.word if said.word is not None and state in OWN_ENDS else FAILED_WORD
+    return replace(said, word=word, batch_word=word if said.batch_word is not None else None)
 
 
 def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None) -> bool:
@@ -199,7 +195,7 @@ def _judge_end(heard: Heard, rules: Rules) -> Verdict | None:
     word = heard.word
     if heard.record is not None:
         return _with_record(heard, heard.record, word, rules)
-    if word in ENDS:
+    if word is not None and word.is_end:
         return _without_record(heard, word, rules)
     if heard.never is not None:
         text = heard.never.text or NO_RECORD
@@ -240,14 +236,16 @@ def _nobody(rules: Rules) -> Verdict:
     return Verdict(State.UNVERIFIED, None, reasons.NONE, False, COORDINATOR, (), NOBODY_SAID)
 
 
-def _with_record(heard: Heard, record: WitnessRecord, word: str | None, rules: Rules) -> Verdict | None:
-    if not (heard.is_gone or word in ENDS or heard.account is not None or heard.nobody is not None):
+def _with_record(heard: Heard, record: WitnessRecord, word: SchedulerState | None, rules: Rules) -> Verdict | None:
+    if not (
+        heard.is_gone or (word is not None and word.is_end) or heard.account is not None or heard.nobody is not None
+    ):
         return None  # a word of the queue that nobody knows may mean that it is still there
     alone = judge_record(record, rules)
     if heard.records_differ:
         warning = "its witness wrote two records that differ; the first one counts"
         alone = replace(alone, warnings=(*alone.warnings, warning))
-    if word is None or word not in ENDS:
+    if word is None or not word.is_end:
         if is_clean(record) and word is None:
             return alone
         if not is_clean(record) and heard.nobody is None:
@@ -283,19 +281,19 @@ def is_clean(record: WitnessRecord) -> bool:
     )
 
 
-def _is_decided(record: WitnessRecord, alone: Verdict, word: str) -> bool:
+def _is_decided(record: WitnessRecord, alone: Verdict, word: SchedulerState) -> bool:
     """Whether the witness itself ended it, or saw the kernel kill it: then it knows the cause. Memory comes first."""
     if alone.state is State.OUT_OF_MEMORY or record.launch is not None:
         return True
     ended = any(act.kind in (ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL) for act in record.acts)
-    return ended and word != "OUT_OF_MEMORY"
+    return ended and word is not SchedulerState.OUT_OF_MEMORY
 
 
-def _difference(heard: Heard, record: WitnessRecord, word: str) -> str:
+def _difference(heard: Heard, record: WitnessRecord, word: SchedulerState) -> str:
     """What the scheduler says otherwise, where it can't be explained by what it is known to lose."""
     if record.exit is None or word in CAUSES:
         return ""
-    if (word == "COMPLETED") is not record.exit.is_success:
+    if (word is SchedulerState.COMPLETED) is not record.exit.is_success:
         return f"the scheduler says {word}; its witness saw it end with {record.exit}"
     said = [("the queue", heard.queue.exit, True)] if heard.queue is not None else []
     if heard.account is not None:
@@ -312,19 +310,18 @@ def _difference(heard: Heard, record: WitnessRecord, word: str) -> str:
 
 
 def _unknown(heard: Heard) -> str:
-    return f"the scheduler said {heard.unknown_word!r}, which nobody here knows"
+    return f"the scheduler said {heard.words[0].text!r}, which nobody here knows"
 
 
-def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | None:
+def _without_record(heard: Heard, word: SchedulerState, rules: Rules) -> Verdict | None:
     """By the scheduler alone: the controller has whole codes, accounting may have lost 128."""
-    assert word is not None
     account, queue = heard.account, heard.queue
     if account is None:
-        if word == "COMPLETED" and heard.nobody is None:
+        if word is SchedulerState.COMPLETED and heard.nobody is None:
             return None  # a queue that says COMPLETED is not believed alone
-        if word == "COMPLETED":
+        if word is SchedulerState.COMPLETED:
             return _accepted(heard.accepted) if heard.accepted is not None else _nobody(rules)
-        never_ran = word == "CANCELLED" and not heard.has_run  # there is no record to wait for
+        never_ran = word is SchedulerState.CANCELLED and not heard.has_run  # there is no record to wait for
         if not (heard.is_late or never_ran) and heard.nobody is None:
             return None
     source = ACCOUNTING if account is not None else QUEUE
@@ -339,9 +336,9 @@ def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | N
     if said == CANT_OPEN_OUTPUT:
         text = "Slurm could not open the job's output file (0:53)"
         return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, source, (), text)
-    if word == "COMPLETED" and exit_status is not None and exit_status.is_success:
+    if word is SchedulerState.COMPLETED and exit_status is not None and exit_status.is_success:
         return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, source, (), detail)
-    if word == "COMPLETED" and exit_status is None and not either:
+    if word is SchedulerState.COMPLETED and exit_status is None and not either:
         if heard.accepted is not None:
             return _accepted(heard.accepted)
         text = f"accounting says COMPLETED, and its exit code {said!r} can't be read; exit code unknown"
@@ -353,12 +350,12 @@ def _without_record(heard: Heard, word: str | None, rules: Rules) -> Verdict | N
     return Verdict(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, True, source, (), detail)
 
 
-def _exit_of(heard: Heard, word: str) -> tuple[ExitStatus | None, str]:
+def _exit_of(heard: Heard, word: SchedulerState) -> tuple[ExitStatus | None, str]:
     """Its exit status, or None and a sentence with the two that it may have been."""
     account, queue = heard.account, heard.queue
     if not _has_started(heard):
         return None, ""
-    if queue is not None and plain_word(queue.word) == word and (whole := _parse(queue.exit)) is not None:
+    if queue is not None and queue.word.state is word and (whole := _parse(queue.exit)) is not None:
         return whole, ""
     if account is None:
         return None, ""
@@ -367,7 +364,8 @@ def _exit_of(heard: Heard, word: str) -> tuple[ExitStatus | None, str]:
     said = _parse(account.batch_exit or account.exit)
     if said is None or account.has_whole_codes:
         return said, ""
-    is_failed = plain_word(account.batch_word or account.word) == "FAILED"
+    own = account.batch_word or account.word
+    is_failed = own is not None and own.state is SchedulerState.FAILED
     if said.is_success and is_failed:
         return ExitStatus(128), ""
     if said.code:
@@ -387,14 +385,14 @@ def _parse(text: str) -> ExitStatus | None:
         return None  # also 0:125: out of memory is no signal
 
 
-def _detail(heard: Heard, word: str) -> str:
-    said = heard.account.word if heard.account is not None else heard.queue.word if heard.queue is not None else ""
-    _, by, who = said.partition(" by ")
+def _detail(heard: Heard, word: SchedulerState) -> str:
     account = heard.account
-    if account is not None and account.allocation_word and said in (account.allocation_word, LOST_WITH_ALLOCATION):
-        return f"its allocation {account.allocation} ended: {account.allocation_word}"
-    if word == "CANCELLED" and by:
-        return f"cancelled by uid {who.strip()}, says accounting"
+    said = account.word if account is not None else heard.queue.word if heard.queue is not None else None
+    over = account.allocation_word if account is not None else None
+    if account is not None and over is not None and said in (over, LOST_WITH_ALLOCATION):
+        return f"its allocation {account.allocation} ended: {over.text}"
+    if word is SchedulerState.CANCELLED and said is not None and said.by:
+        return f"cancelled by uid {said.by}, says accounting"
     return ""
 
 

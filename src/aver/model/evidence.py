@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from aver.model.exit import ExitStatus
 from aver.model.record import Record
-from aver.model.states import State
+from aver.model.states import SchedulerState, State
 
 
 class ActKind(StrEnum):
@@ -137,11 +137,19 @@ class NotTaken(Record):
     at: float
 
 
+class SchedulerWord(Record):
+    """A scheduler's word for a state: what it means, and as it was said."""
+
+    state: SchedulerState
+    text: str  # verbatim, such as `CANCELLED by 1001`
+    by: str = ""  # who cancelled it, where the word says so
+
+
 class QueueSaid(Record):
     """What the scheduler's controller says of it, while it remembers it."""
 
     at: float
-    word: str  # its state, verbatim
+    word: SchedulerWord
     reason: str = ""
     exit: str = ""  # as printed, whole; empty where it says none
     derived: str = ""
@@ -166,9 +174,9 @@ class AccountingSaid(Record):
     """A settled row of accounting that has an end and no longer changes, and the row of its script."""
 
     at: float
-    word: str  # verbatim, such as `CANCELLED by 1001`
+    word: SchedulerWord | None  # None: there is no row of it, but of its allocation
     exit: str  # as printed
-    batch_word: str = ""  # empty: there is no such row
+    batch_word: SchedulerWord | None = None  # None: there is no such row
     batch_exit: str = ""
     has_whole_codes: bool = False  # before 25.11 it takes 128 off
     started_at: float | None = None
@@ -179,7 +187,7 @@ class AccountingSaid(Record):
     maxrss_bytes: int | None = None
     node: str = ""
     allocation: str = ""  # of a step that was an attempt: its allocation's id
-    allocation_word: str = ""  # of its row, if the allocation is over
+    allocation_word: SchedulerWord | None = None  # of its row, if the allocation is over
     allocation_ended_at: float | None = None
     is_cancelled: bool = False  # we had sent the step a cancellation while it ran
 

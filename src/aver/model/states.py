@@ -38,6 +38,45 @@ class State(StrEnum):
         return self in ACTIVE
 
 
+class SchedulerState(StrEnum):
+    """What a scheduler may say of an attempt. Each engine translates its own words into these, in one place."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETING = "COMPLETING"
+    PRESENT = "PRESENT"  # it has the attempt, and says nothing else that is shown
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    TIMEOUT = "TIMEOUT"
+    CANCELLED = "CANCELLED"
+    NODE_FAIL = "NODE_FAIL"
+    BOOT_FAIL = "BOOT_FAIL"
+    PREEMPTED = "PREEMPTED"
+    DEADLINE = "DEADLINE"
+    UNKNOWN = "UNKNOWN"  # a word that nobody knows: it is quoted, and settles nothing
+
+    @property
+    def is_present(self) -> bool:
+        """The scheduler has the attempt, and it has not ended."""
+        return self in _PRESENT
+
+    @property
+    def is_end(self) -> bool:
+        return self not in _PRESENT and self is not SchedulerState.UNKNOWN
+
+
+_PRESENT = frozenset(
+    {
+        SchedulerState.PENDING,
+        SchedulerState.RUNNING,
+        SchedulerState.SUSPENDED,
+        SchedulerState.COMPLETING,
+        SchedulerState.PRESENT,
+    }
+)
+
 UNSETTLED = frozenset(
     {State.PENDING, State.SUBMITTED, State.RUNNING, State.SUSPENDED, State.COMPLETING, State.SETTLING}
 )

@@ -15,29 +15,19 @@ from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.start import go_on, start_again
 from aver.engines.api import LOCAL, Heard
-from aver.judge.scheduler import COORDINATOR, UNSETTLED, judge_cluster, plain_word
+from aver.judge.scheduler import COORDINATOR, judge_cluster
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
 from aver.model.evidence import Evidence, HeldBack, LeftQueue, NotTaken, QueueSaid, StartedAgain, Taken, WitnessRecord
-from aver.model.states import State, attempt_may_move
+from aver.model.states import SchedulerState, State, attempt_may_move
 
 NOT_BEGUN = (State.PENDING, State.SUBMITTED)
 _TASK = re.compile(r"(?P<attempt>.+)\.s(?P<step>[0-9]{1,9})\.t(?P<task>[0-9]{1,9})")
-QUEUE_STATES = {
-    "PENDING": State.PENDING,
-    "REQUEUED": State.PENDING,
-    "REQUEUE_HOLD": State.PENDING,
-    "REQUEUE_FED": State.PENDING,
-    "RESV_DEL_HOLD": State.PENDING,
-    "SPECIAL_EXIT": State.PENDING,
-    "CONFIGURING": State.RUNNING,
-    "RUNNING": State.RUNNING,
-    "RESIZING": State.RUNNING,
-    "SIGNALING": State.RUNNING,
-    "STOPPED": State.SUSPENDED,
-    "SUSPENDED": State.SUSPENDED,
-    "COMPLETING": State.COMPLETING,
-    "STAGE_OUT": State.COMPLETING,
+SHOWN = {
+    SchedulerState.PENDING: State.PENDING,
+    SchedulerState.RUNNING: State.RUNNING,
+    SchedulerState.SUSPENDED: State.SUSPENDED,
+    SchedulerState.COMPLETING: State.COMPLETING,
 }
 
 
@@ -120,11 +110,11 @@ def _on_the_way(evidence: Evidence, before: State) -> tuple[State, str] | None:
         case LeftQueue() | StartedAgain():
             return State.SETTLING, reasons.NONE
         case QueueSaid(word=word, reason=reason):
-            state = QUEUE_STATES.get(plain_word(word))
+            state = SHOWN.get(word.state)
             if state is State.PENDING:
                 return state, reason or reasons.PRIORITY
             if state is not None:
                 return state, reasons.NONE
-            return (State.SETTLING, reasons.NONE) if plain_word(word) not in UNSETTLED else None
+            return (State.SETTLING, reasons.NONE) if not word.state.is_present else None
         case _:
             return None

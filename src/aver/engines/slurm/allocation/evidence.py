@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from aver.engines.slurm.allocation.folder import Claim, Size
 from aver.engines.slurm.commands.rows import AccountRow
+from aver.engines.slurm.states import read_word, state_of
 from aver.engines.slurm.track.evidence import Settle
-from aver.judge.scheduler import UNSETTLED, is_clean, plain_word
+from aver.judge.scheduler import is_clean
 from aver.model.evidence import (
     AccountingSaid,
     Evidence,
@@ -59,7 +60,7 @@ class StepTrack:
         if self.claim is not None:
             return []
         self.claim, self.name = claim, ""
-        return [QueueSaid(at, "RUNNING", started_at=claim.at, node=claim.node)]
+        return [QueueSaid(at, read_word("RUNNING"), started_at=claim.at, node=claim.node)]
 
     def hear_over(self, at: float) -> list[Evidence]:
         if self.is_over:
@@ -126,7 +127,7 @@ class StepTrack:
 
 
 def _has_ended(row: AccountRow) -> bool:
-    return row.ended_at is not None and plain_word(row.word) not in UNSETTLED
+    return row.ended_at is not None and not state_of(row.word).is_present
 
 
 def _account(
@@ -134,14 +135,15 @@ def _account(
 ) -> AccountingSaid:
     claim = track.claim
     assert claim is not None
+    word = None if row is None else read_word(row.word)
     ended = "" if row is None else row.exit
     if row is not None and not has_whole_codes and (whole := _whole(row.exit, track.status)) is not None:
         ended, has_whole_codes = whole, True
     return AccountingSaid(
         at=at,
-        word="" if row is None else row.word,
+        word=word,
         exit=ended,
-        batch_word="" if row is None else row.word,
+        batch_word=word,
         batch_exit=ended,
         has_whole_codes=has_whole_codes,
         started_at=claim.at if row is None else row.started_at,
@@ -152,7 +154,7 @@ def _account(
         maxrss_bytes=None if row is None else row.maxrss_bytes,
         node=claim.node,
         allocation=str(claim.job),
-        allocation_word="" if over is None else over.word,
+        allocation_word=None if over is None else read_word(over.word),
         allocation_ended_at=None if over is None else over.ended_at,
         is_cancelled=track.is_cancelled,
     )

@@ -18,8 +18,8 @@ from aver.engines.slurm.allocation.folder import Allocation, Asked, Listing, Run
 from aver.engines.slurm.allocation.request import Taker
 from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import NoAnswer, QueueRow
+from aver.engines.slurm.states import state_of
 from aver.engines.slurm.track.evidence import Settle
-from aver.judge.scheduler import ENDS, plain_word
 from aver.model.record import replace
 
 ENDING = "COMPLETING"  # its steps' rows have its own word meanwhile
@@ -183,7 +183,7 @@ class AllocationQueue:
         if row is not None:
             one.id = row.job if one.id is None else one.id
             one.word, one.reason = row.word, row.reason
-            one.is_over = plain_word(row.word) in ENDS
+            one.is_over = state_of(row.word).is_end
         elif is_whole and one.word:
             one.is_over = True
         elif is_whole:

@@ -13,14 +13,6 @@ from fractions import Fraction
 
 SEPARATOR = "\x1f"  # between fields; nothing that Slurm prints has it, but perhaps a name, which comes last
 
-NOT_YET_STARTED = frozenset(
-    "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT REVOKED POWER_UP_NODE EXPEDITING".split()
-)
-STARTED = frozenset("RUNNING SUSPENDED CONFIGURING COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED".split())
-ENDED = frozenset(
-    "COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY LAUNCH_FAILED".split()
-)
-
 _MOMENT = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})", re.ASCII)
 _SPAN = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{2})(\.[0-9]{1,6})?", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,20})(\.[0-9]{1,9})?([KMGTPE]?)", re.ASCII)
@@ -80,8 +72,3 @@ def exit_from_raw(text: str) -> str:
     if raw > 0xFFFF:
         return ""
     return f"0:{raw & 0x7F}" if raw & 0x7F else f"{raw >> 8}:0"  # beside a signal the upper half says nothing
-
-
-def first_word(word: str) -> str:
-    """`CANCELLED` of `CANCELLED by 1001` and of a shortened `CANCELLED+`."""
-    return word.partition(" ")[0].removesuffix("+")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 from aver.engines.slurm.commands.call import Commands, Reply, Trouble
-from aver.engines.slurm.commands.fields import ENDED, STARTED, exit_text, first_word, parse_count, parse_moment
+from aver.engines.slurm.commands.fields import exit_text, parse_count, parse_moment
 from aver.engines.slurm.commands.ids import parse_members
 from aver.engines.slurm.commands.lines import last_line, trouble_in
 from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
 from aver.engines.slurm.commands.squeue import UNKNOWN_ID
+from aver.engines.slurm.states import has_ended, has_started
 from aver.model.record import Record
 
 WHOLE_CODES_SINCE = (25, 11)  # before, sacct takes 128 off every exit code of 128 and more
@@ -139,20 +140,19 @@ def _row(text: str) -> QueueRow | None:
     if own is None or not word:
         return None
     index = parse_count(values.get("ArrayTaskId", ""))
-    has_ended = first_word(word) in ENDED
-    has_started = has_ended or first_word(word) in STARTED
+    is_over, is_begun = has_ended(word), has_started(word)
     return QueueRow(
         job=next((one for one in (array, leader) if one is not None), own),
         index=index,
         raw_job=own,
         word=word,
         reason=values.get("Reason", ""),
-        exit=exit_text(values.get("ExitCode", "")) if has_ended else "",
-        derived=exit_text(values.get("DerivedExitCode", "")) if has_started else "",
+        exit=exit_text(values.get("ExitCode", "")) if is_over else "",
+        derived=exit_text(values.get("DerivedExitCode", "")) if is_begun else "",
         restarts=parse_count(values.get("Restarts", "")),
         submitted_at=parse_moment(values.get("SubmitTime", "")),
-        started_at=parse_moment(values.get("StartTime", "")) if has_started else None,
-        ended_at=parse_moment(values.get("EndTime", "")) if has_ended else None,
+        started_at=parse_moment(values.get("StartTime", "")) if is_begun else None,
+        ended_at=parse_moment(values.get("EndTime", "")) if is_over else None,
         nodes="" if values.get("NodeList", "") in _NOTHING else values["NodeList"],
         name=_name(text),
         members=None if array is None or index is not None else parse_members(values.get("ArrayTaskId", "")),

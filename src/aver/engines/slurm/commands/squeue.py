@@ -11,17 +11,15 @@ from collections.abc import Iterator, Sequence
 
 from aver.engines.slurm.commands.call import Reply, Trouble
 from aver.engines.slurm.commands.fields import (
-    ENDED,
     SEPARATOR,
-    STARTED,
     exit_from_raw,
-    first_word,
     parse_count,
     parse_moment,
 )
 from aver.engines.slurm.commands.ids import parse_id
 from aver.engines.slurm.commands.lines import last_line, split_records, trouble_in
 from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
+from aver.engines.slurm.states import has_ended, has_started
 
 FIELDS = (
     "JobArrayID", "JobID", "State", "Reason", "exit_code", "DerivedEC", "RestartCnt", "SubmitTime", "StartTime",
@@ -81,20 +79,19 @@ def _row(record: Sequence[str]) -> QueueRow | None:
     known = parse_id(id_)
     if known is None or known.step or not word:
         return None
-    has_ended = first_word(word) in ENDED
-    has_started = has_ended or first_word(word) in STARTED
+    is_over, is_begun = has_ended(word), has_started(word)
     return QueueRow(
         job=known.job,
         index=known.index,
         raw_job=parse_count(raw),
         word=word,
         reason=reason,
-        exit=exit_from_raw(exit_) if has_ended else "",
-        derived=exit_from_raw(derived) if has_started else "",
+        exit=exit_from_raw(exit_) if is_over else "",
+        derived=exit_from_raw(derived) if is_begun else "",
         restarts=parse_count(restarts),
         submitted_at=parse_moment(submitted),
-        started_at=parse_moment(started) if has_started else None,
-        ended_at=parse_moment(ended) if has_ended else None,
+        started_at=parse_moment(started) if is_begun else None,
+        ended_at=parse_moment(ended) if is_over else None,
         nodes=nodes,
         name=name,
         members=known.members,

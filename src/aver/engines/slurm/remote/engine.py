@@ -18,7 +18,6 @@ from pathlib import Path
 from aver.durable_files import write_file
 from aver.engines.api import Control, Engine, Heard, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
 from aver.engines.slurm.remote.transfer import Outcome, Transfers
-from aver.judge.scheduler import UNSETTLED, plain_word
 from aver.model.evidence import (
     AccountingSaid,
     CancelledBefore,
@@ -185,7 +184,7 @@ def _is_end(evidence: Evidence) -> bool:
         case WitnessRecord() | AccountingSaid() | NobodySaid() | NeverSeen():
             return True
         case QueueSaid(word=word):
-            return plain_word(word) not in UNSETTLED
+            return not word.state.is_present
         case _:
             return False
 

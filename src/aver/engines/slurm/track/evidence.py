@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from aver.engines.slurm.batches import Batch
 from aver.engines.slurm.commands.rows import AccountRow, QueueRow
-from aver.judge.scheduler import ENDS, UNSETTLED, is_clean, plain_word
+from aver.engines.slurm.states import REQUEUED, first_word, read_word, state_of
+from aver.judge.scheduler import is_clean
 from aver.model.evidence import (
     AccountingSaid,
     Evidence,
@@ -21,10 +22,12 @@ from aver.model.evidence import (
     NobodySaid,
     QueueSaid,
     RecordIsLate,
+    SchedulerWord,
     StartedAgain,
     WitnessRecord,
 )
 from aver.model.record import Record, replace
+from aver.model.states import SchedulerState
 
 BATCH_STEP = "batch"
 Row = TypeVar("Row", QueueRow, AccountRow)
@@ -72,7 +75,7 @@ class Track:
     @property
     def is_over(self) -> bool:
         """It has left the queue, or the queue calls it ended."""
-        return self.is_gone or (self.said is not None and plain_word(self.said.word) not in UNSETTLED)
+        return self.is_gone or (self.said is not None and not self.said.word.state.is_present)
 
     @property
     def has_ended(self) -> bool:
@@ -88,11 +91,13 @@ class Track:
             return not self.was_listed and self.batch.id is not None
         if self.record is not None and (is_clean(self.record) or self.has_final_word):
             return False
-        return not (self.has_final_word and self.said is not None and plain_word(self.said.word) != "COMPLETED")
+        return not (
+            self.has_final_word and self.said is not None and self.said.word.state is not SchedulerState.COMPLETED
+        )
 
     @property
     def has_final_word(self) -> bool:
-        return self.said is not None and plain_word(self.said.word) in ENDS
+        return self.said is not None and self.said.word.state.is_end
 
     def hear_queue(self, row: QueueRow | None, asked_for_s: float, at: float, settle: Settle) -> list[Evidence]:
         """What the queue's answer, with or without a row, adds. `asked_for_s`: since the last answer."""
@@ -111,7 +116,7 @@ class Track:
             return self._hear_other_start(row.restarts, at)
         self.was_listed = True
         reason = "" if row.reason in ("None", "") else row.reason
-        said = QueueSaid(at, row.word, reason, row.exit, row.derived, _began(row), row.nodes)
+        said = QueueSaid(at, read_word(row.word), reason, row.exit, row.derived, _began(row), row.nodes)
         before = self.said
         if before is not None and not self.is_gone and _same(before, said):
             return self._late(asked_for_s, at, settle)
@@ -140,12 +145,12 @@ class Track:
     def in_one_row(self, rows: Iterable[Row]) -> Row | None:
         """Members that were cancelled while they waited have no rows of their own: one row, of the array's id alone,
         speaks of them all. It speaks of no member that was seen to run, and its other words of none at all."""
-        has_run = self.record is not None or (self.said is not None and plain_word(self.said.word) != "PENDING")
+        has_run = self.record is not None or (self.said is not None and first_word(self.said.word.text) != "PENDING")
         if not self.batch.is_array or has_run:
             return None
         for row in rows:
             is_meant = row.members is None or self.index in row.members
-            if is_meant and plain_word(row.word) == "CANCELLED":
+            if is_meant and state_of(row.word) is SchedulerState.CANCELLED:
                 return replace(row, index=self.index, exit="", nodes="", started_at=None)
         return None
 
@@ -236,10 +241,10 @@ def _settled(rows: Sequence[AccountRow], at: float, has_whole_codes: bool) -> Ac
         return None
     rows = rows[jobs[-1] :]  # the rows of steps follow that of their own start of the job
     job = rows[0]
-    word = (
-        "PREEMPTED" if plain_word(job.word) == "REQUEUED" else job.word
-    )  # of a start that is over: evicted by request
-    if job.ended_at is None or plain_word(word) in UNSETTLED:
+    word = read_word(job.word)
+    if first_word(job.word) == REQUEUED:  # of a start that is over: evicted by request
+        word = SchedulerWord(SchedulerState.PREEMPTED, "PREEMPTED")
+    if job.ended_at is None or word.state.is_present:
         return None
     last = next((row for row in rows if row.step == BATCH_STEP), None)
     peaks = [row.maxrss_bytes for row in rows if row.maxrss_bytes is not None]
@@ -247,7 +252,7 @@ def _settled(rows: Sequence[AccountRow], at: float, has_whole_codes: bool) -> Ac
         at=at,
         word=word,
         exit=job.exit,
-        batch_word=last.word if last is not None else "",
+        batch_word=read_word(last.word) if last is not None else None,
         batch_exit=last.exit if last is not None else "",
         has_whole_codes=has_whole_codes,
         started_at=_began(job),
