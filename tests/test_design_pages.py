@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from aver.engines.api import Capabilities
 from aver.home import Home
 from aver.model import events, reasons
-from aver.model.states import State
+from aver.model.states import SchedulerState, State
 from aver.store.write.writer import Writer
 
 DESIGN = Path(__file__).resolve().parent.parent / "docs" / "design"
@@ -84,3 +85,9 @@ def test_the_coordinator_page_has_every_file_of_a_home() -> None:
     paths = [home.database, home.bin, home.lock, home.log, home.witnesses, home.env(1), home.scripts(1), home.stdin]
     listed = {name.split("/")[0] for name in rows("coordinator.md", "file")}
     assert {path.relative_to(home.path).parts[0] for path in paths} <= listed
+
+
+def test_pages_have_every_capability_and_state_of_a_scheduler() -> None:
+    """engines.md lists what an engine can do and what a scheduler may say, none left out and none made up."""
+    assert list(rows("engines.md", "capability")) == list(Capabilities.__annotations__)
+    assert list(rows("engines.md", "scheduler state")) == [state.value for state in SchedulerState]

@@ -30,6 +30,9 @@ EDGES = {
     "cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py", "coordinator/background.py",
     "coordinator/requests/dispatch.py",
 }  # fmt: skip
+SHIPPED = {"local", "slurm"}
+ENGINE_NAMES = SHIPPED | {"allocation"}
+ENGINE_CONSTANTS = {"LOCAL", "SLURM", "ALLOCATION"}
 MOST_MODULES = 20
 MOST_LINES = 500
 MOST_LINES_OF_NINE_IN_TEN = 350
@@ -91,6 +94,22 @@ def test_a_bug_is_caught_only_at_the_outermost_edges() -> None:
                 reraises = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
                 is_wide = caught in ("everything", "Exception", "BaseException")
                 assert reraises or not is_wide, f"{path}:{node.lineno}: catches {caught}"
+
+
+def test_only_engines_and_settings_know_the_names_of_engines() -> None:
+    """Every other room asks what an engine can do: no comparison with a name, no list of names."""
+    for path in MODULES:
+        if name_of(path).startswith(("engines/", "conformance/")) or name_of(path) == "config.py":
+            continue  # what conformance compares are targets, not engines
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare | ast.MatchValue):
+                words = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                named = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & ENGINE_CONSTANTS
+                named |= words & ENGINE_NAMES if "engine" in ast.unparse(node) else set()
+                assert not named, f"{path}:{node.lineno}: {ast.unparse(node)}"
+            elif isinstance(node, ast.List | ast.Tuple):
+                words = {one.value for one in node.elts if isinstance(one, ast.Constant)}
+                assert not words >= SHIPPED, f"{path}:{node.lineno}: {ast.unparse(node)}"
 
 
 def test_no_room_has_a_name_that_says_nothing() -> None:

@@ -6,6 +6,9 @@ Unknown keys and wrong values are errors with the file's name, not silently igno
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,14 @@ from aver.model.host_name import is_host
 from aver.model.job import NotifyOn, NotifyRule
 from aver.model.record import Record
 from aver.model.units import parse_size, parse_time
+
+SHIPPED_ENGINES = ("local", "slurm")
+ALLOCATION_ENGINE = "allocation"  # chosen with --allocation, not by its name
+ENGINE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+SETTINGS = (
+    "cpus", "engine", "engines", "gpus", "idle_exit", "keep_environments", "kill_wait", "max_running", "mem", "notify",
+    "retention", "secret", "settle", "slurm",
+)  # fmt: skip
 
 
 class SlurmConfig(Record):
@@ -54,7 +65,9 @@ class Config(Record):
     notify: tuple[NotifyRule, ...] = ()
     retention: Retention | None = None
     keep_environments_s: float = 30 * 86400.0
-    engine: str = "local"
+    engine: str = SHIPPED_ENGINES[0]
+    engines: tuple[tuple[str, str], ...] = ()  # further ones: the name, and module:attribute of its registration
+    engine_settings: tuple[tuple[str, Mapping[str, object]], ...] = ()  # of those, by name
     slurm: SlurmConfig = SlurmConfig()
 
 
@@ -65,6 +78,21 @@ def config_path() -> Path:
     base = os.environ.get("XDG_CONFIG_HOME")
     folder = Path(base) if base and os.path.isabs(base) else Path(os.path.expanduser("~")) / ".config"
     return folder / "aver" / "config.toml"
+
+
+def engine_names() -> tuple[str, ...]:
+    """The engines that a job may be for. The settings are read when they have changed: it may be asked for each job."""
+    path = config_path()
+    try:
+        found = path.stat()
+    except OSError:
+        return _engine_names(path, 0, 0)
+    return _engine_names(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1)
+def _engine_names(path: Path, changed_at_ns: int, size: int) -> tuple[str, ...]:
+    return (*SHIPPED_ENGINES, *(name for name, _ in load_config().engines))
 
 
 def load_config() -> Config:
@@ -90,9 +118,18 @@ def load_config() -> Config:
 def _from_table(path: Path, table: dict[str, Any]) -> Config:
     values: dict[str, Any] = {}
     slurm: dict[str, Any] = {}
+    own: list[tuple[str, Mapping[str, object]]] = []
+    try:
+        engines = _engines(table.get("engines", {}))
+    except ValueError as error:
+        raise UsageError(f"{path}: engines: {error}") from None
     for key, value in table.items():
         try:
             match key:
+                case "engines":
+                    values["engines"] = engines
+                case _ if key in dict(engines):
+                    own.append((key, _table(value)))
                 case "cpus" | "gpus" | "max_running":
                     values[key] = _count(value, least=0 if key == "gpus" else 1)
                 case "mem":
@@ -108,19 +145,17 @@ def _from_table(path: Path, table: dict[str, Any]) -> Config:
                 case "secret":
                     values["secrets"] = _names(value)
                 case "engine":
-                    values["engine"] = _word(value, ("local", "slurm"))
+                    values["engine"] = _word(value, (*SHIPPED_ENGINES, *dict(engines)))
                 case "slurm" | "settle":
                     slurm |= _slurm(value) if key == "slurm" else _settle(value)
                 case _:
-                    known = (
-                        "cpus, engine, gpus, idle_exit, keep_environments, kill_wait, max_running, mem, notify, "
-                        "retention, secret, settle, slurm"
-                    )
-                    raise ValueError(f"unknown setting; known are {known}")
+                    raise ValueError(f"unknown setting; known are {', '.join(SETTINGS)}")
         except ValueError as error:
             raise UsageError(f"{path}: {key}: {error}") from None
     if slurm:
         values["slurm"] = SlurmConfig(**slurm)
+    if own:
+        values["engine_settings"] = tuple(own)
     return Config(**values)
 
 
@@ -163,6 +198,18 @@ def _settle(table: object) -> dict[str, Any]:
         else:
             raise ValueError(f"unknown setting {key!r}; known are fallback, {', '.join(sorted(SETTLE_TIMES))}")
     return values | {"settle": tuple(times)}
+
+
+def _engines(table: object) -> tuple[tuple[str, str], ...]:
+    """The names of engines, and where their registrations are."""
+    found = []
+    for name, place in _table(table).items():
+        if name in (*SHIPPED_ENGINES, ALLOCATION_ENGINE, *SETTINGS) or not ENGINE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} can't be the name of an engine")
+        if not re.fullmatch(r"[\w.]+:\w+", _text(place)):
+            raise ValueError(f"{name} is {place!r}; write module:attribute, such as my_engine:ENGINE")
+        found.append((name, place))
+    return tuple(found)
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from aver.coordinator.requests import actions
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
+from aver.engines.registry import capabilities_of
 from aver.model.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted, StepEnded
 from aver.model.evidence import Refused, WitnessRecord, WitnessStart, WitnessVanished
 from aver.model.exit import ExitStatus
@@ -32,7 +33,7 @@ class Turn:
     """A driver with a store that commits when told to, and an engine that does as told."""
 
     def __init__(self, cpus: int = 2) -> None:
-        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(cpus, 0, 1 << 40), 1)
+        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(cpus, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
 

@@ -23,7 +23,9 @@ from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
+from aver.engines.registry import capabilities_of
 from aver.engines.slurm.clusters import Clusters
+from aver.engines.slurm.registration import REFUSALS
 from aver.engines.slurm.states import read_word
 from aver.errors import CantWriteError
 from aver.home import Home
@@ -91,7 +93,7 @@ class Desk:
         self.poller = select.epoll()
         self.server = Server(folder, self.poller)
         self.committer = Committer(writer.open(self.home.database))
-        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1)
+        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
         engines = cast(Engines, self.cluster)
         self.loop: Any = Loop(self.home, self.server, self.poller, self.committer, engines, self.driver, 1.0, 1.0)
 
@@ -177,7 +179,7 @@ def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
     """Nobody but an operator suspends a job of a cluster or moves its limit: nothing changes, and that is said."""
     turn, run = handed_over("RUNNING")
     assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
-    assert update.update(turn.driver, run, 0, {"time_s": 60}, "me", turn.now) == update.ON_SLURM
+    assert update.update(turn.driver, run, 0, {"time_s": 60}, "me", turn.now) == REFUSALS.limit
     assert controls(turn) == []
     assert turn.state(1) is State.RUNNING
     assert run.request(0).time_s is None

@@ -10,6 +10,7 @@ from aver.coordinator.state.attempt import LiveStep, LiveTask
 from aver.coordinator.state.machine import Driver, Identity
 from aver.engines.api import Control, Heard, Order
 from aver.engines.local.orders import control_frame, run_frame
+from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.model.events import Event, Observed
 from aver.model.evidence import Act, ActKind, Evidence, LimitMoved, LimitPassed, WitnessRecord, WitnessStart
@@ -36,7 +37,7 @@ class Job:
     """A running job of two CPUs with a limit of a minute, its store and its engine."""
 
     def __init__(self, **fields: object) -> None:
-        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1)
+        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
         spec = JobSpec("a", Argv(("true",)), request=Request(cpus=2, time_s=60), **fields)  # type: ignore[arg-type]

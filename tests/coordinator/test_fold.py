@@ -20,6 +20,7 @@ from aver.coordinator.state.live import IllegalMove, LiveState, TakeGenerated
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
+from aver.engines.registry import capabilities_of
 from aver.engines.slurm.states import read_word
 from aver.errors import UsageError
 from aver.model.events import Event, JobMoved, Observed
@@ -80,7 +81,7 @@ class World:
     """A driver, all of whose events are kept; each method is a stimulus, chosen by two numbers."""
 
     def __init__(self) -> None:
-        self.driver = Driver(IDENTITY, Room(3, 2, 1 << 40), 1)
+        self.driver = Driver(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
         self.tokens = 0
@@ -298,7 +299,7 @@ def snapshot(live: LiveState, by_rows: bool = False) -> dict[str, Any]:
 
 
 def replayed(events: Iterable[Event]) -> LiveState:
-    live = Driver(IDENTITY, Room(3, 2, 1 << 40), 1).live
+    live = Driver(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of).live
     for event in events:
         fold.apply(live, event)
     return live
@@ -310,7 +311,7 @@ def from_store(events: list[Event]) -> LiveState:
         path = Path(folder) / "aver.db"
         writer = Writer.open(path)
         writer.commit(events)
-        driver = Driver(IDENTITY, Room(3, 2, 1 << 40), writer.next_id())
+        driver = Driver(IDENTITY, Room(3, 2, 1 << 40), writer.next_id(), capabilities_of)
         writer.close()
         reader = Reader.open(path)
         assert reader is not None

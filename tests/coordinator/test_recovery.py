@@ -14,6 +14,7 @@ from aver.coordinator.requests.step import signal
 from aver.coordinator.state.machine import Driver, Identity
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
+from aver.engines.registry import capabilities_of
 from aver.engines.slurm.states import read_word
 from aver.errors import UsageError
 from aver.model.events import Event, GpusGiven, StepEnded, TaskEnded
@@ -50,7 +51,7 @@ class StoredTurn(Turn):
         self.writer = Writer.open(self.path)
         self.room = Room(cpus, gpus, 1 << 40)
         self.handed: set[str] = set()
-        self.driver = Driver(self.driver.identity, self.room, 1)
+        self.driver = Driver(self.driver.identity, self.room, 1, capabilities_of)
 
     def commit(self) -> list[Event]:
         """Commit until nothing follows, and return all of it."""
@@ -70,7 +71,7 @@ class StoredTurn(Turn):
 
     def come_back(self, boot: str = "b") -> None:
         """Kill the coordinator, and start it again; another boot: its machine was restarted."""
-        self.driver = Driver(Identity("0123abcd", boot * 32, "here"), self.room, self.writer.next_id())
+        self.driver = Driver(Identity("0123abcd", boot * 32, "here"), self.room, self.writer.next_id(), capabilities_of)
         reader = Reader.open(self.path)
         assert reader is not None
         with reader:

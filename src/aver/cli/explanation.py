@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
+from aver.engines.registry import capabilities_of
 from aver.model import events as ev
 from aver.model import reasons
 from aver.model.evidence import WitnessRecord
@@ -79,7 +80,7 @@ def cancelled_by(happened: Iterable[ev.Event]) -> str | None:
     by = None
     for event in happened:
         if isinstance(event, ev.AttemptPlanned):
-            by = None if event.engine == "local" else AT_THE_CLUSTER
+            by = AT_THE_CLUSTER if capabilities_of(event.engine).is_shared else None
         elif isinstance(event, ev.PersonAsked) and event.what == "cancel":
             by = event.by
     return by

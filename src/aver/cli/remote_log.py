@@ -17,6 +17,7 @@ from types import TracebackType
 from aver.cli.session import Session
 from aver.client.output_paths import synced_folders
 from aver.config import load_config
+from aver.engines.registry import capabilities_of
 from aver.engines.slurm.commands.call import Reply
 from aver.engines.slurm.remote.hosts import path_there, ssh_to
 from aver.engines.slurm.remote.ssh import Ssh
@@ -120,7 +121,7 @@ def find_remote(session: Session, job: JobRow, path: str) -> RemoteLog | None:
     submission = session.submission(job.run)
     spec = session.spec(job)
     host = submission.host if spec.host is None else spec.host
-    if not host or (spec.engine or submission.engine) != "slurm":
+    if not host or not capabilities_of(spec.engine or submission.engine).takes_sbatch_options:
         return None
     folders = synced_folders(submission.flow.sync, submission.origin.folder)
     there = path_there(session.home, host, path, folders)

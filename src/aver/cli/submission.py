@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
+from aver.cli.engine_choice import EngineChoice
 from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.client.origin import origin_of
@@ -33,9 +34,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
 STDIN_COPY = "stdin-"  # the coordinator gives it the name of its run
 HERE = "-"  # as --host: this machine has Slurm's commands
-SLURM = "slurm"
-ALLOCATION = "allocation"
-ENGINES = ("local", "slurm")
 
 
 class Accepted(Record):
@@ -71,7 +69,7 @@ def submission_options(function: Function) -> Function:
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
         click.option("--hold", "-H", is_flag=True, help="Hold the job until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Earliest start: 16:00, now+1hour, 2030-01-20T12:00."),
-        click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm."),
+        click.option("--engine", type=EngineChoice(), help="Where to run: local (this machine) or slurm."),
         click.option(
             "--host", metavar="HOST", help="Slurm host to reach over ssh, such as me@login; - is this machine."
         ),
@@ -107,7 +105,10 @@ def build(
     allocation = allocation_of(*(options.pop(name) for name in ("allocation", "allocations", "headroom")))
     if allocation is not None and (engine or host or slurm_options):
         raise UsageError("--allocation stands alone: --engine, --host and --slurm-option are for jobs of their own")
-    engine = engine if allocation is None else ALLOCATION
+    if allocation is not None or (host and not engine):
+        from aver.engines.registry import allocation_engine, host_engine  # most jobs run on the usual engine
+
+        engine = host_engine() if allocation is None else allocation_engine()
     stdin = options.get("stdin")
     if stdin == STDIN:
         options["stdin"] = None
@@ -125,7 +126,7 @@ def build(
     path = None if file is None or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
     submission = Submission(flow, origin, engine=config.engine, host=config.slurm.host, allocation=allocation)
-    return on_host(on_engine(submission, engine or (host and SLURM), slurm_options), host), environment
+    return on_host(on_engine(submission, engine, slurm_options), host), environment
 
 
 def on_host(submission: Submission, host: str | None) -> Submission:
@@ -158,18 +159,29 @@ def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[s
             raise UsageError(f"--slurm-option {word}: not an option of sbatch; write --slurm-option=--name=value")
     for spec in submission.flow.jobs:
         own = engine or spec.engine
-        if slurm_options and (own or chosen) != "slurm":
+        if slurm_options and not _takes_sbatch_options(own or chosen):
             raise UsageError("--slurm-option is for jobs on Slurm: add --engine slurm")
-        is_there = (own or chosen) != "local"
         jobs.append(
             replace(
                 spec,
                 engine=None if own == chosen else own,
-                ignored=() if is_there else spec.ignored,
+                ignored=() if spec.ignored and _is_elsewhere(own or chosen) else spec.ignored,
                 slurm_options=(*spec.slurm_options, *slurm_options),
             )
         )
     return replace(submission, engine=chosen, flow=replace(submission.flow, jobs=tuple(jobs)))
+
+
+def _takes_sbatch_options(engine: str) -> bool:
+    from aver.engines.registry import capabilities_of  # few need it, and start-up is short
+
+    return capabilities_of(engine).takes_sbatch_options
+
+
+def _is_elsewhere(engine: str) -> bool:
+    from aver.engines.registry import capabilities_of  # few need it, and start-up is short
+
+    return capabilities_of(engine).outlives_machine
 
 
 _unsubmitted: list[str] = []  # copies of stdin whose job is not accepted yet

@@ -19,23 +19,22 @@ import traceback
 from pathlib import Path
 
 from aver.client.slurm_bin import install
-from aver.config import Config, load_config
+from aver.config import load_config
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Driver, Identity
-from aver.engines.api import UNLIMITED, Allocator, Engine, Totals
-from aver.engines.local.capabilities import capabilities, leave_job_cgroup
-from aver.engines.local.engine import LocalEngine
+from aver.engines.api import Site, Totals
+from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
 from aver.engines.local.mark import wipe
+from aver.engines.registry import all_engines, capabilities_of, find_engine
 from aver.errors import AverError
 from aver.home import Home, read_boot_id
 from aver.log import log
 from aver.plan.packing import Room
 from aver.protocol.lock import Lock, LockBusy
 from aver.store.write.writer import Writer
-from aver.witness import binary
 
 LARGEST_LOG_BYTES = 4 << 20
 SWITCH_S = 0.0002  # the committer must not keep the loop from a slot that is free: its turn is short
@@ -84,59 +83,22 @@ def main() -> None:
 
 def _build(home: Home) -> Loop:
     config = load_config()
-    machine = capabilities()
     totals = Totals(
-        cpus=config.cpus or machine.cpus,
-        gpus=len(machine.gpus) if config.gpus is None else config.gpus,
-        mem_bytes=config.mem_bytes or machine.memory_bytes,
+        cpus=config.cpus or len(os.sched_getaffinity(0)),
+        gpus=len(gpus()) if config.gpus is None else config.gpus,
+        mem_bytes=config.mem_bytes or memory_bytes(),
     )
     writer = Writer.open(home.database)
     identity = Identity(writer.home_id, read_boot_id(), socket.gethostname().split(".")[0])
     driver = Driver(
-        identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), config.max_running,
-        config.slurm.max_submitted, config.slurm.fallback == "completed",
+        identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
+        config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed",
     )  # fmt: skip
     driver.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
-    local = LocalEngine(home.witnesses, binary(), totals, machine.cgroup)
     poller = select.epoll()
     server = Server(home.path, poller)
-    engines = Engines(
-        local, lambda: cluster_engine(home, config), lambda: has_cluster_jobs(home), poller,
-        lambda: allocator(home, config, identity.home), lambda: has_allocations(home, config),
-    )  # fmt: skip
+    engines = Engines(Site(home, identity.home, config, totals), all_engines(), find_engine, poller)
     return Loop(home, server, poller, Committer(writer), engines, driver, config.kill_wait_s, config.idle_exit_s)
-
-
-def cluster_engine(home: Home, config: Config) -> Engine:
-    from aver.engines.slurm.cluster import make_engine  # most homes never need it
-    from aver.engines.slurm.clusters import Clusters
-    from aver.engines.slurm.remote.hosts import known_hosts, make_host_engine
-
-    def make(host: str) -> Engine:
-        return make_host_engine(home, config, host) if host else make_engine(home, config)
-
-    here = [""] if any((home.path / "slurm" / "batches").glob("*.json")) else []
-    return Clusters(make, [*here, *known_hosts(home)], UNLIMITED)
-
-
-def has_cluster_jobs(home: Home) -> bool:
-    slurm = home.path / "slurm"
-    return any(slurm.glob("batches/*.json")) or any(slurm.glob("hosts/*/batches/*.json"))
-
-
-def allocator(home: Home, config: Config, key: str) -> Allocator:
-    from aver.engines.slurm.cluster import make_allocator  # most homes never need it
-
-    return make_allocator(home, config, key)
-
-
-def has_allocations(home: Home, config: Config) -> bool:
-    if not (home.path / "slurm").is_dir():
-        return False
-    from aver.engines.slurm.allocation.folder import folders_in
-    from aver.engines.slurm.cluster import folder
-
-    return any(one.is_in_use for one in folders_in(folder(home, config) / "alloc"))
 
 
 def _leave_the_caller(ready_fd: int) -> None:

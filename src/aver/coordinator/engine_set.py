@@ -1,111 +1,134 @@
-"""The engines of a coordinator: this machine's, and a cluster's as soon as somebody needs it."""
+"""The engines of a coordinator as one: each is made when somebody needs it, or when it has attempts from before."""
 
 from __future__ import annotations
 
 import select
 from collections.abc import Callable, Collection, Sequence
+from typing import cast
 
 from aver.engines.api import (
-    ALLOCATION,
-    SLURM,
     AllocationAsk,
     Allocator,
     Control,
+    CouldNotAsk,
     Engine,
     Heard,
     NotListed,
     ObserveReply,
     Order,
+    Registration,
+    Rejected,
+    Site,
     SubmitReply,
 )
-from aver.engines.local.engine import LocalEngine
+
+FindEngine = Callable[[str], Registration | None]
 
 
 class Engines:
-    """Used by the loop as one. `is_cluster_known`: whether a cluster may have something of ours."""
+    """Used by the loop. An engine that nobody registered takes no order, and can't be asked."""
 
-    def __init__(
-        self, local: LocalEngine, make_cluster: Callable[[], Engine], is_cluster_known: Callable[[], bool],
-        poller: select.epoll, make_allocator: Callable[[], Allocator], has_allocations: Callable[[], bool],
-    ) -> None:  # fmt: skip
-        self.local = local
-        self._make_cluster = make_cluster
-        self._is_cluster_known = is_cluster_known
+    def __init__(self, site: Site, known: Sequence[Registration], find: FindEngine, poller: select.epoll) -> None:
+        self._site = site
+        self._known = known
+        self._find = find
         self._poller = poller
-        self._cluster: Engine | None = None
-        self._make_allocator = make_allocator
-        self._has_allocations = has_allocations
-        self._allocator: Allocator | None = None
+        self._made: dict[str, Engine] = {}
+        self._allocators: list[Allocator] = []
+        self._descriptors: set[int] = set()
 
     def attach(self) -> None:
-        self.local.attach()
-        if self._is_cluster_known():
-            self.of(SLURM)
-        if self._has_allocations():
-            self.of(ALLOCATION)
+        for registration in self._known:
+            if registration.holds_attempts(self._site):
+                self._make(registration)
 
-    def of(self, name: str) -> Engine:
-        if name == ALLOCATION:
-            return self._allocating()
-        if name != SLURM:
-            return self.local
-        if self._cluster is None:
-            self._cluster = self._make_cluster()
-            self._cluster.attach()
-            self._poller.register(self._cluster.fileno(), select.EPOLLIN)
-        return self._cluster
+    def _of(self, name: str) -> Engine | None:
+        found = self._made.get(name)
+        if found is None and (registration := self._find(name)) is not None:
+            found = self._make(registration)
+        return found
 
-    def _allocating(self) -> Allocator:
-        if self._allocator is None:
-            self._allocator = self._make_allocator()
-            self._allocator.attach()
-            self._poller.register(self._allocator.fileno(), select.EPOLLIN)
-        return self._allocator
-
-    def _made(self) -> list[Engine]:
-        return [one for one in (self.local, self._cluster, self._allocator) if one is not None]
+    def _make(self, registration: Registration) -> Engine:
+        engine = registration.make(self._site)
+        engine.attach()
+        self._made[registration.name] = engine
+        if registration.capabilities.uses_allocations:
+            self._allocators.append(cast(Allocator, engine))
+        self._descriptors.add(engine.fileno())
+        self._poller.register(engine.fileno(), select.EPOLLIN)
+        return engine
 
     def has(self, fd: int) -> bool:
         """Whether the loop is woken by an engine: they are heard in every turn."""
-        return any(fd == one.fileno() for one in self._made())
+        return fd in self._descriptors
 
-    def allocate(self, asks: Sequence[AllocationAsk]) -> None:
-        if asks:
-            self._allocating().allocate(asks)
+    def allocate(self, name: str, asks: Sequence[AllocationAsk]) -> None:
+        engine = self._of(name) if asks else None
+        if engine is not None:
+            cast(Allocator, engine).allocate(asks)
 
     def release(self, runs: Sequence[int]) -> None:
         """These runs are settled."""
-        if runs and self._allocator is not None:
-            self._allocator.release(runs)
+        for engine in self._allocators if runs else ():
+            engine.release(runs)
 
     def keep_only(self, runs: Collection[int]) -> None:
         """After a restart: runs that were settled before it, and not released."""
-        if self._allocator is not None:
-            self._allocator.release([run for run in self._allocator.open_runs() if run not in runs])
+        for engine in self._allocators:
+            engine.release([run for run in engine.open_runs() if run not in runs])
 
     def submit(self, orders: Sequence[Order], name: str) -> list[SubmitReply]:
-        return self.of(name).submit(orders) if orders else []
+        if not orders:
+            return []
+        engine = self._of(name)
+        if engine is None:
+            return [Rejected(order.key, _absent(name)) for order in orders]
+        return engine.submit(orders)
 
     def observe(self, keys: Sequence[str], name: str) -> list[ObserveReply]:
-        if name == SLURM and self._cluster is None and not self._is_cluster_known():
+        if not keys:
+            return []
+        registration = self._find(name)
+        if registration is None:
+            return [CouldNotAsk(key, _absent(name)) for key in keys]
+        if name not in self._made and registration.holds_attempts(self._site) is False:
             return [NotListed(key) for key in keys]  # nothing was ever handed over
-        return self.of(name).observe(keys) if keys else []
+        return (self._made.get(name) or self._make(registration)).observe(keys)
 
-    def control(self, controls: Sequence[Control], engine_of: Callable[[str], str]) -> None:
-        for engine in {engine_of(control.key) for control in controls}:
-            self.of(engine).control([control for control in controls if engine_of(control.key) == engine])
+    def control(self, controls: Sequence[Control], engine_of: Callable[[str], str | None]) -> None:
+        by_name: dict[str, list[Control]] = {}
+        for control in controls:
+            name = engine_of(control.key)
+            if name is not None:
+                by_name.setdefault(name, []).append(control)
+        for name, some in by_name.items():
+            engine = self._of(name)
+            if engine is not None:
+                engine.control(some)
 
     def heard(self) -> list[Heard]:
-        return [one for engine in self._made() for one in engine.heard()]
+        return [one for engine in self._made.values() for one in engine.heard()]
 
-    def adopt(self, adoptions: Sequence[tuple[str, str]]) -> None:
+    def adopt(self, adoptions: Sequence[tuple[str, str]], engine_of: Callable[[str], str | None]) -> None:
         for before, key in adoptions:
-            self.of(SLURM).adopt(before, key)
+            name = engine_of(key)
+            engine = None if name is None else self._of(name)
+            if engine is not None:
+                engine.adopt(before, key)
 
     def settle(self, keys: Sequence[str]) -> None:
-        for engine in self._made():
+        for engine in self._made.values():
             engine.settle(keys)
 
+    def tidy(self) -> float | None:
+        """Let go of what is idle; in how many seconds to call again, None: after the next evidence."""
+        again = [engine.tidy() for engine in self._made.values()]
+        return min((seconds for seconds in again if seconds is not None), default=None)
+
     def close(self) -> None:
-        for engine in self._made():
+        for engine in self._made.values():
             engine.close()
+
+
+def _absent(name: str) -> str:
+    return f"there is no engine {name!r}: name it under [engines] in the settings"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aver.engines.api import LOCAL
+from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.model.codec import encode
 from aver.model.job import FlowSpec, Script, Shell, Submission
@@ -52,8 +52,8 @@ def _check(what: str, value: float | None, least: float, most: float) -> None:
 def check_fits(flow: FlowSpec, engine: str, total: Room) -> None:
     """Refuse what this machine can never give."""
     for spec in flow.jobs:
-        if (spec.engine or engine) != LOCAL:
-            continue  # the cluster says itself what it does not have
+        if capabilities_of(spec.engine or engine).has_queue:
+            continue  # it says itself what it does not have
         room = room_of(spec.request)
         if room.cpus < 1:
             raise UsageError(f"job {spec.name!r} asks for {room.cpus} cpus; at least 1 is needed")

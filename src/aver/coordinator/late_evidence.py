@@ -12,7 +12,7 @@ from aver.coordinator.requests import actions
 from aver.coordinator.state.end import cluster_usage
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL, Heard
+from aver.engines.api import Heard
 from aver.judge.scheduler import is_open, judge_late
 from aver.model.evidence import Evidence, LeftQueue, Taken
 from aver.model.job import FlowSpec
@@ -33,7 +33,9 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
     with reader:
         row = reader.job(job)
         newest = max(reader.attempts(job), key=lambda some: some.attempt, default=None)
-    if row is None or newest is None or newest.key != one.key or newest.attempt != attempt or newest.engine == LOCAL:
+    if row is None or newest is None or newest.key != one.key or newest.attempt != attempt:
+        return False
+    if not driver.live.capabilities_of(newest.engine).may_tell_late:
         return False
     if not all(is_open(each.state, each.exit, each.verified) for each in (row, newest)):
         return False

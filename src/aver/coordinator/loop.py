@@ -18,7 +18,7 @@ from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.fingerprints import Fingerprinter
 from aver.coordinator.late_evidence import take_late
-from aver.coordinator.order.allocations import asks_of
+from aver.coordinator.order.allocations import allocator_of, asks_of
 from aver.coordinator.order.generated import Generated
 from aver.coordinator.order.order import order_of, task_order
 from aver.coordinator.recovery import ask_engines, load_run
@@ -52,7 +52,6 @@ class Loop:
         self._poller = poller
         self._committer = committer
         self._engines = engines
-        self._engine = engines.local
         self._driver = driver
         self._kill_wait_s = kill_wait_s
         self._idle_exit_s = idle_exit_s
@@ -105,7 +104,6 @@ class Loop:
         signal.set_wakeup_fd(self._wakeups[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self.stop)
         self._poller.register(self._wakeups[0], select.EPOLLIN)
-        self._poller.register(self._engine, select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
         self._poller.register(self._background, select.EPOLLIN)
         self._turn_driver()
@@ -194,7 +192,7 @@ class Loop:
             self._reasons_due = None
             self._driver.refresh_reasons(now)
         if self._tidy_due is not None and time.monotonic() >= self._tidy_due:
-            again = self._engine.tidy()
+            again = self._engines.tidy()
             self._tidy_due = None if again is None else time.monotonic() + again
         self._begin_commit()
 
@@ -227,7 +225,9 @@ class Loop:
         wanting, out.allocations = dict.fromkeys(out.allocations), []
         for number in wanting:
             run = self._driver.runs.get(number)
-            self._engines.allocate(asks_of(self._home, run) if run is not None else ())
+            engine = None if run is None else allocator_of(run)
+            if run is not None and engine is not None:
+                self._engines.allocate(engine, asks_of(self._home, run))
         while out.starts:
             starts, out.starts = out.starts, []
             orders: dict[str, list[Order]] = {}
@@ -265,13 +265,15 @@ class Loop:
         out = self._driver.out
         starts, out.task_starts = out.task_starts, []
         runs, host, monotonic_s = self._driver.runs, self._driver.identity.host, time.monotonic()
-        orders = [
-            task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, monotonic_s)
-            for step, task in starts
-        ]
-        for (_, task), reply in zip(starts, self._engine.submit(orders), strict=True):
-            if isinstance(reply, Rejected):
-                self._driver.task_rejected(task, reply.text, now)
+        orders: dict[str, list[Order]] = {}
+        for step, task in starts:
+            order = task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, monotonic_s)
+            orders.setdefault(step.attempt.engine, []).append(order)
+        replies = [reply for engine, some in orders.items() for reply in self._engines.submit(some, engine)]
+        refused = {reply.key: reply.text for reply in replies if isinstance(reply, Rejected)}
+        for _, task in starts if refused else ():
+            if task.key in refused:
+                self._driver.task_rejected(task, refused[task.key], now)
         for step in {id(step): step for step, _ in starts}.values():
             for descriptor in step.streams:
                 os.close(descriptor)
@@ -301,7 +303,7 @@ class Loop:
         now = time.time()
         ended = self._driver.committed(batch.events, now)
         adoptions, self._driver.out.adoptions = self._driver.out.adoptions, []
-        self._engines.adopt(adoptions)
+        self._engines.adopt(adoptions, self._driver.engine_of)
         self._engines.settle(ended)
         self._act(now)  # first start what waits, then talk
         reached("acted")

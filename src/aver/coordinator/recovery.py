@@ -16,7 +16,7 @@ from aver.coordinator.state.fold import apply
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import ALLOCATION, LOCAL, SLURM, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
+from aver.engines.api import CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.model.evidence import MachineRestarted, NobodySaid, WitnessVanished
 from aver.model.states import State
 from aver.store.read.reader import Reader
@@ -98,27 +98,29 @@ def _note_durable(live: LiveState, run: LiveRun) -> None:
 
 def ask_engines(driver: Driver, engines: Engines, now: float) -> None:
     """Ask what became of every live attempt and task, put each where it belongs, and ask again for what was asked."""
-    for name in (LOCAL, SLURM, ALLOCATION):
-        attempts = [attempt for attempt in driver.attempts.values() if attempt.engine == name]
+    by_engine: dict[str, list[LiveAttempt]] = {}
+    for attempt in driver.attempts.values():
+        by_engine.setdefault(attempt.engine, []).append(attempt)
+    for name, attempts in by_engine.items():
         replies = engines.observe([attempt.key for attempt in attempts], name)
         for attempt, reply in zip(attempts, replies, strict=True):
-            if name == LOCAL:
-                _put_local(driver, attempt, reply, now)
+            if attempt.can.has_scheduler:
+                _put_in_scheduler(driver, engines, attempt, reply, now)
             else:
-                _put_on_cluster(driver, engines, attempt, reply, now)
+                _put_under_witness(driver, attempt, reply, now)
     _ask_of_tasks(driver, engines, now)
     for attempt in list(driver.attempts.values()):
         if attempt.is_dispatched:
             driver.ask_for_again(attempt)
 
 
-def _put_on_cluster(driver: Driver, engines: Engines, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+def _put_in_scheduler(driver: Driver, engines: Engines, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
     """The engine's shelf has all that was ever handed over; what is not on it never was."""
     if isinstance(reply, Seen):
         driver.occupy(attempt)
-    elif attempt.goes_on_from and isinstance(engines.observe([attempt.goes_on_from], SLURM)[0], Seen):
+    elif attempt.goes_on_from and _has(engines, attempt.goes_on_from, attempt.engine):
         driver.occupy(attempt)
-        engines.adopt([(attempt.goes_on_from, attempt.key)])
+        engines.adopt([(attempt.goes_on_from, attempt.key)], driver.engine_of)
     elif isinstance(reply, CouldNotAsk):  # it may have been handed over: never twice
         driver.occupy(attempt)
         unknown = NobodySaid(now, 0.0, "not asked")
@@ -127,15 +129,19 @@ def _put_on_cluster(driver: Driver, engines: Engines, attempt: LiveAttempt, repl
         driver.wait_again(attempt, now)
     else:
         driver.occupy(attempt)
-        text = "what was handed to Slurm is gone from the home"
+        text = "what was handed to its engine is gone from the home"
         driver.heard(Heard(attempt.key, "coordinator", text, NobodySaid(now, 0.0, "not asked")), now)
 
 
-def _put_local(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+def _has(engines: Engines, key: str, name: str) -> bool:
+    return isinstance(engines.observe([key], name)[0], Seen)
+
+
+def _put_under_witness(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
     match reply:
         case Seen() | CouldNotAsk():
             driver.occupy(attempt)
-        case NotListed() if not driver.identity.is_of_this_boot(attempt.key):
+        case NotListed() if driver.is_of_ended_boot(attempt):
             driver.occupy(attempt)
             driver.restarted(attempt, now)
         case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
@@ -147,16 +153,16 @@ def _put_local(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: f
 
 
 def _ask_of_tasks(driver: Driver, engines: Engines, now: float) -> None:
-    """The same for the tasks of this machine's live steps. One that never began waits for its srun, which comes back.
+    """The same for the tasks of live steps. One that never began waits for its srun, which comes back.
 
-    Of a cluster's tasks only their records tell, whatever became of this machine.
+    Of tasks that their engine runs itself only their records tell, whatever became of this machine.
     """
-    live = [(step, task) for step, task in driver.live.tasks.values() if step.attempt.engine == LOCAL]
-    tasks = [(step, task) for step, task in live if task.verdict is None]
-    for (step, task), reply in zip(tasks, engines.observe([task.key for _, task in tasks], LOCAL), strict=True):
+    live = [(step, task) for step, task in driver.live.tasks.values() if not step.attempt.can.tells_steps]
+    for step, task in [(step, task) for step, task in live if task.verdict is None]:
+        (reply,) = engines.observe([task.key], step.attempt.engine)
         if not isinstance(reply, NotListed):
             task.is_dispatched = True
-        elif not driver.identity.is_of_this_boot(task.key):
+        elif driver.is_of_ended_boot(step.attempt):
             evidence = MachineRestarted(now, task.key.split(".")[3], driver.identity.boot[:8])
             driver.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
         elif step.kill_asked:

@@ -7,16 +7,51 @@ without being asked comes through `heard`, when `fileno` is readable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from aver.config import Config
+from aver.home import Home
 from aver.model.evidence import Evidence
 from aver.model.job import Request, Scope, WarningSignal
 from aver.model.record import Record
 
-LOCAL = "local"
-SLURM = "slurm"
-ALLOCATION = "allocation"  # steps of what a run has taken from Slurm as a whole
+
+class Refusals(Record):
+    """What people are told who ask Aver for what only the engine's own commands do; empty: Aver does it."""
+
+    hold: str = "handed to its engine: it can't be held any more"
+    release: str = "held by its engine"
+    suspend: str = ""
+    limit: str = ""
+    step_signal: str = ""
+
+
+class Capabilities(Record):
+    """What an engine does itself, and what it leaves to Aver. The defaults are those of this machine's own engine.
+
+    Other rooms ask these, never for the engine's name.
+    """
+
+    has_queue: bool = False  # attempts wait in a queue of its own; else Aver packs them into this machine
+    has_scheduler: bool = False  # a scheduler says what becomes of an attempt; the judge weighs it with the witness
+    outlives_machine: bool = False  # attempts run elsewhere, and go on when this machine is restarted
+    tells_steps: bool = False  # it runs steps itself, and their records tell of them; else Aver's srun asks for them
+    signals_steps: bool = False  # a signal to an attempt reaches its steps; else Aver signals each task
+    may_requeue: bool = False  # it may start an attempt again by itself: see `StartedAgain` and `adopt`
+    may_lose_nodes: bool = False  # an attempt may be lost with its node or evicted: Aver then tries again by itself
+    may_tell_late: bool = False  # evidence may come after it was settled that nobody said how it ended
+    is_shared: bool = False  # others than Aver may cancel attempts
+    needs_script_text: bool = False  # attempts run where this machine's files may not be: it is given the script's text
+    takes_sbatch_options: bool = False  # it is given options of sbatch, hosts behind ssh, and alike orders together
+    uses_allocations: bool = False  # attempts are steps of allocations of their run: it is an `Allocator`
+    refusals: Refusals = Refusals()
+
+
+ABSENT = Capabilities(  # of an engine that nobody registered: nothing is started anew, and nothing is guessed
+    has_queue=True, has_scheduler=True, outlives_machine=True, tells_steps=True, signals_steps=True,
+    may_tell_late=True, is_shared=True,
+)  # fmt: skip
 
 
 class ScriptText(Record):
@@ -191,8 +226,38 @@ class Engine(Protocol):
     def settle(self, keys: Sequence[str]) -> None:
         """These ends are durable in the store: the engine may forget them."""
 
+    def tidy(self) -> float | None:
+        """Let go of what is idle; in how many seconds to call again, None: after the next evidence."""
+
     def close(self) -> None:
         """Let go. What runs goes on."""
+
+
+class Site(Record):
+    """Where an engine is made: the home, its key, the settings, and what this machine can give out."""
+
+    home: Home
+    key: str  # the first part of the keys of all its attempts
+    config: Config
+    totals: Totals
+
+    def settings_of(self, engine: str) -> Mapping[str, object]:
+        """The settings' table with the engine's name, as TOML has it."""
+        return dict(self.config.engine_settings).get(engine, {})
+
+
+class Registration(Record):
+    """What an engine says of itself. `[engines]` in the settings names it as `module:attribute`.
+
+    The module is imported by commands too: what is heavy is imported by `make` alone.
+    """
+
+    name: str
+    capabilities: Capabilities
+    make: Callable[[Site], Engine]
+    holds_attempts: Callable[[Site], bool | None]  # left from before; None: only the engine itself can say
+    check_home: Callable[[Home], None] | None = None  # blocks; an AverError says why no attempt can run from this home
+    note_environment: Callable[[Home, Sequence[str]], None] | None = None  # a submitter's, before its run is stored
 
 
 class Allocator(Engine, Protocol):

@@ -57,7 +57,7 @@ def decide(
     verdict: Verdict,
     budget_left: int | None,
     request: Request | None = None,
-    on_cluster: bool = False,
+    may_lose_nodes: bool = False,
 ) -> Again | None:
     """Return the attempt that is due after an attempt with this verdict, or None: the job is settled.
 
@@ -71,13 +71,13 @@ def decide(
         continued = sum(1 for attempt in attempts if _was_continued(spec, attempt))
         if continued < spec.checkpoint.rounds:
             return Again(request, 0.0, Why.CHECKPOINT)
-    if on_cluster and verdict.state in LOST:
+    if may_lose_nodes and verdict.state in LOST:
         losses = sum(1 for attempt in attempts if attempt.verdict.state in LOST)
         return Again(request, LOSS_DELAY_S, Why.LOST) if losses < MOST_LOSSES else None
     rule = spec.retry
     if rule is None or verdict.state is State.COMPLETED or not _applies(rule, verdict):
         return None
-    uncounted = LOST if on_cluster else ()
+    uncounted = LOST if may_lose_nodes else ()
     retried = sum(
         1 for attempt in attempts if not _was_continued(spec, attempt) and attempt.verdict.state not in uncounted
     )

@@ -7,7 +7,8 @@ import os
 from aver.coordinator.state.fold import ALLOCATE
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import ALLOCATION, AllocationAsk
+from aver.engines.api import AllocationAsk
+from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.codec import dumps
@@ -34,6 +35,12 @@ def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
     ]  # fmt: skip
 
 
+def allocator_of(run: LiveRun) -> str | None:
+    """The engine that takes the run's allocations; None: no job of it runs in one."""
+    names = dict.fromkeys(spec.engine or run.submission.engine for spec in run.submission.flow.jobs)
+    return next((name for name in names if capabilities_of(name).uses_allocations), None)
+
+
 def want_more(driver: Driver, run: LiveRun, wish: Allocation, by: str, now: float) -> None:
     """Take note of a person's wish; it is acted on when it is durable. UsageError says what is wrong with it."""
     if run.submission.allocation is None:
@@ -44,7 +51,8 @@ def want_more(driver: Driver, run: LiveRun, wish: Allocation, by: str, now: floa
 
 def check_allocation(submission: Submission) -> None:
     """Refuse what no allocation can do."""
-    inside = [spec for spec in submission.flow.jobs if (spec.engine or submission.engine) == ALLOCATION]
+    engines = ((spec, spec.engine or submission.engine) for spec in submission.flow.jobs)
+    inside = [spec for spec, engine in engines if capabilities_of(engine).uses_allocations]
     if submission.allocation is None:
         if inside:
             raise UsageError('the engine allocation needs an allocation: aver submit --allocation "-N 4 -t 4:00:00" …')

@@ -14,7 +14,7 @@ from aver.coordinator.order.slurm_environment import slurm_pairs
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.steps import is_shared
-from aver.engines.api import ALLOCATION, LOCAL, SLURM, Order, ScriptText, Sync
+from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.plan.placeholders import fill, fill_shell
@@ -37,8 +37,8 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
     which = Which(run.number, attempt.job, name, attempt.attempt, values)
     files = job_files(run.submission, spec, which, run.is_single)
     origin = run.submission.origin
-    on_cluster = attempt.engine == SLURM
-    in_allocation = attempt.engine == ALLOCATION
+    can = attempt.can
+    with_options = can.takes_sbatch_options
     return Order(
         key=attempt.key,
         args=_args(home, run, attempt),
@@ -53,19 +53,19 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         stderr=files.stderr,
         append=files.append,
         own_parts=0 if spec.has_streams else files.own_parts,
-        warning=_warning(spec, spec.step_warning if in_allocation else None),
+        warning=_warning(spec, spec.step_warning if can.uses_allocations else None),
         kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=attempt.streams,
         name=name,
-        group=_group(run, attempt) if on_cluster else "",
-        script=_script(run, attempt) if attempt.engine != LOCAL else None,
-        options=_options(run, attempt) if on_cluster else (),
+        group=_group(run, attempt) if with_options else "",
+        script=_script(run, attempt) if can.needs_script_text else None,
+        options=_options(run, attempt) if with_options else (),
         requeues=spec.slurm_requeues,
-        deadline_at=spec.deadline_at if on_cluster else None,
-        host=run.host(attempt.index) if on_cluster else "",
-        sync=_sync(run, attempt) if on_cluster else None,
+        deadline_at=spec.deadline_at if with_options else None,
+        host=run.host(attempt.index) if with_options else "",
+        sync=_sync(run, attempt) if with_options else None,
         run=run.number,
-        step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if in_allocation else "",
+        step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if can.uses_allocations else "",
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
     )
 
@@ -272,14 +272,14 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
-    if attempt.engine == LOCAL:
+    if not attempt.can.tells_steps:
         pairs.append(f"BASH_ENV={home.bin / BASH_ENV}")
-    if attempt.request.gpus and attempt.engine == LOCAL:
+    if attempt.request.gpus and not attempt.can.has_queue:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
-    if spec.slurm is not None and attempt.engine == LOCAL:  # it came from one of Slurm's commands
+    if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
-    elif attempt.engine == LOCAL:
+    elif not attempt.can.tells_steps:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts
     return tuple(pairs)

@@ -9,7 +9,6 @@ from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL
 from aver.judge.local import judge_acceptance
 from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model.evidence import Accepted, GeneratedRead, Verdict
@@ -57,7 +56,7 @@ def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str
         stored = _stored_verdict(context, run.job_number(index))
         if stored is None:
             return "not settled yet"
-        accepts = judge_acceptance if run.engine(index) == LOCAL else judge_cluster_acceptance
+        accepts = judge_cluster_acceptance if run.can(index).has_scheduler else judge_acceptance
         accepted, read = Accepted(now, by), GeneratedRead(now)
         if accepts(stored, accepted, read) is None:
             return f"already {state}: only a job whose end nobody saw (UNVERIFIED, NODE_FAIL) can be accepted"

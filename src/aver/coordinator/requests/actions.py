@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from aver.coordinator.state.attempt import Reading
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL, Control, Heard
+from aver.engines.api import Control, Heard
 from aver.model import reasons
 from aver.model.events import FlowReplaced, JobMoved, Observed, PersonAsked, RunMoved, Usage
 from aver.model.evidence import CancelledBefore, Verdict
@@ -18,7 +18,7 @@ from aver.model.job import FlowSpec, Scope
 from aver.model.states import State
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.COMPLETING)
-HELD_BY_SLURM = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
+HELD_BY_ENGINE = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 
 def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
@@ -69,11 +69,11 @@ def signal(
     if attempt is None or not attempt.is_dispatched:
         state = run.settled_state(index)
         return f"already {state}" if state is not None else "not running: nothing was signalled"
-    if attempt.engine != LOCAL and attempt.state not in STARTED:
+    if attempt.can.has_queue and attempt.state not in STARTED:
         return "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     driver.emit(asked)
-    if attempt.engine != LOCAL:  # it reaches the steps by itself
+    if attempt.can.signals_steps:
         driver.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
         return "signalled"
     keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
@@ -90,8 +90,8 @@ def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
     if state is not None:
         return f"already {state}"
     if attempt is not None and attempt.has_room:
-        if attempt.engine != LOCAL and attempt.state not in STARTED:
-            return "handed to Slurm: there scontrol hold holds it"
+        if attempt.can.has_queue and attempt.state not in STARTED:
+            return attempt.can.refusals.hold
         return "running: a job that runs can't be held"
     if index in run.held:
         return "held already"
@@ -105,8 +105,8 @@ def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> st
     job = run.job_number(index)
     if index not in run.held:
         attempt = driver.by_job.get(job)
-        if attempt is not None and attempt.engine != LOCAL and attempt.shown_reason in HELD_BY_SLURM:
-            return "held by Slurm: there scontrol release lets it go"
+        if attempt is not None and attempt.can.has_queue and attempt.shown_reason in HELD_BY_ENGINE:
+            return attempt.can.refusals.release
         return "not held"
     driver.emit(PersonAsked(now, run.number, job, by, "release"))
     deadline = run.spec(index).deadline_at
@@ -125,8 +125,8 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
     attempt = driver.by_job.get(job)
     if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
         return "not running"
-    if attempt.engine != LOCAL:
-        return "on Slurm: only an operator of the cluster can do that (scontrol suspend, scontrol resume)"
+    if attempt.can.refusals.suspend:
+        return attempt.can.refusals.suspend
     if attempt.is_suspended is not resume:
         return "suspended already" if attempt.is_suspended else "not suspended"
     word = "resume" if resume else "suspend"

@@ -18,7 +18,6 @@ from aver.coordinator.state.attempt import LiveStep
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.steps import is_waiting
 from aver.coordinator.watchers import step_token, task_end
-from aver.engines.api import LOCAL
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.model.events import Event, StepEnded
@@ -140,8 +139,8 @@ def signal(driver: Driver, request: SignalStep, now: float) -> Signalled:
     step = driver.find_step(attempt_key(request.key), request.step)
     if step is None:
         return Signalled("not running")
-    if step.attempt.engine != LOCAL:
-        raise UsageError(f"step {step.attempt.job}.{request.step} is Slurm's: its own scancel reaches it")
+    if refusal := step.attempt.can.refusals.step_signal:
+        raise UsageError(f"step {step.attempt.job}.{request.step} {refusal}")
     if request.signal is not None:
         driver.signal_step(step, request.signal)
         return Signalled("signalled")

@@ -29,9 +29,11 @@ from aver.coordinator.server import Peer, close_all
 from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.succession import LARGEST_RUN
 from aver.crashpoint import reached
-from aver.engines.api import LOCAL
+from aver.engines.api import Registration
+from aver.engines.registry import capabilities_of, find_engine
 from aver.errors import AverError, CantWriteError, UsageError
-from aver.model.job import FlowSpec, JobSpec, Submission
+from aver.home import Home
+from aver.model.job import FlowSpec, Submission
 from aver.model.record import replace
 from aver.plan.matrix import FlowIndex
 from aver.protocol.messages import Done, Own, Submit, Submitted
@@ -44,7 +46,7 @@ def submit(context: Context, peer: Peer, request: Submit, now: float) -> Submitt
         raise UsageError("a connection can have the standard streams of one run")
     number, submission = numbered(context, checked(context, request.submission))
     env, streams = request.env, peer.take_streams()
-    if not needs_outputs(submission.flow.jobs) and not _is_for_cluster_here(submission):
+    if not needs_outputs(submission.flow.jobs) and not _home_checks(submission):
         return _with_streams(context, peer, streams, lambda: take(context, submission, env, number, now))
 
     def go_on(refused: AverError | Failed | None, then: float) -> Submitted:
@@ -83,6 +85,7 @@ def checked(context: Context, submission: Submission) -> Submission:
     """The submission as it can run here; UsageError says why it can't."""
     submission = _fit_cpus(context, submission)
     check_text(submission.origin)
+    _engines(submission)
     check(context, submission)
     _check_afters(context, submission.flow)
     return submission
@@ -101,10 +104,8 @@ def numbered(context: Context, submission: Submission) -> tuple[int, Submission]
 def _prepare(context: Context, submission: Submission, number: int) -> AverError | None:
     """Blocks: for a thread of the background. What is in the way of the run's folders."""
     try:
-        if _is_for_cluster_here(submission):
-            from aver.engines.slurm.cluster import check_shared_folder  # most homes never need it
-
-            check_shared_folder(context.home)
+        for check in _home_checks(submission):
+            check(context.home)
         prepare_outputs(submission, number, submission.flow.jobs)
     except AverError as error:
         return error
@@ -134,10 +135,9 @@ def take(context: Context, submission: Submission, env: Sequence[str], number: i
         vault.store(home, number, values)
         keep_values(os.fspath(home.path), number, secrets)
         write_scripts(home, number, submission.flow)
-        if _clustered(submission):
-            from aver.engines.slurm.cluster import note_site
-
-            note_site(home, env)
+        for engine in _engines(submission):
+            if engine.note_environment is not None:
+                engine.note_environment(home, env)
         reached("submit-files-written")
         run = context.driver.submit(submission, now, number)
     except ValueError as error:
@@ -163,7 +163,7 @@ def _fit_cpus(context: Context, submission: Submission) -> Submission:
     total = context.driver.packer.total.cpus
     jobs = tuple(
         replace(spec, request=batch_submission.taken(spec.request, spec.slurm, total))
-        if spec.slurm is not None and (spec.engine or submission.engine) == LOCAL
+        if spec.slurm is not None and not capabilities_of(spec.engine or submission.engine).has_queue
         else spec
         for spec in submission.flow.jobs
     )
@@ -200,10 +200,20 @@ def _check_afters(context: Context, flow: FlowSpec) -> None:
             reader.close()
 
 
-def _clustered(submission: Submission) -> list[JobSpec]:
-    return [spec for spec in submission.flow.jobs if (spec.engine or submission.engine) != LOCAL]
+def _engines(submission: Submission) -> list[Registration]:
+    """The engines of its jobs, each once; UsageError for one that nobody registered."""
+    found = []
+    for name in dict.fromkeys(spec.engine or submission.engine for spec in submission.flow.jobs):
+        engine = find_engine(name)
+        if engine is None:
+            raise UsageError(f"there is no engine {name!r}: name it under [engines] in the settings")
+        found.append(engine)
+    return found
 
 
-def _is_for_cluster_here(submission: Submission) -> bool:
-    """Whether a job is for a cluster with whose nodes this machine shares a folder."""
-    return any(not (submission.host if spec.host is None else spec.host) for spec in _clustered(submission))
+def _home_checks(submission: Submission) -> list[Callable[[Home], None]]:
+    """What the engines of jobs that are for no other host want of this home."""
+    jobs = submission.flow.jobs
+    here = [spec for spec in jobs if not (submission.host if spec.host is None else spec.host)]
+    names = {spec.engine or submission.engine for spec in here}
+    return [one.check_home for one in _engines(submission) if one.name in names and one.check_home is not None]

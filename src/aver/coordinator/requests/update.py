@@ -20,7 +20,7 @@ from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.fold import REQUEUE_HOLD
 from aver.coordinator.state.machine import Driver
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL, Control
+from aver.engines.api import Control
 from aver.errors import UsageError
 from aver.model import reasons
 from aver.model.events import PersonAsked
@@ -32,7 +32,6 @@ NOT_PENDING = "Job is no longer pending execution"  # Slurm's words
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
 COMPLETED = "Job/step already completing or completed"
-ON_SLURM = "the job is Slurm's: its limit can be changed there"
 
 
 @writes(Update)
@@ -98,8 +97,8 @@ def update(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any],
     waits = attempt is None or not attempt.has_room
     if not waits and not WHILE_IT_WAITS.isdisjoint(changes):
         return NOT_PENDING
-    if attempt is not None and attempt.is_dispatched and attempt.engine != LOCAL and TIME_LIMIT in changes:
-        return ON_SLURM
+    if attempt is not None and attempt.is_dispatched and attempt.can.refusals.limit and TIME_LIMIT in changes:
+        return attempt.can.refusals.limit
     asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
     driver.emit(asked)
     if waits and not (WHILE_IT_WAITS | {THROTTLE}).isdisjoint(changes):

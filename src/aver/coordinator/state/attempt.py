@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from aver.engines.api import Heard
+from aver.engines.api import Capabilities, Heard
 from aver.judge.step import Task, task_end
 from aver.model.evidence import Evidence, TaskCause, Verdict
 from aver.model.job import Request, StepSpec
@@ -132,6 +132,7 @@ class LiveAttempt:
     key: str
     request: Request
     engine: str
+    can: Capabilities  # its engine's
     goes_on_from: str = ""  # the attempt before it, of which the cluster made it by itself
     state: State = State.PENDING
     shown_reason: str = ""  # the last one that its engine gave

@@ -14,7 +14,7 @@ from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import Ending, LiveState
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.succession import add_generated, reason_to_go_on
-from aver.engines.api import LOCAL, Heard
+from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, NeverRan, judge, judge_unstarted
 from aver.judge.scheduler import is_open, judge_cluster
 from aver.model import reasons
@@ -56,8 +56,8 @@ def settle(live: LiveState, attempt: LiveAttempt, one: Heard, verdict: Verdict, 
 
 
 def goes_on(attempt: LiveAttempt) -> bool:
-    """Whether the cluster has started its job again by itself."""
-    return attempt.engine != LOCAL and any(isinstance(one, StartedAgain) for one in attempt.evidence)
+    """Whether the engine has started its job again by itself."""
+    return attempt.can.may_requeue and any(isinstance(one, StartedAgain) for one in attempt.evidence)
 
 
 def _settle(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
@@ -90,7 +90,7 @@ def release(live: LiveState, attempt: LiveAttempt) -> None:
 
 
 def _note_ending(live: LiveState, attempt: LiveAttempt, verdict: Verdict) -> None:
-    stays_open = attempt.engine != LOCAL and is_open(verdict.state, verdict.exit, verdict.verified)
+    stays_open = attempt.can.may_tell_late and is_open(verdict.state, verdict.exit, verdict.verified)
     live.ending[attempt.job, attempt.attempt] = Ending(attempt.key, stays_open)
 
 
@@ -133,7 +133,7 @@ def _judge_again(
     verdict: Verdict | None = reading.verdict
     if read is not None:
         attempt.evidence.append(read)
-        decide = judge if attempt.engine == LOCAL else judge_cluster
+        decide = judge_cluster if attempt.can.has_scheduler else judge
         verdict = decide(attempt.evidence, run.rules(attempt.index))
     assert verdict is not None
     attempt.phase = Running(attempt.started_at)
@@ -193,7 +193,7 @@ def verdict_is_durable(live: LiveState, event: Observed) -> str | None:
 
 def usage_of(attempt: LiveAttempt, evidence: Evidence, host: str) -> Usage | None:
     """What it used: as its witness measured it, else as accounting has it. `host` is this machine."""
-    if attempt.engine != LOCAL:
+    if attempt.can.has_scheduler:
         return cluster_usage(attempt.evidence, attempt.started_at, attempt.node)
     if isinstance(evidence, WitnessRecord):
         return as_measured(evidence, host)

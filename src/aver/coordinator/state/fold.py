@@ -18,7 +18,6 @@ from aver.coordinator.state import changes
 from aver.coordinator.state.attempt import Ended, LiveAttempt, LiveStep, LiveTask, Parked, Reading, Running
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL
 from aver.model import reasons
 from aver.model.codec import loads
 from aver.model.events import (
@@ -74,7 +73,7 @@ def apply(live: LiveState, event: Event) -> None:
 
 def _run_submitted(live: LiveState, event: RunSubmitted) -> None:
     """Raise ValueError, and change nothing, if the flow is no graph."""
-    run = LiveRun(event.run, event.first_job, event.submission)
+    run = LiveRun(event.run, event.first_job, event.submission, live.capabilities_of)
     run.fallback_completes = live.fallback_completes
     live.roster.add(run)
     live.next_id = max(live.next_id, event.run + 1, event.first_job + run.job_count)
@@ -140,8 +139,9 @@ def _attempt_planned(live: LiveState, event: AttemptPlanned) -> None:
     index = None if run is None else run.index_of(event.job)
     if run is None or index is None:
         return
+    can = live.capabilities_of(event.engine)
     attempt = LiveAttempt(
-        event.run, event.job, index, event.attempt, event.key, event.request, event.engine, event.goes_on_from
+        event.run, event.job, index, event.attempt, event.key, event.request, event.engine, can, event.goes_on_from
     )
     attempt.cancel_asked = bool(event.goes_on_from) and index in run.still_cancelled
     run.still_cancelled.discard(index)
@@ -217,7 +217,7 @@ def _plan_another(run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: floa
     if reason not in RULE_WORDS:
         return
     history = run.history.setdefault(index, [])
-    again = decide(run.spec(index), history, verdict, None, attempt.request, attempt.engine != LOCAL)
+    again = decide(run.spec(index), history, verdict, None, attempt.request, attempt.can.may_lose_nodes)
     history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
     if reason == reasons.RETRY:
         run.count_retry(index)
@@ -243,11 +243,11 @@ def _step_started(live: LiveState, event: StepStarted) -> None:
     table = attempt.step_table()
     step = live.steps.get(event.token)
     if step is None or step.attempt is not attempt:
-        on_cluster = attempt.engine != LOCAL
+        tells = attempt.can.tells_steps
         keys = [f"{attempt.key}.s{event.step}.t{rank}" for rank in range(event.spec.tasks)]
-        tasks = [LiveTask(rank, key, is_dispatched=on_cluster) for rank, key in enumerate(keys)]
+        tasks = [LiveTask(rank, key, is_dispatched=tells) for rank, key in enumerate(keys)]
         step = LiveStep(attempt, event.step, event.token, event.spec, tasks)
-        step.is_open = on_cluster and event.spec.is_open
+        step.is_open = tells and event.spec.is_open
         live.steps[event.token] = step
     table.live[event.step] = step
     table.next_number = max(table.next_number, event.step + 1)
@@ -277,7 +277,7 @@ def widen(live: LiveState, step: LiveStep, tasks: int) -> None:
     """The step has at least so many tasks."""
     for rank in range(len(step.tasks), tasks):
         key = f"{step.attempt.key}.s{step.number}.t{rank}"
-        task = LiveTask(rank, key, is_dispatched=step.attempt.engine != LOCAL)
+        task = LiveTask(rank, key, is_dispatched=step.attempt.can.tells_steps)
         step.tasks.append(task)
         live.tasks[key] = (step, task)
 

@@ -9,7 +9,7 @@ from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.dependency import Dependencies
 from aver.coordinator.state.packers import Packers
 from aver.coordinator.state.roster import Roster
-from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.run import FindCapabilities, LiveRun
 from aver.coordinator.state.timers import Timers
 from aver.engines.api import Control
 from aver.model.events import Event
@@ -63,9 +63,13 @@ def _no_generated(run: LiveRun, index: int, then: TakeGenerated) -> None:
 class LiveState:
     """The runs that are not settled, their attempts and steps, and what is to be done about them."""
 
-    def __init__(self, identity: Identity, packer: Packers, next_id: int, fallback_completes: bool) -> None:
+    def __init__(
+        self, identity: Identity, packer: Packers, next_id: int, fallback_completes: bool,
+        capabilities_of: FindCapabilities,
+    ) -> None:  # fmt: skip
         self.identity = identity
         self.fallback_completes = fallback_completes
+        self.capabilities_of = capabilities_of
         self.next_id = next_id
         self.roster = Roster()
         self.runs = self.roster.runs

@@ -23,9 +23,9 @@ from aver.coordinator.state.end import (
 from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import Ending, Identity, LiveState, Outbox
 from aver.coordinator.state.packers import Packers
-from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.run import FindCapabilities, LiveRun
 from aver.coordinator.state.succession import add_generated
-from aver.engines.api import LOCAL, Control, Heard
+from aver.engines.api import Control, Heard
 from aver.judge.local import NeverRan
 from aver.model import reasons
 from aver.model.events import (
@@ -59,11 +59,11 @@ __all__ = ["Driver", "Identity"]
 
 class Driver:
     def __init__(
-        self, identity: Identity, total: Room, next_id: int, max_running: int | None = None,
-        max_submitted: int | None = None, fallback_completes: bool = False,
+        self, identity: Identity, total: Room, next_id: int, capabilities_of: FindCapabilities,
+        max_running: int | None = None, max_submitted: int | None = None, fallback_completes: bool = False,
     ) -> None:  # fmt: skip
         packer = Packers(Packer(total, max_running), max_submitted)
-        self.live = LiveState(identity, packer, next_id, fallback_completes)
+        self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of)
         self.identity = identity
         self.packer = packer
         self.runs = self.live.runs
@@ -289,10 +289,10 @@ class Driver:
             return scheduler_job.heard_of_task(self.live, one, now) or steps.heard(self.live, one, now)
         if attempt.is_parked:
             return True
-        if isinstance(one.evidence, WitnessVanished) and not self.identity.is_of_this_boot(attempt.key):
+        if isinstance(one.evidence, WitnessVanished) and self.is_of_ended_boot(attempt):
             one = self._restarted(attempt, now)
         run = self.runs[attempt.run]
-        if attempt.engine != LOCAL:
+        if attempt.can.has_scheduler:
             scheduler_job.heard(self.live, run, attempt, one, now)
             return True
         local_job.heard(self.live, run, attempt, one, now)
@@ -301,6 +301,10 @@ class Driver:
     def rejected(self, attempt: LiveAttempt, text: str, now: float) -> None:
         """The engine refused it."""
         self.heard(Heard(attempt.key, "engine", text, Refused(now, text)), now)
+
+    def is_of_ended_boot(self, attempt: LiveAttempt) -> bool:
+        """Whether its machine, which is this one, was restarted since it was planned."""
+        return not attempt.can.outlives_machine and not self.identity.is_of_this_boot(attempt.key)
 
     def restarted(self, attempt: LiveAttempt, now: float) -> None:
         """Its machine was restarted and there is no record of its end."""
@@ -377,9 +381,13 @@ class Driver:
 
     # ---- small things -------------------------------------------------------------------------------
 
-    def engine_of(self, key: str) -> str:
+    def engine_of(self, key: str) -> str | None:
+        """The engine of an attempt, or of a task that it was handed; None: it has none of that key."""
         attempt = self.attempts.get(key)
-        return LOCAL if attempt is None else attempt.engine
+        if attempt is not None:
+            return attempt.engine
+        found = self.live.tasks.get(key)
+        return None if found is None or found[0].attempt.can.tells_steps else found[0].attempt.engine
 
     def after(self, event: Event, controls: Iterable[Control]) -> None:
         """Give these controls when the event is durable."""

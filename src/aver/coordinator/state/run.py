@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from aver.engines.api import Capabilities
 from aver.model.evidence import Rules
 from aver.model.job import Allocation, FlowSpec, JobSpec, Request, Submission
 from aver.model.record import Record, replace
@@ -16,6 +17,8 @@ from aver.model.states import UNSETTLED, State
 from aver.plan.matrix import FlowIndex
 from aver.plan.planner import Instruction, Plan, RunCancel
 from aver.plan.retry import AttemptSummary
+
+FindCapabilities = Callable[[str], Capabilities]  # by the engine's name
 
 
 class Segment(Record):
@@ -32,9 +35,11 @@ class Segment(Record):
 class LiveRun:
     """One run: its plan, and the numbers of its jobs."""
 
-    def __init__(self, number: int, first_job: int, submission: Submission) -> None:
+    def __init__(self, number: int, first_job: int, submission: Submission, capabilities_of: FindCapabilities) -> None:
         self.number = number
         self.submission = submission
+        self._capabilities_of = capabilities_of
+        self._usual = capabilities_of(submission.engine)  # of most jobs' engine
         self.plan = Plan(submission.flow)
         self.segments = [Segment(first_job, 0, 0, submission.flow, FlowIndex(submission.flow))]
         self.state = State.PENDING
@@ -82,7 +87,8 @@ class LiveRun:
 
     def with_flow(self, flow: FlowSpec) -> LiveRun:
         """The same run, all of it settled, with other definitions of its jobs; its plan has not begun."""
-        run = LiveRun(self.number, self.segments[0].first_job, replace(self.submission, flow=flow))
+        submission = replace(self.submission, flow=flow)
+        run = LiveRun(self.number, self.segments[0].first_job, submission, self._capabilities_of)
         for segment in self.segments[1:]:
             assert segment.made_by is not None
             run.plan.add(segment.flow)
@@ -181,6 +187,11 @@ class LiveRun:
 
     def engine(self, index: int) -> str:
         return self.spec(index).engine or self.submission.engine
+
+    def can(self, index: int) -> Capabilities:
+        """What the job's engine can do."""
+        own = self.spec(index).engine
+        return self._capabilities_of(own) if own else self._usual
 
     def host(self, index: int) -> str:
         """Of the cluster that the job is for; empty: this machine has its commands."""

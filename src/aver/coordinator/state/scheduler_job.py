@@ -14,7 +14,7 @@ from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.start import go_on, start_again
-from aver.engines.api import LOCAL, Heard
+from aver.engines.api import Heard
 from aver.judge.scheduler import COORDINATOR, judge_cluster
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
@@ -53,7 +53,7 @@ def heard_of_task(live: LiveState, one: Heard, now: float) -> bool:
     """Take the record of a task; False if it is not that of a live attempt on a cluster."""
     name = _TASK.fullmatch(one.key)
     attempt = live.attempts.get(name["attempt"]) if name is not None else None
-    if name is None or attempt is None or attempt.engine == LOCAL or not isinstance(one.evidence, WitnessRecord):
+    if name is None or attempt is None or not attempt.can.tells_steps or not isinstance(one.evidence, WitnessRecord):
         return False
     number = int(name["step"])
     if attempt.state in NOT_BEGUN:  # from here on no word of the queue can take back that its steps have run

@@ -21,7 +21,6 @@ from aver.coordinator.state.end import cancel_unstarted
 from aver.coordinator.state.fold import BEGUN, emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL
 from aver.model.events import AttemptPlanned, GpusGiven
 from aver.plan.packing import Cap, LaneKey, room_of
 
@@ -32,14 +31,14 @@ LOOK_AHEAD = 64  # intents that are made durable before there is room for them
 
 def enqueue(live: LiveState, run: LiveRun, index: int) -> None:
     """The job waits for room."""
-    live.packer.add(run.job_number(index), _lane(run, index), _priority(run, index), run.engine(index))
+    live.packer.add(run.job_number(index), _lane(run, index), _priority(run, index), run.can(index))
 
 
 def occupy(live: LiveState, attempt: LiveAttempt) -> None:
     """The engine has the attempt, or may have it: it holds its room."""
     run = live.runs[attempt.run]
     attempt.phase = Running(attempt.started_at) if attempt.state in BEGUN else DISPATCHED
-    live.packer.occupy(attempt.job, _lane(run, attempt.index), attempt.engine)
+    live.packer.occupy(attempt.job, _lane(run, attempt.index), attempt.can)
 
 
 def wait_again(live: LiveState, attempt: LiveAttempt) -> None:
@@ -49,7 +48,7 @@ def wait_again(live: LiveState, attempt: LiveAttempt) -> None:
     attempt.phase = PLANNED_DURABLE
     attempt.gpus, attempt.has_gpus = (), False  # it is given some anew
     if index not in run.held:
-        live.packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), run.engine(index))
+        live.packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), attempt.can)
 
 
 # ---- intents ------------------------------------------------------------------------------------
@@ -70,7 +69,7 @@ def schedule(live: LiveState, now: float) -> None:
             start(live, attempt, now)
         else:
             attempt.phase = READY
-    waiting = packer.local
+    waiting = packer.packed
     if live.ahead < LOOK_AHEAD // 2 and len(waiting) > live.ahead:
         for job in waiting.upcoming(LOOK_AHEAD):
             if job not in by_job:
@@ -127,7 +126,7 @@ def gpus_are_durable(live: LiveState, event: GpusGiven, now: float) -> None:
 def start(live: LiveState, attempt: LiveAttempt, now: float) -> None:
     """Hand the attempt over if nothing is missing; it is asked again when what is missing has come."""
     run = live.runs[attempt.run]
-    if attempt.request.gpus and not attempt.has_gpus and attempt.engine == LOCAL:
+    if attempt.request.gpus and not attempt.has_gpus and not attempt.can.has_queue:
         _give_gpus(live, attempt, now)
         return  # until that is durable
     if run.spec(attempt.index).has_streams:

@@ -6,7 +6,6 @@ from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.fold import REQUEUE_HOLD, emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.engines.api import LOCAL
 from aver.model import reasons
 from aver.model.events import JobsGenerated
 from aver.model.evidence import GeneratedRead, Verdict
@@ -27,12 +26,12 @@ def reason_to_go_on(run: LiveRun, attempt: LiveAttempt, verdict: Verdict) -> str
     if verdict.state is State.COMPLETED:
         return None
     spec = run.spec(attempt.index)
-    on_cluster = attempt.engine != LOCAL
-    if spec.retry is None and spec.checkpoint is None and not on_cluster:
+    may_lose = attempt.can.may_lose_nodes
+    if spec.retry is None and spec.checkpoint is None and not may_lose:
         return None
     budget = run.submission.flow.retry_budget
     left = None if budget is None else max(0, budget - run.retries_used)
-    again = decide(spec, run.history.get(attempt.index, ()), verdict, left, attempt.request, on_cluster)
+    again = decide(spec, run.history.get(attempt.index, ()), verdict, left, attempt.request, may_lose)
     return None if again is None else str(again.why)
 
 

@@ -9,7 +9,6 @@ import select
 from collections.abc import Callable, Sequence
 
 from aver.engines.api import (
-    SLURM,
     Control,
     CouldNotAsk,
     Engine,
@@ -28,7 +27,7 @@ from aver.errors import AverError
 class Clusters:
     """An `Engine`. `known`: the hosts that may have something of ours; "" is this machine."""
 
-    name = SLURM
+    name = "slurm"
 
     def __init__(self, make: Callable[[str], Engine], known: Sequence[str], totals: Totals) -> None:
         self._make = make
@@ -74,6 +73,9 @@ class Clusters:
     def settle(self, keys: Sequence[str]) -> None:
         for engine in self._engines.values():
             engine.settle(keys)
+
+    def tidy(self) -> float | None:
+        return None
 
     def close(self) -> None:
         for engine in self._engines.values():

@@ -43,6 +43,10 @@ class Worker(ABC):
             heard, self._heard = self._heard, []
         return heard
 
+    def tidy(self) -> float | None:
+        """The thread lets go of what is idle itself."""
+        return None
+
     def _put(self, found: Sequence[Heard]) -> None:
         with self._lock:
             self._heard += found

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from aver.config import SHIPPED_ENGINES, engine_names
 from aver.model.job import (
     Argv,
     Command,
@@ -37,7 +38,6 @@ SHELLS = {"bash": DEFAULT_SHELL, "sh": ("sh", "-e")}
 CONDITIONS = {"success": Condition.NEEDS, "always": Condition.ALWAYS, "failure": Condition.FAILURE}
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_PRIORITY = 2**31 - 1
-ENGINES = ("local", "slurm")
 
 
 class ReadJob:
@@ -246,7 +246,8 @@ def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
 
 
 def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
-    draft.engine = reader.word(entry, ENGINES) or draft.engine
+    is_shipped = isinstance(entry.value, Scalar) and entry.value.text in SHIPPED_ENGINES
+    draft.engine = reader.word(entry, SHIPPED_ENGINES if is_shipped else engine_names()) or draft.engine
 
 
 _READERS: dict[str, Put] = {

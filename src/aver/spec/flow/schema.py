@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
+from aver.config import SHIPPED_ENGINES, engine_names
 from aver.model.job import NotifyOn, Outcome
 from aver.model.states import SETTLED
 from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, Key, Schema
@@ -17,8 +19,8 @@ from aver.spec.flow.needs import GROUPS
 JOB_NAME_PATTERN = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$"
 
 
-def flow_schema() -> Schema:
-    """The whole schema as a JSON value."""
+def flow_schema(engines: Sequence[str] = SHIPPED_ENGINES) -> Schema:
+    """The whole schema as a JSON value, with the names of these engines."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Aver flow",
@@ -31,6 +33,7 @@ def flow_schema() -> Schema:
             "jobs": _jobs(),
             "job": _object(JOB_KEYS, required=["run"]),
             "defaults": _object(DEFAULTS_KEYS),
+            "engine": {"enum": [*engines]},
             "needs": _needs(),
             "matrix": _matrix(),
             "retry": _retry(),
@@ -40,9 +43,9 @@ def flow_schema() -> Schema:
     }
 
 
-def schema_text() -> str:
+def schema_text(engines: Sequence[str] = SHIPPED_ENGINES) -> str:
     """The schema as it stands in docs/flow.schema.json."""
-    return json.dumps(flow_schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(flow_schema(engines), indent=2, ensure_ascii=False) + "\n"
 
 
 def _properties(keys: dict[str, Key]) -> Schema:
@@ -128,4 +131,4 @@ def _retry() -> Schema:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(schema_text())
+    sys.stdout.write(schema_text(engine_names()))

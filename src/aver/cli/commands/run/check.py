@@ -9,6 +9,7 @@ import click
 from aver.cli.options import json_option
 from aver.cli.output.text import Output
 from aver.config import load_config
+from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
 from aver.plan.matrix import FlowIndex
@@ -86,4 +87,5 @@ def _ignored(flow: FlowSpec) -> list[tuple[str, str]]:
     if not any(job.ignored for job in flow.jobs):
         return []
     usual = load_config().engine
-    return [(job.name, text) for job in flow.jobs if (job.engine or usual) == "local" for text in job.ignored]
+    here = [job for job in flow.jobs if not capabilities_of(job.engine or usual).outlives_machine]
+    return [(job.name, text) for job in here for text in job.ignored]

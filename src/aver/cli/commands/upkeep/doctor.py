@@ -11,13 +11,15 @@ from pathlib import Path
 import click
 
 from aver.cli.commands.look.status import to_do
+from aver.cli.engine_choice import EngineChoice
 from aver.cli.options import json_option
 from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.notified import read_told
-from aver.config import load_config
+from aver.config import SHIPPED_ENGINES, load_config
 from aver.engines.local.capabilities import Capabilities, capabilities
+from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UsageError
 from aver.protocol.client import Client
 from aver.protocol.lock import read_holder
@@ -32,9 +34,7 @@ VERSION_TIMEOUT_S = 5
 
 
 @click.command("doctor")
-@click.option(
-    "--engine", type=click.Choice(("local", "slurm")), default="local", help="Engine to check (default: local)."
-)
+@click.option("--engine", type=EngineChoice(), default=SHIPPED_ENGINES[0], help="Engine to check (default: local).")
 @click.option("--host", metavar="HOST", help="With --engine slurm: host to check over ssh, such as me@login.")
 @json_option
 def command(engine: str, host: str | None, as_json: bool) -> int:
@@ -51,7 +51,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
       aver doctor --json
     """
     session = Session()
-    if engine == "slurm":
+    if capabilities_of(engine).takes_sbatch_options:
         from aver.cli.cluster_checks import cluster_checks  # most never need it
 
         site = (*cluster_checks(session.home, load_config(), host), _witness(), _coordinator(session), _settings())

@@ -147,6 +147,9 @@ class SyncedEngine:
             self._keep()
         self._engine.settle(keys)
 
+    def tidy(self) -> float | None:
+        return self._engine.tidy()
+
     def close(self) -> None:
         self._transfers.close()
         self._engine.close()
