@@ -64,7 +64,7 @@ def test_killed_at_random_times(lab: Lab, name: str) -> None:
         time.sleep(chance.uniform(0.0, 0.25))  # the instant of the kill is the random input of this test
         lab.kill()
         kills += 1
-        _ping()
+        ping()
     run.wait(60)
     assert kills > 0
     assert outcome(run) == outcome(undisturbed), f"seed {seed}, {kills} kills"
@@ -72,7 +72,7 @@ def test_killed_at_random_times(lab: Lab, name: str) -> None:
     assert sorted(lab.lines("order")) == order, f"seed {seed}, {kills} kills"
 
 
-def _ping() -> None:
+def ping() -> None:
     """Any command: it starts the coordinator again."""
     from aver.errors import UnreachableError
     from aver.home import Home
@@ -94,7 +94,7 @@ def test_killed_at_the_worst_instants(lab: Lab, monkeypatch: pytest.MonkeyPatch,
         run = lab.submit(FLOWS["cascade"])
     except aver.errors.UnreachableError:
         monkeypatch.delenv("AVER_CRASH_AT")
-        _ping()
+        ping()
         assert lab("runs", "--json").document["runs"] == []
         run = lab.submit(FLOWS["cascade"])
     lab.until(lambda: _is_gone(lab) or run.state.is_settled, "neither crashed nor settled")
@@ -159,7 +159,7 @@ def test_a_cancel_survives_kill_9(lab: Lab, monkeypatch: pytest.MonkeyPatch, poi
         was_told = False
     lab.until(lambda: _is_gone(lab), "the coordinator did not crash")
     monkeypatch.delenv("AVER_CRASH_AT")
-    _ping()
+    ping()
     if point == "before-commit":
         assert not was_told
         assert run["a"].state == "RUNNING"
