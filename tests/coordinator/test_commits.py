@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from test_driver import ORIGIN, job
-from test_driver_cluster import Desk, record
+from test_machine import ORIGIN, job
+from test_machine_cluster import Desk, record
 
 from aver.coordinator import loop as loop_module
 from aver.engines.slurm.states import read_word
@@ -84,11 +84,11 @@ def test_what_is_decided_while_the_disk_is_full_is_kept(tmp_path: Path) -> None:
     desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, read_word("FAILED"), exit="3:0"))
     FullDisk.is_full = True
     try:
-        desk.driver.submit(Submission(FlowSpec("more", (job("b"),), is_single=True), ORIGIN), 1000.0)
+        desk.machine.submit(Submission(FlowSpec("more", (job("b"),), is_single=True), ORIGIN), 1000.0)
         desk.turn()
         select.select([desk.committer], [], [], 60)
         desk.loop._finish_commit()
-        assert list(desk.driver.runs) == [1]
+        assert list(desk.machine.runs) == [1]
         assert state_of(desk, 1) is not State.FAILED
         with pytest.raises(CantWriteError, match="No space left"):
             desk.loop._commits.check_writable()

@@ -10,14 +10,14 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_driver import ORIGIN, TRUE
+from test_machine import ORIGIN, TRUE
 
 from aver.coordinator.recovery import replay_run
 from aver.coordinator.requests import actions, update
 from aver.coordinator.state import fold
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, Phase
 from aver.coordinator.state.live import IllegalMove, LiveState, TakeGenerated
-from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.engines.registry import capabilities_of
@@ -78,29 +78,29 @@ CHANGES = ({"time_s": 60}, {"priority": 5}, {"mem_bytes": 1 << 20}, {"begin_at":
 
 
 class World:
-    """A driver, all of whose events are kept; each method is a stimulus, chosen by two numbers."""
+    """A state machine, all of whose events are kept; each method is a stimulus, chosen by two numbers."""
 
     def __init__(self) -> None:
-        self.driver = Driver(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
         self.tokens = 0
         self.reading: list[TakeGenerated] = []
-        self.driver.live.read_generated = lambda run, index, then: self.reading.append(then)
+        self.machine.live.read_generated = lambda run, index, then: self.reading.append(then)
 
     # what it is made of
 
     def events(self) -> list[Event]:
-        return [*self.stored, *self.driver.out.events]
+        return [*self.stored, *self.machine.out.events]
 
     def commit(self, a: int = 0, b: int = 0) -> None:
-        self.driver.schedule(self.now)
-        events, self.driver.out.events = self.driver.out.events, []
+        self.machine.schedule(self.now)
+        events, self.machine.out.events = self.machine.out.events, []
         self.stored += events
-        self.driver.committed(events, self.now)
+        self.machine.committed(events, self.now)
 
     def _run(self, a: int) -> LiveRun | None:
-        runs = list(self.driver.runs.values())
+        runs = list(self.machine.runs.values())
         return runs[a % len(runs)] if runs else None
 
     def _job(self, a: int, b: int) -> tuple[LiveRun, int] | None:
@@ -108,7 +108,7 @@ class World:
         return None if run is None else (run, b % run.job_count)
 
     def _attempt(self, a: int) -> LiveAttempt | None:
-        there = [attempt for attempt in self.driver.attempts.values() if attempt.is_dispatched]
+        there = [attempt for attempt in self.machine.attempts.values() if attempt.is_dispatched]
         return there[a % len(there)] if there else None
 
     def _step(self, a: int) -> LiveStep | None:
@@ -118,16 +118,16 @@ class World:
 
     def _hear(self, key: str, *evidence: Any) -> None:
         for one in evidence:
-            self.driver.heard(Heard(key, "test", "said", one), self.now)
+            self.machine.heard(Heard(key, "test", "said", one), self.now)
 
     # stimuli
 
     def submit(self, a: int, b: int) -> None:
-        self.driver.submit(Submission(FLOWS[a % len(FLOWS)], ORIGIN), self.now)
+        self.machine.submit(Submission(FLOWS[a % len(FLOWS)], ORIGIN), self.now)
 
     def wait(self, a: int, b: int) -> None:
         self.now += a
-        self.driver.tick(self.now)
+        self.machine.tick(self.now)
 
     def begin(self, a: int, b: int) -> None:
         attempt = self._attempt(a)
@@ -159,53 +159,53 @@ class World:
     def refuse(self, a: int, b: int) -> None:
         attempt = self._attempt(a)
         if attempt is not None:
-            self.driver.rejected(attempt, "no", self.now)
+            self.machine.rejected(attempt, "no", self.now)
 
     def cancel(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.cancel(self.driver, *found, "me", self.now)
+            actions.cancel(self.machine, *found, "me", self.now)
 
     def cancel_run(self, a: int, b: int) -> None:
         run = self._run(a)
         if run is not None:
-            actions.cancel_run(self.driver, run, "me", self.now, bool(b % 2))
+            actions.cancel_run(self.machine, run, "me", self.now, bool(b % 2))
 
     def hold(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.hold(self.driver, *found, "me", self.now)
+            actions.hold(self.machine, *found, "me", self.now)
 
     def release(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.release(self.driver, *found, "me", self.now)
+            actions.release(self.machine, *found, "me", self.now)
 
     def suspend(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.suspend(self.driver, *found, "me", self.now, resume=bool(a % 2))
+            actions.suspend(self.machine, *found, "me", self.now, resume=bool(a % 2))
 
     def requeue(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            update.requeue(self.driver, *found, ("requeue", "requeuehold")[a % 2], "me", self.now)
+            update.requeue(self.machine, *found, ("requeue", "requeuehold")[a % 2], "me", self.now)
 
     def change(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            update.update(self.driver, *found, CHANGES[a % len(CHANGES)], "me", self.now)
+            update.update(self.machine, *found, CHANGES[a % len(CHANGES)], "me", self.now)
 
     def retry(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None and found[0].settled_state(found[1]) not in (None, State.SKIPPED):
-            actions.retry(self.driver, found[0], [found[1]], "me", self.now)
+            actions.retry(self.machine, found[0], [found[1]], "me", self.now)
 
     def replace_flow(self, a: int, b: int) -> None:
         run = self._run(a)
         if run is not None and run.state.is_settled:
             failed = next((n for n in range(run.job_count) if run.settled_state(n) is not State.SKIPPED), 0)
-            actions.reinit(self.driver, run, {failed: "changed"}, run.submission.flow, "me", self.now)
+            actions.reinit(self.machine, run, {failed: "changed"}, run.submission.flow, "me", self.now)
 
     def begin_step(self, a: int, b: int) -> None:
         attempt = self._attempt(a)
@@ -217,7 +217,7 @@ class World:
             wait_s=3 if b % 2 else None,
         )  # fmt: skip
         try:
-            self.driver.begin_step(attempt.key, f"t{self.tokens}", spec, (0, 1, 2), self.now)
+            self.machine.begin_step(attempt.key, f"t{self.tokens}", spec, (0, 1, 2), self.now)
         except UsageError:
             pass  # its script has ended
 
@@ -231,12 +231,12 @@ class World:
         if self.reading:
             more = FlowSpec("more", (JobSpec(f"m{b % 3}", TRUE, hold=bool(a % 2)),))
             self.reading.pop(a % len(self.reading))(more if b % 4 else "it can't be read", self.now)
-            self.driver.tick(self.now)
+            self.machine.tick(self.now)
 
     def kill_step(self, a: int, b: int) -> None:
         step = self._step(a)
         if step is not None:
-            self.driver.kill_step(step, "me", self.now)
+            self.machine.kill_step(step, "me", self.now)
 
 
 STIMULI: tuple[Callable[[World, int, int], None], ...] = (
@@ -299,7 +299,7 @@ def snapshot(live: LiveState, by_rows: bool = False) -> dict[str, Any]:
 
 
 def replayed(events: Iterable[Event]) -> LiveState:
-    live = Driver(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of).live
+    live = Machine(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of).live
     for event in events:
         fold.apply(live, event)
     return live
@@ -311,14 +311,14 @@ def from_store(events: list[Event]) -> LiveState:
         path = Path(folder) / "aver.db"
         writer = Writer.open(path)
         writer.commit(events)
-        driver = Driver(IDENTITY, Room(3, 2, 1 << 40), writer.next_id(), capabilities_of)
+        machine = Machine(IDENTITY, Room(3, 2, 1 << 40), writer.next_id(), capabilities_of)
         writer.close()
         reader = Reader.open(path)
         assert reader is not None
         with reader:
             for number in sorted({event.run for event in events}):
-                replay_run(driver.live, reader, number)
-        return driver.live
+                replay_run(machine.live, reader, number)
+        return machine.live
 
 
 STORY = st.lists(
@@ -345,8 +345,8 @@ def test_the_live_state_is_a_fold_of_its_events(
     for stimulus, a, b in story:
         world.now += 0.5
         stimulus(world, a, b)
-        assert snapshot(replayed(world.events())) == snapshot(world.driver.live)
-        for run in world.driver.runs.values():
+        assert snapshot(replayed(world.events())) == snapshot(world.machine.live)
+        for run in world.machine.runs.values():
             assert [run.plan.state(index) for index in range(run.job_count)] == [
                 run.settled_state(index) for index in range(run.job_count)
             ]
@@ -368,11 +368,11 @@ def test_any_prefix_of_the_events_is_a_state(
 @given(STORY)
 def test_what_follows_follows_once(story: list[tuple[Callable[[World, int, int], None], int, int]]) -> None:
     """Advancing a state that was advanced decides nothing more, and starts nothing more."""
-    driver = live_through(story).driver
-    before = (len(driver.out.events), len(driver.out.controls), len(driver.out.starts), len(driver.packer))
-    driver.advance(2000.0)
-    driver.advance(2000.0)
-    assert (len(driver.out.events), len(driver.out.controls), len(driver.out.starts), len(driver.packer)) == before
+    machine = live_through(story).machine
+    before = (len(machine.out.events), len(machine.out.controls), len(machine.out.starts), len(machine.packer))
+    machine.advance(2000.0)
+    machine.advance(2000.0)
+    assert (len(machine.out.events), len(machine.out.controls), len(machine.out.starts), len(machine.packer)) == before
 
 
 def test_a_move_that_the_table_does_not_have_is_refused() -> None:
@@ -381,7 +381,7 @@ def test_a_move_that_the_table_does_not_have_is_refused() -> None:
         for after in State:
             world = World()
             world.submit(0, 0)
-            live = world.driver.live
+            live = world.machine.live
             live.runs[1].states[0] = before
             event = JobMoved(1.0, 1, 1, after, "None")
             if before is after or after in MOVES[before]:
@@ -399,14 +399,14 @@ def test_an_attempt_never_goes_back_to_the_queue() -> None:
     world.commit()
     world.begin(0, 0)
     with pytest.raises(IllegalMove, match=r"attempt .* from RUNNING to PENDING"):
-        fold.apply(world.driver.live, Observed(1.0, 1, 1, 1, "test", "", State.PENDING, "Priority"))
+        fold.apply(world.machine.live, Observed(1.0, 1, 1, 1, "test", "", State.PENDING, "Priority"))
 
 
 def test_a_wrong_move_is_logged_and_applied_where_that_is_asked_for() -> None:
     """The coordinator's program goes on: the store derives the same from the event, and jobs don't suffer."""
     world = World()
     world.submit(0, 0)
-    live = world.driver.live
+    live = world.machine.live
     told: list[str] = []
     live.on_illegal_move = told.append
     fold.apply(live, JobMoved(1.0, 1, 1, State.SKIPPED, "None"))

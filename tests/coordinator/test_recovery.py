@@ -1,4 +1,4 @@
-"""Coming back: a driver that is made again from the store is as the one that was killed."""
+"""Coming back: a state machine that is made again from the store is as the one that was killed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from test_driver import ORIGIN, Turn, begin_step, end_task, job
+from test_machine import ORIGIN, Turn, begin_step, end_task, job
 
 from aver.coordinator.recovery import ask_engines, load_run
 from aver.coordinator.requests import actions, update
 from aver.coordinator.requests.step import signal
-from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.engines.registry import capabilities_of
@@ -43,7 +43,7 @@ class FakeEngine:
 
 
 class StoredTurn(Turn):
-    """A driver whose events go to a real store, and which can be killed and made again."""
+    """A state machine whose events go to a real store, and which can be killed and made again."""
 
     def __init__(self, folder: Path, gpus: int = 0, cpus: int = 2) -> None:
         super().__init__(cpus)
@@ -51,37 +51,39 @@ class StoredTurn(Turn):
         self.writer = Writer.open(self.path)
         self.room = Room(cpus, gpus, 1 << 40)
         self.handed: set[str] = set()
-        self.driver = Driver(self.driver.identity, self.room, 1, capabilities_of)
+        self.machine = Machine(self.machine.identity, self.room, 1, capabilities_of)
 
     def commit(self) -> list[Event]:
         """Commit until nothing follows, and return all of it."""
         done: list[Event] = []
         while True:
-            self.driver.schedule(self.now)
-            events, self.driver.out.events = self.driver.out.events, []
+            self.machine.schedule(self.now)
+            events, self.machine.out.events = self.machine.out.events, []
             if not events:
                 break
             self.writer.commit(events)
-            self.driver.committed(events, self.now)
+            self.machine.committed(events, self.now)
             done += events
-        self.handed |= {one.key for one in self.driver.out.starts}
-        self.handed |= {task.key for _, task in self.driver.out.task_starts}
+        self.handed |= {one.key for one in self.machine.out.starts}
+        self.handed |= {task.key for _, task in self.machine.out.task_starts}
         self.stored += done
         return done
 
     def come_back(self, boot: str = "b") -> None:
         """Kill the coordinator, and start it again; another boot: its machine was restarted."""
-        self.driver = Driver(Identity("0123abcd", boot * 32, "here"), self.room, self.writer.next_id(), capabilities_of)
+        self.machine = Machine(
+            Identity("0123abcd", boot * 32, "here"), self.room, self.writer.next_id(), capabilities_of
+        )
         reader = Reader.open(self.path)
         assert reader is not None
         with reader:
             for number in reader.unsettled_runs():
-                load_run(self.driver, reader, number, self.now)
+                load_run(self.machine, reader, number, self.now)
         engine = FakeEngine(self.handed)
-        ask_engines(self.driver, engine, self.now)  # type: ignore[arg-type]
+        ask_engines(self.machine, engine, self.now)  # type: ignore[arg-type]
 
     def controls(self) -> list[Control]:
-        found, self.driver.out.controls = self.driver.out.controls, []
+        found, self.machine.out.controls = self.machine.out.controls, []
         return found
 
 
@@ -95,13 +97,13 @@ def turn(tmp_path: Path) -> Iterator[StoredTurn]:
 
 def submit(turn: StoredTurn, *jobs: JobSpec, budget: int | None = None) -> LiveRun:
     flow = FlowSpec("flow", jobs, is_single=len(jobs) == 1, retry_budget=budget)
-    return turn.driver.submit(Submission(flow, ORIGIN), turn.now)
+    return turn.machine.submit(Submission(flow, ORIGIN), turn.now)
 
 
 def fail(turn: StoredTurn, number: int, exit_status: ExitStatus = FAILED) -> None:
     """One attempt of the job, from its start to its end."""
     turn.now += 10
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     turn.run_to_end(number, exit_status)
     turn.commit()
@@ -113,11 +115,11 @@ def test_a_cancel_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
     turn.commit()
     turn.hear_start(1)
     turn.now -= 3600
-    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
+    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "cancelling"
     turn.commit()
     turn.come_back()
     assert [(control.key, control.verb) for control in turn.controls()] == [(turn.key(1), "cancel")]
-    assert turn.driver.by_job[1].cancel_asked
+    assert turn.machine.by_job[1].cancel_asked
 
 
 def with_step(turn: StoredTurn, **fields: object) -> str:
@@ -150,19 +152,19 @@ def of(key: str, verb: str, tasks: Sequence[int] = (0, 1), signal: int = 0) -> l
 def test_a_suspension_is_asked_for_again(turn: StoredTurn, resumed: bool) -> None:
     """The last of the two requests, of the script and of its tasks: nobody knows whether it was passed on."""
     key = with_step(turn)
-    run = turn.driver.runs[1]
-    assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=False) == "suspended"
+    run = turn.machine.runs[1]
+    assert actions.suspend(turn.machine, run, 0, "me", turn.now, resume=False) == "suspended"
     if resumed:
-        assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=True) == "resumed"
+        assert actions.suspend(turn.machine, run, 0, "me", turn.now, resume=True) == "resumed"
     verb = "resume" if resumed else "suspend"
     assert asked_again(turn) == [Control(key, verb), *of(key, verb)]
-    assert turn.driver.by_job[1].is_suspended is not resumed
+    assert turn.machine.by_job[1].is_suspended is not resumed
 
 
 def test_a_cancel_is_asked_for_again_of_the_tasks_too(turn: StoredTurn) -> None:
     """As it was when the person asked."""
     key = with_step(turn)
-    actions.cancel(turn.driver, turn.driver.runs[1], 0, "me", turn.now)
+    actions.cancel(turn.machine, turn.machine.runs[1], 0, "me", turn.now)
     assert asked_again(turn) == [Control(key, "cancel"), *of(key, "cancel")]
 
 
@@ -170,16 +172,16 @@ def test_a_limit_is_asked_for_again(turn: StoredTurn) -> None:
     """What the witness goes by is what the person asked for last."""
     key = with_step(turn)
     for time_s in (60, 90):
-        update.update(turn.driver, turn.driver.runs[1], 0, {"time_s": time_s}, "me", turn.now)
+        update.update(turn.machine, turn.machine.runs[1], 0, {"time_s": time_s}, "me", turn.now)
     assert asked_again(turn) == [Control(key, "limit", time_s=90)]
 
 
 def test_a_kill_of_a_step_is_asked_for_again(turn: StoredTurn) -> None:
     """KILL at once, to each task that has not ended."""
     key = with_step(turn)
-    step = turn.driver.find_step(key, 0)
+    step = turn.machine.find_step(key, 0)
     assert step is not None
-    turn.driver.kill_step(step, "me", turn.now)
+    turn.machine.kill_step(step, "me", turn.now)
     turn.commit()
     end_first_task(turn, ExitStatus(signal=9))
     assert asked_again(turn) == of(key, "cancel", [1], signal=9)
@@ -202,11 +204,11 @@ def test_the_wait_of_a_step_goes_on_after_a_restart(turn: StoredTurn, is_over: b
     end_first_task(turn, ExitStatus())
     turn.commit()
     turn.now += 11 if is_over else 5
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     kill = of(key, "cancel", [1], signal=9)
     assert asked_again(turn) == (kill if is_over else [])
     turn.now += 6
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     assert turn.controls() == ([] if is_over else kill)
 
@@ -221,7 +223,7 @@ def test_the_wait_of_a_step_counts_from_the_first_end(turn: StoredTurn) -> None:
     for task in range(2):
         end_task(turn, f"{turn.key(1)}.s0.t{task}")
         turn.now += 6
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     assert turn.controls() == of(turn.key(1), "cancel", [2], signal=9)
 
@@ -232,12 +234,12 @@ def test_what_was_seen_to_be_done_is_not_asked_for_again(turn: StoredTurn) -> No
     end_first_task(turn, ExitStatus(3))
     end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15))
     assert asked_again(turn) == []
-    run = turn.driver.runs[1]
-    assert update.requeue(turn.driver, run, 0, "requeue", "me", turn.now) == "requeued"
+    run = turn.machine.runs[1]
+    assert update.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.hear_end(1, ExitStatus(signal=15))
     turn.now += 3
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     turn.hear_start(1)
     assert asked_again(turn) == []
@@ -248,7 +250,7 @@ def test_a_requeued_job_keeps_its_pause_over_a_restart(turn: StoredTurn) -> None
     run = submit(turn, job("a"))
     turn.commit()
     turn.hear_start(1)
-    update.requeue(turn.driver, run, 0, "requeue", "me", turn.now)
+    update.requeue(turn.machine, run, 0, "requeue", "me", turn.now)
     turn.commit()
     turn.hear_end(1, ExitStatus(signal=15))
     turn.commit()
@@ -257,7 +259,7 @@ def test_a_requeued_job_keeps_its_pause_over_a_restart(turn: StoredTurn) -> None
     turn.commit()
     assert turn.started() == []
     turn.now += 3
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     assert turn.started() == ["a"]
 
@@ -280,7 +282,7 @@ def test_a_priority_that_was_asked_for_holds(turn: StoredTurn, number: int) -> N
     turn.commit()
     assert turn.started() == ["j0"]
     turn.hear_start(run.job_number(0))
-    update.update(turn.driver, run, number, {"priority": 9}, "me", turn.now)
+    update.update(turn.machine, run, number, {"priority": 9}, "me", turn.now)
     turn.commit()
     turn.come_back()
     turn.hear_end(run.job_number(0))
@@ -294,10 +296,10 @@ def test_a_requeue_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None
     turn.commit()
     turn.hear_start(1)
     turn.now -= 3600
-    assert update.requeue(turn.driver, run, 0, "requeue", "me", turn.now) == "requeued"
+    assert update.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.come_back()
-    assert turn.driver.by_job[1].requeue == "requeue"
+    assert turn.machine.by_job[1].requeue == "requeue"
 
 
 def test_a_cancel_of_an_earlier_attempt_says_nothing_of_a_later_one(turn: StoredTurn) -> None:
@@ -305,12 +307,12 @@ def test_a_cancel_of_an_earlier_attempt_says_nothing_of_a_later_one(turn: Stored
     run = submit(turn, job("a"), job("b"))
     turn.commit()
     turn.hear_start(2)
-    actions.cancel(turn.driver, run, 0, "me", turn.now)
+    actions.cancel(turn.machine, run, 0, "me", turn.now)
     turn.commit()
     turn.hear_end(2, ExitStatus(signal=15))
     turn.commit()
     turn.now -= 3600
-    actions.retry(turn.driver, run, [0], "me", turn.now)
+    actions.retry(turn.machine, run, [0], "me", turn.now)
     turn.commit()
     turn.come_back()
     assert [control.key for control in turn.controls()] == []
@@ -322,7 +324,7 @@ def test_a_persons_retry_gives_the_jobs_share_of_the_budget_back(turn: StoredTur
     fail(turn, 2)
     fail(turn, 2)
     assert (turn.state(2), run.retries_used) == (State.FAILED, 1)
-    actions.retry(turn.driver, run, [0], "me", turn.now)
+    actions.retry(turn.machine, run, [0], "me", turn.now)
     assert run.retries_used == 0
     fail(turn, 2)
     assert (turn.state(2), run.retries_used) == (State.PENDING, 1)
@@ -333,9 +335,9 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
 
     def compare() -> None:
         turn.commit()
-        before = turn.driver.runs[1]
+        before = turn.machine.runs[1]
         turn.come_back()
-        after = turn.driver.runs[1]
+        after = turn.machine.runs[1]
         assert (after.retries_used, after.history) == (before.retries_used, before.history)
 
     submit(turn, job("a", retry=RetryRule(max=2, states=(State.FAILED,))), job("b"), budget=9)
@@ -344,10 +346,10 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
         fail(turn, 2)
         compare()
     turn.now += 10
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     turn.hear_start(2)
-    assert update.requeue(turn.driver, turn.driver.runs[1], 0, "requeue", "me", turn.now) == "requeued"
+    assert update.requeue(turn.machine, turn.machine.runs[1], 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.hear_end(2, ExitStatus(signal=15))
     compare()
@@ -355,12 +357,12 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
     fail(turn, 2)
     compare()
     assert turn.state(2) is State.FAILED
-    actions.retry(turn.driver, turn.driver.runs[1], [0], "me", turn.now)
+    actions.retry(turn.machine, turn.machine.runs[1], [0], "me", turn.now)
     compare()
-    assert turn.driver.runs[1].retries_used == 0
+    assert turn.machine.runs[1].retries_used == 0
     fail(turn, 2)
     compare()
-    assert turn.driver.runs[1].retries_used == 1
+    assert turn.machine.runs[1].retries_used == 1
 
 
 def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: StoredTurn) -> None:
@@ -368,26 +370,26 @@ def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: Stor
     run = submit(turn, job("a", request=Request(time_s=3600)), job("b"))
     turn.commit()
     turn.hear_start(2)
-    update.update(turn.driver, run, 0, {"time_s": 10}, "me", turn.now)
+    update.update(turn.machine, run, 0, {"time_s": 10}, "me", turn.now)
     turn.commit()
     turn.hear_end(2, FAILED)
     turn.commit()
-    actions.retry(turn.driver, run, [0], "me", turn.now)
+    actions.retry(turn.machine, run, [0], "me", turn.now)
     turn.commit()
     turn.hear_start(2)
     turn.commit()
     turn.come_back()
-    assert turn.driver.by_job[2].request.time_s == 3600
+    assert turn.machine.by_job[2].request.time_s == 3600
     assert turn.controls() == []
 
 
 def test_gpus_are_written_down_before_the_attempt_is_handed_over(turn: StoredTurn) -> None:
     """Law 3: which ones is durable first."""
     submit(turn, job("a", request=Request(gpus=1)))
-    turn.driver.schedule(turn.now)
-    events, turn.driver.out.events = turn.driver.out.events, []
+    turn.machine.schedule(turn.now)
+    events, turn.machine.out.events = turn.machine.out.events, []
     turn.writer.commit(events)
-    turn.driver.committed(events, turn.now)
+    turn.machine.committed(events, turn.now)
     assert turn.started() == []
     (given,) = [event for event in turn.commit() if isinstance(event, GpusGiven)]
     assert given.gpus == (0,)
@@ -401,15 +403,15 @@ def test_no_gpu_is_given_twice_over_a_restart(turn: StoredTurn) -> None:
     turn.hear_start(1)
     turn.commit()
     turn.come_back()
-    assert turn.driver.by_job[1].gpus == (0,)
+    assert turn.machine.by_job[1].gpus == (0,)
     submit(turn, job("b", request=Request(gpus=1)))
     turn.commit()
-    assert turn.driver.by_job[2].gpus == (1,)
+    assert turn.machine.by_job[2].gpus == (1,)
     turn.hear_end(1)
     turn.commit()
     submit(turn, job("c", request=Request(gpus=1)))
     turn.commit()
-    assert turn.driver.by_job[3].gpus == (0,)
+    assert turn.machine.by_job[3].gpus == (0,)
 
 
 def test_gpus_of_an_attempt_that_never_began_are_free_after_a_restart(turn: StoredTurn) -> None:
@@ -419,14 +421,14 @@ def test_gpus_of_an_attempt_that_never_began_are_free_after_a_restart(turn: Stor
     turn.handed.clear()
     turn.come_back()
     turn.commit()
-    assert turn.driver.by_job[1].gpus == (0, 1)
+    assert turn.machine.by_job[1].gpus == (0, 1)
     assert turn.started() == ["a"]
 
 
 def hear_task(turn: StoredTurn, task: int, code: int, of: int | None) -> None:
     name = f"{turn.key(1)}.s0.t{task}"
     left = WitnessRecord(name, 5, ExitStatus(code), 1001.0, 1.0, watch=MemoryWatch.CGROUP2, step_tasks=of)
-    turn.driver.heard(Heard(name, "witness", "", left), turn.now)
+    turn.machine.heard(Heard(name, "witness", "", left), turn.now)
 
 
 def with_step_on_a_cluster(turn: StoredTurn, of: int | None) -> None:
@@ -434,7 +436,7 @@ def with_step_on_a_cluster(turn: StoredTurn, of: int | None) -> None:
     submit(turn, job("a", engine="slurm"))
     turn.commit()
     for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING"))):
-        turn.driver.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
+        turn.machine.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
     hear_task(turn, 0, 0, of)
     turn.commit()
 
@@ -450,7 +452,7 @@ def test_a_clusters_step_goes_on_after_this_machines_restart(turn: StoredTurn, o
     key = turn.key(1)
     whole = WitnessRecord(f"{key}.r0", 5, ExitStatus(), 1000.0, 9.0, watch=MemoryWatch.CGROUP2)
     for evidence in (whole, LeftQueue(5.0)):
-        turn.driver.heard(Heard(key, "test", "", evidence), turn.now)
+        turn.machine.heard(Heard(key, "test", "", evidence), turn.now)
     (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
     assert (ended.verdict.state, ended.derived) == (State.FAILED, 4 << 8)
     assert turn.state(1) is State.COMPLETED
@@ -461,7 +463,7 @@ def test_nobody_says_that_a_clusters_step_is_cancelled(turn: StoredTurn) -> None
     with_step_on_a_cluster(turn, 2)
     turn.come_back()
     with pytest.raises(UsageError, match=r"step 1\.0 is Slurm's"):
-        signal(turn.driver, SignalStep(turn.key(1), 0, by="me"), turn.now)
+        signal(turn.machine, SignalStep(turn.key(1), 0, by="me"), turn.now)
     assert [event for event in turn.commit() if isinstance(event, TaskEnded)] == []
 
 
@@ -476,7 +478,7 @@ def test_what_may_have_been_handed_over_is_not_handed_over_again() -> None:
     turn.submit(job("a", engine="slurm"), single=True)
     turn.commit()
     turn.started()
-    ask_engines(turn.driver, Unsure(set()), turn.now)  # type: ignore[arg-type]
+    ask_engines(turn.machine, Unsure(set()), turn.now)  # type: ignore[arg-type]
     turn.commit()
     assert turn.started() == []
     assert turn.state(1) is State.UNVERIFIED

@@ -24,7 +24,7 @@ from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Site, Totals
 from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
 from aver.engines.local.mark import wipe
@@ -90,15 +90,15 @@ def _build(home: Home) -> Loop:
     )
     writer = Writer.open(home.database)
     identity = Identity(writer.home_id, read_boot_id(), socket.gethostname().split(".")[0])
-    driver = Driver(
+    machine = Machine(
         identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
         config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed",
     )  # fmt: skip
-    driver.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
+    machine.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
     poller = select.epoll()
     server = Server(home.path, poller)
     engines = Engines(Site(home, identity.home, config, totals), all_engines(), find_engine, poller)
-    return Loop(home, server, poller, Committer(writer), engines, driver, config.kill_wait_s, config.idle_exit_s)
+    return Loop(home, server, poller, Committer(writer), engines, machine, config.kill_wait_s, config.idle_exit_s)
 
 
 def _leave_the_caller(ready_fd: int) -> None:

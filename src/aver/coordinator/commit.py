@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.server import Peer
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.crashpoint import reached
 from aver.errors import AverError, CantWriteError
 from aver.log import log
@@ -36,9 +36,9 @@ class Batch:
 class Commits:
     """`give_back`: a run's submission could not be made durable."""
 
-    def __init__(self, committer: Committer, driver: Driver, send: Send, give_back: Callable[[int], None]) -> None:
+    def __init__(self, committer: Committer, machine: Machine, send: Send, give_back: Callable[[int], None]) -> None:
         self._committer = committer
-        self._driver = driver
+        self._machine = machine
         self._send = send
         self._give_back = give_back
         self._batch = Batch()
@@ -96,7 +96,7 @@ class Commits:
             isinstance(one, (GpusGiven, StepStarted, TaskEnded, StepEnded)) for one in batch.events
         ):
             return True
-        return self._driver.is_waited_for(batch.events)
+        return self._machine.is_waited_for(batch.events)
 
     def finish(self) -> Batch | None:
         """The batch that is durable now; None: it could not be written, and what can be kept is tried again."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from aver.coordinator.requests import actions
 from aver.coordinator.state.end import cluster_usage
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.judge.scheduler import is_open, judge_late
@@ -22,7 +22,9 @@ from aver.store.read.reader import Reader
 Revive = Callable[[int, float], LiveRun | None]
 
 
-def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: Revive, one: Heard, now: float) -> bool:
+def take_late(
+    machine: Machine, open_reader: Callable[[], Reader | None], revive: Revive, one: Heard, now: float
+) -> bool:
     """Take it; False if it is of an attempt that is not open any more, and the engine may forget it."""
     job, attempt = _numbers(one.key)
     if job is None:
@@ -35,7 +37,7 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
         newest = max(reader.attempts(job), key=lambda some: some.attempt, default=None)
     if row is None or newest is None or newest.key != one.key or newest.attempt != attempt:
         return False
-    if not driver.live.capabilities_of(newest.engine).may_tell_late:
+    if not machine.live.capabilities_of(newest.engine).may_tell_late:
         return False
     if not all(is_open(each.state, each.exit, each.verified) for each in (row, newest)):
         return False
@@ -53,18 +55,18 @@ def take_late(driver: Driver, open_reader: Callable[[], Reader | None], revive: 
 
     def settle(found: FlowSpec | str | None, now: float) -> None:
         again = revive(job, now)
-        if again is None or again.settled_state(index) is not row.state or one.key in driver.attempts:
+        if again is None or again.settled_state(index) is not row.state or one.key in machine.attempts:
             return  # a person was quicker
         if found is not None:
-            actions.reopen_run(driver, again, now)
-            known.append(driver.add_generated(again, index, found, now))
+            actions.reopen_run(machine, again, now)
+            known.append(machine.add_generated(again, index, found, now))
         judged = judge_late(known, again.rules(index))
         assert judged is not None
-        driver.note_ending(job, attempt, one.key)
-        actions.correct_late(driver, again, index, attempt, judged, usage, one, now)
+        machine.note_ending(job, attempt, one.key)
+        actions.correct_late(machine, again, index, attempt, judged, usage, one, now)
 
     if verdict.state is State.COMPLETED and run.spec(index).generates is not None:
-        driver.live.read_generated(run, index, settle)
+        machine.live.read_generated(run, index, settle)
     else:
         settle(None, now)
     return True

@@ -28,7 +28,7 @@ from aver.coordinator.requests.dispatch import Dispatch
 from aver.coordinator.requests.step import forget_env
 from aver.coordinator.requests.submit import take_back
 from aver.coordinator.server import Server
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.upkeep import Aside, Outcome
 from aver.coordinator.watchers import Watchers
 from aver.crashpoint import reached
@@ -45,24 +45,24 @@ CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 class Loop:
     def __init__(
         self, home: Home, server: Server, poller: select.epoll, committer: Committer, engines: Engines,
-        driver: Driver, kill_wait_s: float, idle_exit_s: float,
+        machine: Machine, kill_wait_s: float, idle_exit_s: float,
     ) -> None:  # fmt: skip
         self._home = home
         self._server = server
         self._poller = poller
         self._committer = committer
         self._engines = engines
-        self._driver = driver
+        self._machine = machine
         self._kill_wait_s = kill_wait_s
         self._idle_exit_s = idle_exit_s
         self._background = Background()
-        self._generated = Generated(home, self._background, driver.packer.total)
-        self._watchers = Watchers(server, driver, self._open_reader)
-        self._fingerprints = Fingerprinter(self._background, driver.emit)
-        self._aside = Aside(home, driver, self._background, self._deliver)
-        self._commits = Commits(committer, driver, server.send, self._give_back)
+        self._generated = Generated(home, self._background, machine.packer.total)
+        self._watchers = Watchers(server, machine, self._open_reader)
+        self._fingerprints = Fingerprinter(self._background, machine.emit)
+        self._aside = Aside(home, machine, self._background, self._deliver)
+        self._commits = Commits(committer, machine, server.send, self._give_back)
         self._requests = Context(
-            home, driver, self._open_reader, load_run, self._generated, self._background, self._watchers, self._aside,
+            home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._aside,
             kill_wait_s, self._commits.check_writable, self._hear, self.stop,
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
@@ -73,7 +73,7 @@ class Loop:
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
-        driver.live.read_generated = self._generated.read
+        machine.live.read_generated = self._generated.read
 
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
@@ -90,14 +90,14 @@ class Loop:
             with reader:
                 known = reader.run_numbers()
                 for number in reader.unsettled_runs():
-                    load_run(self._driver, reader, number, now)
+                    load_run(self._machine, reader, number, now)
         remove_unknown_files(self._home, known)
-        ask_engines(self._driver, self._engines, now)
-        self._engines.keep_only(self._driver.runs)
+        ask_engines(self._machine, self._engines, now)
+        self._engines.keep_only(self._machine.runs)
         self._aside.begin()
         reached("recovered")
-        if self._driver.runs:
-            log(f"took up {len(self._driver.runs)} runs, {len(self._driver.attempts)} attempts planned or running")
+        if self._machine.runs:
+            log(f"took up {len(self._machine.runs)} runs, {len(self._machine.attempts)} attempts planned or running")
 
     def run(self) -> None:
         """Turn until stopped or idle for long enough."""
@@ -106,7 +106,7 @@ class Loop:
         self._poller.register(self._wakeups[0], select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
         self._poller.register(self._background, select.EPOLLIN)
-        self._turn_driver()
+        self._turn()
         while not self._is_stopping:
             try:
                 ready = self._poller.poll(self._timeout())
@@ -114,7 +114,7 @@ class Loop:
                 continue
             for fd, events in ready:
                 self._handle(fd, events)
-            self._turn_driver()
+            self._turn()
             if self._is_idle_for_long():
                 log("idle: leaving")
                 break
@@ -148,7 +148,7 @@ class Loop:
     def _deliver(self, outcome: Outcome) -> None:
         """An event of what was done aside becomes durable; a reply comes after it."""
         if outcome.event is not None:
-            self._driver.emit(outcome.event)
+            self._machine.emit(outcome.event)
         if outcome.expired is not None:
             self._aside.remove_expired(outcome.expired)
         if outcome.peer is not None and outcome.message is not None:
@@ -161,9 +161,9 @@ class Loop:
         """A run whose standard streams were its owner's ends with it."""
         orphans, self._server.orphans = self._server.orphans, []
         for number in orphans:
-            run = self._driver.runs.get(number)
+            run = self._machine.runs.get(number)
             if run is not None and not run.state.is_settled:
-                actions.cancel(self._driver, run, 0, "the end of its srun", now)
+                actions.cancel(self._machine, run, 0, "the end of its srun", now)
 
     def _drop_lost_steps(self, now: float) -> None:
         """Steps that wait for cpus never begin once their srun is gone.
@@ -171,26 +171,26 @@ class Loop:
         Called before ends are judged, which may make room: a task that ended took the sruns inside it with it, and
         these hung up before its witness said so.
         """
-        if self._driver.has_waiting_steps:
+        if self._machine.has_waiting_steps:
             for fd, events in self._poller.poll(0):
                 self._handle(fd, events)
         tokens, self._server.lost_steps = self._server.lost_steps, []
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
-            self._driver.abandon_step(self._driver.identity.key(job, attempt), step, now)
+            self._machine.abandon_step(self._machine.identity.key(job, attempt), step, now)
 
     # ---- the turn -------------------------------------------------------------------------------
 
-    def _turn_driver(self) -> None:
+    def _turn(self) -> None:
         now = time.time()
         self._hear(now)
-        self._driver.tick(now)
+        self._machine.tick(now)
         self._end_orphans(now)
-        self._driver.schedule(now)
+        self._machine.schedule(now)
         self._act(now)
         if self._reasons_due is not None and time.monotonic() >= self._reasons_due:
             self._reasons_due = None
-            self._driver.refresh_reasons(now)
+            self._machine.refresh_reasons(now)
         if self._tidy_due is not None and time.monotonic() >= self._tidy_due:
             again = self._engines.tidy()
             self._tidy_due = None if again is None else time.monotonic() + again
@@ -202,9 +202,9 @@ class Loop:
         self._drop_lost_steps(now)
         stale = []
         for one in heard:
-            if self._driver.heard(one, now):
+            if self._machine.heard(one, now):
                 continue
-            if self._driver.is_ending(one.key):
+            if self._machine.is_ending(one.key):
                 self._unjudged.append(one)
             elif not self._is_late(one, now):
                 stale.append(one.key)
@@ -217,14 +217,14 @@ class Loop:
 
     def _is_late(self, one: Heard, now: float) -> bool:
         """Whether it is of an attempt that is over and still open to evidence."""
-        return take_late(self._driver, self._open_reader, self._requests.revive, one, now)
+        return take_late(self._machine, self._open_reader, self._requests.revive, one, now)
 
     def _act(self, now: float) -> None:
         """Give the orders and signals that are due."""
-        out = self._driver.out
+        out = self._machine.out
         wanting, out.allocations = dict.fromkeys(out.allocations), []
         for number in wanting:
-            run = self._driver.runs.get(number)
+            run = self._machine.runs.get(number)
             engine = None if run is None else allocator_of(run)
             if run is not None and engine is not None:
                 self._engines.allocate(engine, asks_of(self._home, run))
@@ -233,38 +233,38 @@ class Loop:
             orders: dict[str, list[Order]] = {}
             has_room_again = False
             for attempt in starts:
-                run = self._driver.runs[attempt.run]
+                run = self._machine.runs[attempt.run]
                 try:
                     order = order_of(self._home, run, attempt, self._kill_wait_s)
                     orders.setdefault(attempt.engine, []).append(order)
                 except OSError as error:
-                    self._driver.rejected(attempt, f"it can't be prepared: {error.strerror}", now)
+                    self._machine.rejected(attempt, f"it can't be prepared: {error.strerror}", now)
                     has_room_again = True
                 except ValueError as error:
-                    self._driver.rejected(attempt, f"can't be started: {error}", now)
+                    self._machine.rejected(attempt, f"can't be started: {error}", now)
                     has_room_again = True
             replies = [reply for engine, some in orders.items() for reply in self._engines.submit(some, engine)]
             for reply in replies:
                 if isinstance(reply, Rejected):
-                    self._driver.rejected(self._driver.attempts[reply.key], reply.text, now)
+                    self._machine.rejected(self._machine.attempts[reply.key], reply.text, now)
                     has_room_again = True
             for attempt in starts:
                 for descriptor in attempt.streams:
                     os.close(descriptor)
                 attempt.streams = ()
             if has_room_again:
-                self._driver.schedule(now)
+                self._machine.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
         while out.task_starts:
             self._start_tasks(now)
         if out.controls:
             controls, out.controls = out.controls, []
-            self._engines.control(controls, self._driver.engine_of)
+            self._engines.control(controls, self._machine.engine_of)
 
     def _start_tasks(self, now: float) -> None:
-        out = self._driver.out
+        out = self._machine.out
         starts, out.task_starts = out.task_starts, []
-        runs, host, monotonic_s = self._driver.runs, self._driver.identity.host, time.monotonic()
+        runs, host, monotonic_s = self._machine.runs, self._machine.identity.host, time.monotonic()
         orders: dict[str, list[Order]] = {}
         for step, task in starts:
             order = task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, monotonic_s)
@@ -273,7 +273,7 @@ class Loop:
         refused = {reply.key: reply.text for reply in replies if isinstance(reply, Rejected)}
         for _, task in starts if refused else ():
             if task.key in refused:
-                self._driver.task_rejected(task, refused[task.key], now)
+                self._machine.task_rejected(task, refused[task.key], now)
         for step in {id(step): step for step, _ in starts}.values():
             for descriptor in step.streams:
                 os.close(descriptor)
@@ -282,11 +282,11 @@ class Loop:
     # ---- commits --------------------------------------------------------------------------------
 
     def _begin_commit(self) -> None:
-        out = self._driver.out
+        out = self._machine.out
         self._commits.add(out.events)
         out.events = []
         for number in out.finished_runs:
-            run = self._driver.runs.get(number)
+            run = self._machine.runs.get(number)
             if run is not None and run.streams:  # its job never started; who reads at the other end must see the end
                 streams, run.streams = run.streams, ()
                 for descriptor in streams:
@@ -301,9 +301,9 @@ class Loop:
         if batch is None:
             return
         now = time.time()
-        ended = self._driver.committed(batch.events, now)
-        adoptions, self._driver.out.adoptions = self._driver.out.adoptions, []
-        self._engines.adopt(adoptions, self._driver.engine_of)
+        ended = self._machine.committed(batch.events, now)
+        adoptions, self._machine.out.adoptions = self._machine.out.adoptions, []
+        self._engines.adopt(adoptions, self._machine.engine_of)
         self._engines.settle(ended)
         self._act(now)  # first start what waits, then talk
         reached("acted")
@@ -311,27 +311,27 @@ class Loop:
             self._server.send(peer, reply)
         self._watchers.tell(batch.events)
         forget_env(self._requests, batch.events)
-        self._fingerprints.note(batch.events, self._driver.runs)
+        self._fingerprints.note(batch.events, self._machine.runs)
         self._aside.note(batch.events)
         reached("told")
         self._forget_finished()
 
     def _give_back(self, number: int) -> None:
-        submission = self._driver.runs[number].submission
-        self._driver.withdraw(number)
+        submission = self._machine.runs[number].submission
+        self._machine.withdraw(number)
         take_back(self._requests, number, submission)
 
     def _forget_finished(self) -> None:
         """Let go of settled runs of which everything is durable."""
         for number in self._finished:
-            run = self._driver.runs.get(number)
+            run = self._machine.runs.get(number)
             if run is not None and run.state.is_settled and not self._has_events_of(number):
-                self._driver.forget(number)
+                self._machine.forget(number)
                 self._engines.release([number])
         self._finished = [number for number in self._finished if self._has_events_of(number)]
 
     def _has_events_of(self, number: int) -> bool:
-        return self._commits.has_events_of(number) or any(event.run == number for event in self._driver.out.events)
+        return self._commits.has_events_of(number) or any(event.run == number for event in self._machine.out.events)
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class Loop:
         for at in (self._reasons_due, self._tidy_due, *self._commits.dues()):
             if at is not None:
                 due.append(at - now)
-        timer = self._driver.next_due()
+        timer = self._machine.next_due()
         if timer is not None:
             due.append(timer - time.time())
         if self._idle_since is not None:
@@ -351,7 +351,7 @@ class Loop:
 
     def _is_idle_for_long(self) -> bool:
         is_idle = not (
-            self._driver.runs
+            self._machine.runs
             or self._server.peers
             or not self._commits.is_idle
             or self._background.is_busy

@@ -14,7 +14,7 @@ from aver.coordinator.state.attempt import PLANNED_DURABLE, LiveAttempt, Planned
 from aver.coordinator.state.dependency import FindPast, Past, Standing
 from aver.coordinator.state.fold import apply
 from aver.coordinator.state.live import LiveState
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.model.evidence import MachineRestarted, NobodySaid, WitnessVanished
@@ -23,15 +23,15 @@ from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
 
-def load_run(driver: Driver, reader: Reader, number: int, now: float) -> LiveRun | None:
+def load_run(machine: Machine, reader: Reader, number: int, now: float) -> LiveRun | None:
     """Make the run again as it was, and do what follows from that; None if there is no such run."""
-    run = replay_run(driver.live, reader, number)
+    run = replay_run(machine.live, reader, number)
     if run is None:
         return None
     specs = [spec for segment in run.segments for spec in segment.flow.jobs]
-    driver.dependencies.learn((*specs, *run.altered.values()), past_jobs(reader))
-    driver.take_up(run, now)
-    driver.want_allocations(number)
+    machine.dependencies.learn((*specs, *run.altered.values()), past_jobs(reader))
+    machine.take_up(run, now)
+    machine.want_allocations(number)
     return run
 
 
@@ -96,74 +96,76 @@ def _note_durable(live: LiveState, run: LiveRun) -> None:
             step.is_durable = True
 
 
-def ask_engines(driver: Driver, engines: Engines, now: float) -> None:
+def ask_engines(machine: Machine, engines: Engines, now: float) -> None:
     """Ask what became of every live attempt and task, put each where it belongs, and ask again for what was asked."""
     by_engine: dict[str, list[LiveAttempt]] = {}
-    for attempt in driver.attempts.values():
+    for attempt in machine.attempts.values():
         by_engine.setdefault(attempt.engine, []).append(attempt)
     for name, attempts in by_engine.items():
         replies = engines.observe([attempt.key for attempt in attempts], name)
         for attempt, reply in zip(attempts, replies, strict=True):
             if attempt.can.has_scheduler:
-                _put_in_scheduler(driver, engines, attempt, reply, now)
+                _put_in_scheduler(machine, engines, attempt, reply, now)
             else:
-                _put_under_witness(driver, attempt, reply, now)
-    _ask_of_tasks(driver, engines, now)
-    for attempt in list(driver.attempts.values()):
+                _put_under_witness(machine, attempt, reply, now)
+    _ask_of_tasks(machine, engines, now)
+    for attempt in list(machine.attempts.values()):
         if attempt.is_dispatched:
-            driver.ask_for_again(attempt)
+            machine.ask_for_again(attempt)
 
 
-def _put_in_scheduler(driver: Driver, engines: Engines, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+def _put_in_scheduler(
+    machine: Machine, engines: Engines, attempt: LiveAttempt, reply: ObserveReply, now: float
+) -> None:
     """The engine's shelf has all that was ever handed over; what is not on it never was."""
     if isinstance(reply, Seen):
-        driver.occupy(attempt)
+        machine.occupy(attempt)
     elif attempt.goes_on_from and _has(engines, attempt.goes_on_from, attempt.engine):
-        driver.occupy(attempt)
-        engines.adopt([(attempt.goes_on_from, attempt.key)], driver.engine_of)
+        machine.occupy(attempt)
+        engines.adopt([(attempt.goes_on_from, attempt.key)], machine.engine_of)
     elif isinstance(reply, CouldNotAsk):  # it may have been handed over: never twice
-        driver.occupy(attempt)
+        machine.occupy(attempt)
         unknown = NobodySaid(now, 0.0, "not asked")
-        driver.heard(Heard(attempt.key, "coordinator", reply.text, unknown), now)
+        machine.heard(Heard(attempt.key, "coordinator", reply.text, unknown), now)
     elif attempt.state is State.PENDING:
-        driver.wait_again(attempt, now)
+        machine.wait_again(attempt, now)
     else:
-        driver.occupy(attempt)
+        machine.occupy(attempt)
         text = "what was handed to its engine is gone from the home"
-        driver.heard(Heard(attempt.key, "coordinator", text, NobodySaid(now, 0.0, "not asked")), now)
+        machine.heard(Heard(attempt.key, "coordinator", text, NobodySaid(now, 0.0, "not asked")), now)
 
 
 def _has(engines: Engines, key: str, name: str) -> bool:
     return isinstance(engines.observe([key], name)[0], Seen)
 
 
-def _put_under_witness(driver: Driver, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
+def _put_under_witness(machine: Machine, attempt: LiveAttempt, reply: ObserveReply, now: float) -> None:
     match reply:
         case Seen() | CouldNotAsk():
-            driver.occupy(attempt)
-        case NotListed() if driver.is_of_ended_boot(attempt):
-            driver.occupy(attempt)
-            driver.restarted(attempt, now)
+            machine.occupy(attempt)
+        case NotListed() if machine.is_of_ended_boot(attempt):
+            machine.occupy(attempt)
+            machine.restarted(attempt, now)
         case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
-            driver.wait_again(attempt, now)
+            machine.wait_again(attempt, now)
         case NotListed():
-            driver.occupy(attempt)
+            machine.occupy(attempt)
             vanished = WitnessVanished(now)
-            driver.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
+            machine.heard(Heard(attempt.key, "coordinator", "its witness and its journal are gone", vanished), now)
 
 
-def _ask_of_tasks(driver: Driver, engines: Engines, now: float) -> None:
+def _ask_of_tasks(machine: Machine, engines: Engines, now: float) -> None:
     """The same for the tasks of live steps. One that never began waits for its srun, which comes back.
 
     Of tasks that their engine runs itself only their records tell, whatever became of this machine.
     """
-    live = [(step, task) for step, task in driver.live.tasks.values() if not step.attempt.can.tells_steps]
+    live = [(step, task) for step, task in machine.live.tasks.values() if not step.attempt.can.tells_steps]
     for step, task in [(step, task) for step, task in live if task.verdict is None]:
         (reply,) = engines.observe([task.key], step.attempt.engine)
         if not isinstance(reply, NotListed):
             task.is_dispatched = True
-        elif driver.is_of_ended_boot(step.attempt):
-            evidence = MachineRestarted(now, task.key.split(".")[3], driver.identity.boot[:8])
-            driver.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
+        elif machine.is_of_ended_boot(step.attempt):
+            evidence = MachineRestarted(now, task.key.split(".")[3], machine.identity.boot[:8])
+            machine.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
         elif step.kill_asked:
-            driver.cancel_step(step, "a request before it began", now)
+            machine.cancel_step(step, "a request before it began", now)

@@ -19,7 +19,7 @@ from aver.coordinator.background import Background, Failed
 from aver.coordinator.notify.sender import Notifier
 from aver.coordinator.prune import choose, cut_run
 from aver.coordinator.server import Peer
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.log import log
@@ -59,10 +59,12 @@ class Outcome(Record):
 class Aside:
     """`deliver` is called in the loop's thread."""
 
-    def __init__(self, home: Home, driver: Driver, background: Background, deliver: Callable[[Outcome], None]) -> None:
+    def __init__(
+        self, home: Home, machine: Machine, background: Background, deliver: Callable[[Outcome], None]
+    ) -> None:
         config = load_config()
         self._home = home
-        self._driver = driver
+        self._machine = machine
         self._background = background
         self._deliver = deliver
         self._retention = config.retention
@@ -107,7 +109,7 @@ class Aside:
         self._notifier.close(self._last_seq())
 
     def _rules_of(self, number: int) -> tuple[NotifyRule, ...]:
-        run = self._driver.runs.get(number)
+        run = self._machine.runs.get(number)
         return () if run is None else run.submission.flow.notify
 
     def _last_seq(self) -> int:
@@ -205,7 +207,7 @@ class Aside:
         return () if origin is None else origin.secrets
 
     def _is_live(self, number: int) -> bool:
-        return number in self._driver.runs
+        return number in self._machine.runs
 
     def _give(self, outcome: Outcome) -> None:
         self._background.hand_over(lambda: self._deliver(outcome))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aver.coordinator.server import Peer, Server
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.errors import UsageError
 from aver.model.events import (
     Event,
@@ -27,9 +27,9 @@ from aver.store.read.reader import Reader
 
 
 class Watchers:
-    def __init__(self, server: Server, driver: Driver, open_reader: Callable[[], Reader | None]) -> None:
+    def __init__(self, server: Server, machine: Machine, open_reader: Callable[[], Reader | None]) -> None:
         self._server = server
-        self._driver = driver
+        self._machine = machine
         self._open_reader = open_reader
 
     def watch(self, peer: Peer, ids: Sequence[int], is_foreground: bool) -> None:
@@ -58,7 +58,7 @@ class Watchers:
 
     def _has_settled(self, number: int) -> bool:
         """Whether the foreground of a run is settled. An end may have been heard since the commit that is told of."""
-        run = self._driver.runs.get(number)
+        run = self._machine.runs.get(number)
         if run is None or not run.plan.is_foreground_settled:
             return False
         reader = self._open_reader()
@@ -69,7 +69,7 @@ class Watchers:
 
     def _is_foreground_settled(self, reader: Reader, number: int) -> bool:
         """As the store has it: what is only decided in memory is not settled yet."""
-        run = self._driver.runs.get(number)
+        run = self._machine.runs.get(number)
         if run is None or not run.plan.is_foreground_settled:
             return False
         jobs = reader.jobs(run=number)

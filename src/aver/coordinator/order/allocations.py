@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from aver.coordinator.state.fold import ALLOCATE
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import AllocationAsk
 from aver.engines.registry import capabilities_of
@@ -41,12 +41,12 @@ def allocator_of(run: LiveRun) -> str | None:
     return next((name for name in names if capabilities_of(name).uses_allocations), None)
 
 
-def want_more(driver: Driver, run: LiveRun, wish: Allocation, by: str, now: float) -> None:
+def want_more(machine: Machine, run: LiveRun, wish: Allocation, by: str, now: float) -> None:
     """Take note of a person's wish; it is acted on when it is durable. UsageError says what is wrong with it."""
     if run.submission.allocation is None:
         raise UsageError(f'run {run.number} does not run in allocations: aver submit --allocation "-N 4 -t 4:00:00" …')
     _check(wish)
-    driver.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(wish)))
+    machine.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(wish)))
 
 
 def check_allocation(submission: Submission) -> None:

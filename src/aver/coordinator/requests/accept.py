@@ -23,10 +23,10 @@ def accept(context: Context, _: Peer, request: Accept, now: float) -> Results | 
     """What a job has generated is read first: whether it completed depends on that."""
     questions = []
     for number in request.ids:
-        found = context.driver.find(number)
+        found = context.machine.find(number)
         if found is None and context.settled_state(number) in UNSEEN:
             context.revive(number, now)
-            found = context.driver.find(number)
+            found = context.machine.find(number)
         run, index = found or (None, None)
         if run is None or index is None or run.plan.state(index) not in UNSEEN:
             continue
@@ -45,7 +45,7 @@ def accept(context: Context, _: Peer, request: Accept, now: float) -> Results | 
 
 
 def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str] | Failed, now: float) -> Results:
-    by, driver = request.by, context.driver
+    by, machine = request.by, context.machine
 
     def act(run: LiveRun, index: int | None) -> str:
         if index is None:
@@ -64,12 +64,12 @@ def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str
             found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
             if found is None:
                 return "not accepted: it generates jobs, which were not read; ask again"
-            actions.reopen_run(driver, run, now)
+            actions.reopen_run(machine, run, now)
             batch = context.generated.keep(run.number, found)
-            read = driver.add_generated(run, index, batch, now)
+            read = machine.add_generated(run, index, batch, now)
         verdict = accepts(stored, accepted, read)
         assert verdict is not None
-        actions.correct(driver, run, index, verdict, f"accepted by {by}", by, now)
+        actions.correct(machine, run, index, verdict, f"accepted by {by}", by, now)
         return f"accepted as {verdict.state}"
 
     return context.each(request.ids, now, act, revive=True)

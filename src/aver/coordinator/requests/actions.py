@@ -1,4 +1,4 @@
-"""What people ask for, done to the driver: each writes down who asked, and acts only when that is durable.
+"""What people ask for, done to the state machine: each writes down who asked, and acts only when that is durable.
 
 Each function returns a sentence for the one who asked. Asking twice is harmless.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aver.coordinator.state.attempt import Reading
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, Heard
 from aver.model import reasons
@@ -21,71 +21,71 @@ STARTED = (State.RUNNING, State.SUSPENDED, State.COMPLETING)
 HELD_BY_ENGINE = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 
-def cancel(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
+def cancel(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> str:
     """Cancel one job; the sentence says what happened."""
     state = run.settled_state(index)
     if state is not None:
         return f"already {state}"
     asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel")
-    driver.emit(asked)
-    is_running = _cancel_asked(driver, run, index, asked, now)
-    driver.advance(now)
+    machine.emit(asked)
+    is_running = _cancel_asked(machine, run, index, asked, now)
+    machine.advance(now)
     return "cancelling" if is_running else "cancelled"
 
 
-def cancel_run(driver: Driver, run: LiveRun, by: str, now: float, at_once: bool) -> str:
+def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: bool) -> str:
     """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
     if run.state.is_settled:
         return f"already {run.state}"
     asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
-    driver.emit(asked)
-    driver.advance(now)
+    machine.emit(asked)
+    machine.advance(now)
     for index in range(run.job_count):
         if run.plan.is_started(index) and (at_once or not run.plan.is_finisher(index)):
-            _cancel_asked(driver, run, index, asked, now)
-    driver.advance(now)
+            _cancel_asked(machine, run, index, asked, now)
+    machine.advance(now)
     return "cancelling" if not run.state.is_settled else "cancelled"
 
 
-def _cancel_asked(driver: Driver, run: LiveRun, index: int, asked: PersonAsked, now: float) -> bool:
+def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked, now: float) -> bool:
     """Act on a cancellation: end what runs when it is durable, and what has not begun at once. Whether it runs."""
-    attempt = driver.by_job.get(run.job_number(index))
+    attempt = machine.by_job.get(run.job_number(index))
     if attempt is not None and isinstance(attempt.phase, Reading):
-        driver.stop_reading(attempt, asked.by, now)
+        machine.stop_reading(attempt, asked.by, now)
         return False
     if attempt is not None and attempt.is_dispatched:
-        driver.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
         return True
-    driver.end_unstarted(run, index, CancelledBefore(now, asked.by), now)
+    machine.end_unstarted(run, index, CancelledBefore(now, asked.by), now)
     return False
 
 
 def signal(
-    driver: Driver, run: LiveRun, index: int, number: int, by: str, now: float, scope: Scope | None = None
+    machine: Machine, run: LiveRun, index: int, number: int, by: str, now: float, scope: Scope | None = None
 ) -> str:
     """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
     job = run.job_number(index)
-    attempt = driver.by_job.get(job)
+    attempt = machine.by_job.get(job)
     if attempt is None or not attempt.is_dispatched:
         state = run.settled_state(index)
         return f"already {state}" if state is not None else "not running: nothing was signalled"
     if attempt.can.has_queue and attempt.state not in STARTED:
         return "not running: nothing was signalled"
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
-    driver.emit(asked)
+    machine.emit(asked)
     if attempt.can.signals_steps:
-        driver.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
+        machine.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
         return "signalled"
     keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
     reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
     chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
-    driver.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
+    machine.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
     return "signalled"
 
 
-def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
+def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> str:
     job = run.job_number(index)
-    attempt = driver.by_job.get(job)
+    attempt = machine.by_job.get(job)
     state = run.settled_state(index)
     if state is not None:
         return f"already {state}"
@@ -95,34 +95,34 @@ def hold(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
         return "running: a job that runs can't be held"
     if index in run.held:
         return "held already"
-    driver.emit(PersonAsked(now, run.number, job, by, "hold"))
-    driver.packer.remove(job)
-    driver.show_reason(run, job, reasons.JOB_HELD_USER, now)
+    machine.emit(PersonAsked(now, run.number, job, by, "hold"))
+    machine.packer.remove(job)
+    machine.show_reason(run, job, reasons.JOB_HELD_USER, now)
     return "held"
 
 
-def release(driver: Driver, run: LiveRun, index: int, by: str, now: float) -> str:
+def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> str:
     job = run.job_number(index)
     if index not in run.held:
-        attempt = driver.by_job.get(job)
+        attempt = machine.by_job.get(job)
         if attempt is not None and attempt.can.has_queue and attempt.shown_reason in HELD_BY_ENGINE:
             return attempt.can.refusals.release
         return "not held"
-    driver.emit(PersonAsked(now, run.number, job, by, "release"))
+    machine.emit(PersonAsked(now, run.number, job, by, "release"))
     deadline = run.spec(index).deadline_at
     if deadline is not None and deadline <= now:
-        driver.deadline_passed(run, index, now)
+        machine.deadline_passed(run, index, now)
     else:
         ready = run.plan.is_started(index)
-        driver.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
-        driver.look_again(run, index, now)
-    driver.advance(now)
+        machine.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
+        machine.look_again(run, index, now)
+    machine.advance(now)
     return "released"
 
 
-def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resume: bool) -> str:
+def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, resume: bool) -> str:
     job = run.job_number(index)
-    attempt = driver.by_job.get(job)
+    attempt = machine.by_job.get(job)
     if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
         return "not running"
     if attempt.can.refusals.suspend:
@@ -131,76 +131,76 @@ def suspend(driver: Driver, run: LiveRun, index: int, by: str, now: float, resum
         return "suspended already" if attempt.is_suspended else "not suspended"
     word = "resume" if resume else "suspend"
     asked = PersonAsked(now, run.number, job, by, word)
-    driver.emit(asked)
-    driver.after(asked, [Control(key, word) for key in attempt.running_keys()])
+    machine.emit(asked)
+    machine.after(asked, [Control(key, word) for key in attempt.running_keys()])
     state = State.RUNNING if resume else State.SUSPENDED
-    driver.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", state, reasons.NONE))
+    machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", state, reasons.NONE))
     if resume:
-        driver.resume_steps(attempt, now)
+        machine.resume_steps(attempt, now)
     return "resumed" if resume else "suspended"
 
 
-def correct(driver: Driver, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
+def correct(machine: Machine, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
     """A person's evidence changed a settled job's verdict; its skipped dependents come back.
 
     What a completion generated was added before: it is part of the verdict.
     """
     job = run.job_number(index)
-    driver.emit(PersonAsked(now, run.number, job, by, "accept", said))
+    machine.emit(PersonAsked(now, run.number, job, by, "accept", said))
     attempt = max(1, run.attempts.get(index, 1))
-    driver.emit(Observed(now, run.number, job, attempt, "person", said, verdict.state, verdict.reason, verdict))
-    reopen_run(driver, run, now)
-    driver.advance(now)
+    machine.emit(Observed(now, run.number, job, attempt, "person", said, verdict.state, verdict.reason, verdict))
+    reopen_run(machine, run, now)
+    machine.advance(now)
 
 
 def correct_late(
-    driver: Driver, run: LiveRun, index: int, attempt: int, verdict: Verdict, usage: Usage | None, one: Heard,
+    machine: Machine, run: LiveRun, index: int, attempt: int, verdict: Verdict, usage: Usage | None, one: Heard,
     now: float,
 ) -> None:  # fmt: skip
     """Evidence that came late settled an UNVERIFIED job; its skipped dependents come back."""
     job = run.job_number(index)
-    driver.emit(
+    machine.emit(
         Observed(
             now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict, usage,
         )
     )  # fmt: skip
-    reopen_run(driver, run, now)
-    driver.advance(now)
+    reopen_run(machine, run, now)
+    machine.advance(now)
 
 
 def reinit(
-    driver: Driver, run: LiveRun, causes: Mapping[int, str], flow: FlowSpec | None, by: str, now: float
+    machine: Machine, run: LiveRun, causes: Mapping[int, str], flow: FlowSpec | None, by: str, now: float
 ) -> LiveRun:
     """New attempts of jobs (by index, with the cause) of a settled run, by the flow as it is now; None: as it was.
 
     Raise ValueError if the flow is no graph.
     """
     if flow is not None:
-        driver.emit(FlowReplaced(now, run.number, by, flow))
-        run = driver.runs[run.number]
-        driver.advance(now)
+        machine.emit(FlowReplaced(now, run.number, by, flow))
+        run = machine.runs[run.number]
+        machine.advance(now)
     for index, why in causes.items():
-        driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "reinit", why))
-    _run_again(driver, run, list(causes), now)
+        machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "reinit", why))
+    _run_again(machine, run, list(causes), now)
     return run
 
 
-def retry(driver: Driver, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
+def retry(machine: Machine, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
     """New attempts of settled jobs; what was skipped below them comes back."""
     for index in indices:
-        driver.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
-    _run_again(driver, run, indices, now)
+        machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
+    _run_again(machine, run, indices, now)
 
 
-def _run_again(driver: Driver, run: LiveRun, indices: Sequence[int], now: float) -> None:
+def _run_again(machine: Machine, run: LiveRun, indices: Sequence[int], now: float) -> None:
     state = State.PENDING if run.state.is_settled else run.state
-    driver.emit(RunMoved(now, run.number, state, run.round + 1))
+    machine.emit(RunMoved(now, run.number, state, run.round + 1))
     for index in indices:
-        driver.emit(JobMoved(now, run.number, run.job_number(index), State.PENDING, reasons.DEPENDENCY))
-    driver.advance(now)
+        machine.emit(JobMoved(now, run.number, run.job_number(index), State.PENDING, reasons.DEPENDENCY))
+    machine.advance(now)
 
 
-def reopen_run(driver: Driver, run: LiveRun, now: float) -> None:
+def reopen_run(machine: Machine, run: LiveRun, now: float) -> None:
     """The run goes on, if it was settled."""
     if run.state.is_settled:
-        driver.emit(RunMoved(now, run.number, State.PENDING, run.round))
+        machine.emit(RunMoved(now, run.number, State.PENDING, run.round))

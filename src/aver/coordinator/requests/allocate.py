@@ -12,10 +12,10 @@ from aver.protocol.messages import Allocate, Allocated
 
 @writes(Allocate)
 def allocate(context: Context, _: Peer, request: Allocate, now: float) -> Allocated:
-    found = context.driver.runs.get(request.run)
+    found = context.machine.runs.get(request.run)
     if found is None or found.state.is_settled:
         known = context.settled_state(request.run) is not None
         hint = "is settled; aver retry runs again what failed, in new allocations" if known else "is not there"
         raise UsageError(f"run {request.run} {hint}")
-    want_more(context.driver, found, request.allocation, request.by, now)
+    want_more(context.machine, found, request.allocation, request.by, now)
     return Allocated(found.number)

@@ -12,15 +12,15 @@ from aver.protocol.messages import Cancel, Results
 
 @writes(Cancel)
 def cancel(context: Context, _: Peer, request: Cancel, now: float) -> Results:
-    driver, signal, by = context.driver, request.signal, request.by
+    machine, signal, by = context.machine, request.signal, request.by
 
     def act(run: LiveRun, index: int | None) -> str:
         if signal is not None:
             indices = [index] if index is not None else list(range(run.job_count))
-            done = [actions.signal(driver, run, one, signal, by, now, request.scope) for one in indices]
+            done = [actions.signal(machine, run, one, signal, by, now, request.scope) for one in indices]
             return done[0] if len(done) == 1 else f"signalled {done.count('signalled')} jobs"
         if index is None:
-            return actions.cancel_run(driver, run, by, now, request.now)
-        return actions.cancel(driver, run, index, by, now)
+            return actions.cancel_run(machine, run, by, now, request.now)
+        return actions.cancel(machine, run, index, by, now)
 
     return context.each(request.ids, now, act)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from aver.coordinator.background import Background
 from aver.coordinator.order.generated import Generated
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.upkeep import Aside
 from aver.coordinator.watchers import Watchers
@@ -21,9 +21,9 @@ class Context(Record):
     """`check_writable` raises CantWriteError; `hear` takes what the engines have heard; `stop` ends the loop."""
 
     home: Home
-    driver: Driver
+    machine: Machine
     open_reader: Callable[[], Reader | None]
-    load_run: Callable[[Driver, Reader, int, float], LiveRun | None]
+    load_run: Callable[[Machine, Reader, int, float], LiveRun | None]
     generated: Generated
     background: Background
     watchers: Watchers
@@ -52,14 +52,14 @@ class Context(Record):
         return Results(tuple(Result(one, self._one(one, now, act, revive)) for one in ids))
 
     def _one(self, number: int, now: float, act: Callable[[LiveRun, int | None], str], revive: bool) -> str:
-        found = self.driver.find(number)
+        found = self.machine.find(number)
         if found is None:
             state = self.settled_state(number)
             if state is None:
                 return "no such job"
             if not revive or self.revive(number, now) is None:
                 return f"already {state}"
-            found = self.driver.find(number)
+            found = self.machine.find(number)
             assert found is not None
         run, index = found
         return act(run, index)
@@ -78,7 +78,7 @@ class Context(Record):
 
     def revive(self, number: int, now: float) -> LiveRun | None:
         """The live run that has this number or this job; taken up again from the store if it was settled."""
-        found = self.driver.find(number)
+        found = self.machine.find(number)
         if found is not None:
             return found[0]
         reader = self.open_reader()
@@ -87,7 +87,7 @@ class Context(Record):
         with reader:
             job = reader.job(number)
             run = reader.run(job.run if job is not None else number)
-            revived = self.load_run(self.driver, reader, run.id, now) if run is not None else None
+            revived = self.load_run(self.machine, reader, run.id, now) if run is not None else None
         if revived is not None and revived.state.is_settled:
-            self.driver.out.finished_runs.append(revived.number)  # unless the request changes that, it is let go again
+            self.machine.out.finished_runs.append(revived.number)  # unless the request changes that, it is let go again
         return revived

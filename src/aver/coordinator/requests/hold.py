@@ -12,12 +12,12 @@ from aver.protocol.messages import Hold, Release, Results
 @writes(Hold)
 def hold(context: Context, _: Peer, request: Hold, now: float) -> Results:
     return context.each_job(
-        request.ids, now, lambda run, index: actions.hold(context.driver, run, index, request.by, now)
+        request.ids, now, lambda run, index: actions.hold(context.machine, run, index, request.by, now)
     )
 
 
 @writes(Release)
 def release(context: Context, _: Peer, request: Release, now: float) -> Results:
     return context.each_job(
-        request.ids, now, lambda run, index: actions.release(context.driver, run, index, request.by, now)
+        request.ids, now, lambda run, index: actions.release(context.machine, run, index, request.by, now)
     )

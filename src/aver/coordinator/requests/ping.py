@@ -13,5 +13,5 @@ from aver.version import __version__
 
 @serves(Ping)
 def ping(context: Context, _: Peer, __: Ping, ___: float) -> Pong:
-    packer = context.driver.packer
+    packer = context.machine.packer
     return Pong(os.getpid(), __version__, packer.running_count, len(packer))

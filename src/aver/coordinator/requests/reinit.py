@@ -47,7 +47,7 @@ def reinit(context: Context, _: Peer, request: Reinit, now: float) -> Continued:
         keep_values(os.fspath(context.home.path), run.number, old)
         change_env(context.home, run.number, request.inherit)
     try:
-        run = actions.reinit(context.driver, run, causes, flow, request.by, now)
+        run = actions.reinit(context.machine, run, causes, flow, request.by, now)
     except ValueError as error:
         raise UsageError(f"the flow is wrong: {error}") from None
     return Continued(run.number, tuple(run.job_number(index) for index in causes), run.round)

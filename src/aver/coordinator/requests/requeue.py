@@ -19,6 +19,6 @@ def requeue(context: Context, _: Peer, request: Requeue, now: float) -> Results:
     def act(run: LiveRun, index: int) -> str:
         if run.state.is_settled and not has_env(context.home, run.number):
             return "its environment was removed; submit it again"
-        return update.requeue(context.driver, run, index, how, request.by, now)
+        return update.requeue(context.machine, run, index, how, request.by, now)
 
     return context.each_job(request.ids, now, act, revive=True)

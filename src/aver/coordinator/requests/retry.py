@@ -33,5 +33,5 @@ def retry(context: Context, _: Peer, request: Retry, now: float) -> Continued:
     if not indices:
         raise UsageError(f"run {run.number} has nothing to retry: no job failed, was lost or was cancelled")
     check_env(context.home, run.number)
-    actions.retry(context.driver, run, indices, request.by, now)
+    actions.retry(context.machine, run, indices, request.by, now)
     return Continued(run.number, tuple(run.job_number(index) for index in indices), run.round)

@@ -21,7 +21,7 @@ def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmi
         submission = checked(context, batch_submission.submission_of(call, request, now))
         env = batch_submission.environment(call, request)
         if call.has("test-only"):
-            number = context.driver.next_id
+            number = context.machine.next_id
             reply = Submitted(number, number, FlowIndex(submission.flow).count)
         else:  # its outputs have names: nothing is to be prepared for them
             number, submission = numbered(context, submission)

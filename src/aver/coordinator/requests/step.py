@@ -1,4 +1,4 @@
-"""`step` and `signal_step`: what `srun` asks for. Checked here, carried out on the driver's steps.
+"""`step` and `signal_step`: what `srun` asks for. Checked here, carried out on the state machine's steps.
 
 After the reply, which comes when the step's intent is durable, `srun` is told of each task's end, and of the step's.
 """
@@ -15,7 +15,7 @@ from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import serves
 from aver.coordinator.server import Peer, close_all
 from aver.coordinator.state.attempt import LiveStep
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.steps import is_waiting
 from aver.coordinator.watchers import step_token, task_end
 from aver.errors import CantWriteError, UsageError
@@ -31,10 +31,10 @@ _TASK = re.compile(r"\.s[0-9]+\.t[0-9]+\Z")
 @serves(Step)
 def step(context: Context, peer: Peer, request: Step, now: float) -> StepTaken:
     """Begin a step, or take up the one that this token has begun before. One that is refused is not begun."""
-    driver, key = context.driver, attempt_key(request.key)
-    known = driver.step_by_token(request.token)
+    machine, key = context.machine, attempt_key(request.key)
+    known = machine.step_by_token(request.token)
     if known is None or known.state is not None:
-        ended = _ended_reply(known, driver.identity.host) if known else _stored_end(context, key, request.token)
+        ended = _ended_reply(known, machine.identity.host) if known else _stored_end(context, key, request.token)
         if ended is not None:
             return ended
     if known is None and peer.token is not None and peer.descriptors:
@@ -42,11 +42,11 @@ def step(context: Context, peer: Peer, request: Step, now: float) -> StepTaken:
     streams = peer.take_streams()
     scratch = None
     try:
-        attempt = driver.attempts.get(key)
+        attempt = machine.attempts.get(key)
         if attempt is not None and (known is None or known.env_file is None):
             scratch = context.home.path / "env" / f"{attempt.run}.{key}.new.env"
             _write_env(context, attempt.run, scratch, request.env)
-        taken = driver.begin_step(key, request.token, request.spec, streams, now)
+        taken = machine.begin_step(key, request.token, request.spec, streams, now)
     except BaseException:
         close_all(streams)
         if scratch is not None:
@@ -58,22 +58,22 @@ def step(context: Context, peer: Peer, request: Step, now: float) -> StepTaken:
         taken.env_file = os.fspath(step_env_path(context.home, taken.attempt.run, key, taken.number))
         scratch.rename(taken.env_file)  # not for durability: its number is known only now
     peer.token = step_token(taken.attempt.job, taken.attempt.attempt, taken.number)
-    run = driver.runs[taken.attempt.run]
+    run = machine.runs[taken.attempt.run]
     return StepTaken(
         job=taken.attempt.job,
         step=taken.number,
         waiting=is_waiting(taken),
-        node=driver.identity.host,
+        node=machine.identity.host,
         kill_wait_s=run.kill_wait_s(taken.attempt.index, context.kill_wait_s),
         tasks=_ended_tasks(taken),
-        files=tuple(shared_files(run, taken, driver.identity.host).items()),
+        files=tuple(shared_files(run, taken, machine.identity.host).items()),
         ended=None,
     )
 
 
 def _stored_end(context: Context, key: str, token: str) -> StepTaken | None:
     """A step that has ended while its srun could not hear it."""
-    attempt = context.driver.attempts.get(key)
+    attempt = context.machine.attempts.get(key)
     reader = context.open_reader()
     if attempt is None or reader is None:
         return None
@@ -85,7 +85,7 @@ def _stored_end(context: Context, key: str, token: str) -> StepTaken | None:
                     for one in reader.tasks(row.job, row.attempt, row.step)
                 )
                 code = StepCode(row.srun_code, row.state.value)
-                return StepTaken(row.job, row.step, False, context.driver.identity.host, 0.0, tasks, (), code)
+                return StepTaken(row.job, row.step, False, context.machine.identity.host, 0.0, tasks, (), code)
     return None
 
 
@@ -104,7 +104,7 @@ def _ended_tasks(step: LiveStep) -> tuple[TaskEnd, ...]:
 
 def _write_env(context: Context, run: int, path: Path, env: Sequence[str]) -> None:
     """The tasks' environment is srun's own, mode 0600 as all of them."""
-    live = context.driver.runs.get(run)
+    live = context.machine.runs.get(run)
     if live is not None and live.submission.origin.secrets:
         values = values_of((os.fsencode(pair) for pair in env), live.submission.origin.secrets)
         keep_values(os.fspath(context.home.path), run, map(os.fsdecode, values))
@@ -120,7 +120,7 @@ def forget_env(context: Context, events: Sequence[Event]) -> None:
     """The environment of a step is of no use after its end."""
     for event in events:
         if isinstance(event, StepEnded):
-            key = context.driver.identity.key(event.job, event.attempt)
+            key = context.machine.identity.key(event.job, event.attempt)
             step_env_path(context.home, event.run, key, event.step).unlink(missing_ok=True)
 
 
@@ -131,23 +131,23 @@ def step_env_path(home: Home, run: int, key: str, step: int) -> Path:
 @serves(SignalStep)
 def signal_step(context: Context, _: Peer, request: SignalStep, now: float) -> Signalled:
     context.hear(now)  # srun may pass on what a witness has sent it: what that was for comes first
-    return signal(context.driver, request, now)
+    return signal(context.machine, request, now)
 
 
-def signal(driver: Driver, request: SignalStep, now: float) -> Signalled:
+def signal(machine: Machine, request: SignalStep, now: float) -> Signalled:
     """Send a signal to a step's tasks; without one, end them."""
-    step = driver.find_step(attempt_key(request.key), request.step)
+    step = machine.find_step(attempt_key(request.key), request.step)
     if step is None:
         return Signalled("not running")
     if refusal := step.attempt.can.refusals.step_signal:
         raise UsageError(f"step {step.attempt.job}.{request.step} {refusal}")
     if request.signal is not None:
-        driver.signal_step(step, request.signal)
+        machine.signal_step(step, request.signal)
         return Signalled("signalled")
     if request.by:
-        driver.kill_step(step, request.by, now)
+        machine.kill_step(step, request.by, now)
     else:
-        driver.cancel_step(step, "request", now)
+        machine.cancel_step(step, "request", now)
     return Signalled("cancelling")
 
 

@@ -1,4 +1,4 @@
-"""`submit` and `own`: new runs are checked, numbered, written to the home and given to the driver.
+"""`submit` and `own`: new runs are checked, numbered, written to the home and given to the state machine.
 
 A run's number is reserved before the folder of its outputs is made, which happens aside: others are numbered and run
 meanwhile. What is refused leaves no file behind, and its number is given again if nobody has a later one.
@@ -76,7 +76,7 @@ def _with_streams(context: Context, peer: Peer, streams: tuple[int, ...], take: 
         close_all(streams)
         raise
     if streams:
-        context.driver.runs[reply.run].streams = streams
+        context.machine.runs[reply.run].streams = streams
         peer.owns = reply.run
     return reply
 
@@ -93,11 +93,11 @@ def checked(context: Context, submission: Submission) -> Submission:
 
 def numbered(context: Context, submission: Submission) -> tuple[int, Submission]:
     """The number of the run, and the submission with its copy of stdin under that number."""
-    number = context.driver.reserve(submission.flow)
+    number = context.machine.reserve(submission.flow)
     try:
         return number, replace(submission, flow=adopt_stdin(context.home, number, submission.flow))
     except AverError:
-        context.driver.give_back(number, submission.flow)
+        context.machine.give_back(number, submission.flow)
         raise
 
 
@@ -139,7 +139,7 @@ def take(context: Context, submission: Submission, env: Sequence[str], number: i
             if engine.note_environment is not None:
                 engine.note_environment(home, env)
         reached("submit-files-written")
-        run = context.driver.submit(submission, now, number)
+        run = context.machine.submit(submission, now, number)
     except ValueError as error:
         take_back(context, number, submission)
         raise UsageError(f"the flow {submission.flow.name!r} is wrong: {error}") from None
@@ -155,12 +155,12 @@ def take_back(context: Context, number: int, submission: Submission) -> None:
     if needs_outputs(submission.flow.jobs):
         lane = submission.origin.folder
         context.background.run(lane, lambda: remove_outputs(submission, number), lambda done: None)
-    context.driver.give_back(number, submission.flow)
+    context.machine.give_back(number, submission.flow)
 
 
 def _fit_cpus(context: Context, submission: Submission) -> Submission:
     """What jobs of Slurm's commands take of this machine."""
-    total = context.driver.packer.total.cpus
+    total = context.machine.packer.total.cpus
     jobs = tuple(
         replace(spec, request=batch_submission.taken(spec.request, spec.slurm, total))
         if spec.slurm is not None and not capabilities_of(spec.engine or submission.engine).has_queue
@@ -183,7 +183,7 @@ def check(context: Context, submission: Submission) -> None:
         raise UsageError(f"the flow {flow.name!r} has {count} jobs; 1 to {LARGEST_RUN} are possible")
     check_text(flow)
     check_values(submission)
-    check_fits(flow, submission.engine, context.driver.packer.total)
+    check_fits(flow, submission.engine, context.machine.packer.total)
     check_allocation(submission)
 
 
@@ -193,7 +193,7 @@ def _check_afters(context: Context, flow: FlowSpec) -> None:
         return
     reader = context.open_reader()
     try:
-        if context.driver.dependencies.learn(flow.jobs, past_jobs(reader)):
+        if context.machine.dependencies.learn(flow.jobs, past_jobs(reader)):
             raise UsageError(PROBLEM)
     finally:
         if reader is not None:

@@ -12,12 +12,12 @@ from aver.protocol.messages import Results, Resume, Suspend
 @writes(Suspend)
 def suspend(context: Context, _: Peer, request: Suspend, now: float) -> Results:
     return context.each_job(
-        request.ids, now, lambda run, index: actions.suspend(context.driver, run, index, request.by, now, resume=False)
+        request.ids, now, lambda run, index: actions.suspend(context.machine, run, index, request.by, now, resume=False)
     )
 
 
 @writes(Resume)
 def resume(context: Context, _: Peer, request: Resume, now: float) -> Results:
     return context.each_job(
-        request.ids, now, lambda run, index: actions.suspend(context.driver, run, index, request.by, now, resume=True)
+        request.ids, now, lambda run, index: actions.suspend(context.machine, run, index, request.by, now, resume=True)
     )

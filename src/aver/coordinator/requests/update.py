@@ -18,7 +18,7 @@ from aver.coordinator.server import Peer
 from aver.coordinator.state.changes import PRIORITY, THROTTLE, TIME_LIMIT, WHILE_IT_WAITS
 from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.fold import REQUEUE_HOLD
-from aver.coordinator.state.machine import Driver
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control
 from aver.errors import UsageError
@@ -36,16 +36,16 @@ COMPLETED = "Job/step already completing or completed"
 
 @writes(Update)
 def update_jobs(context: Context, _: Peer, request: Update, now: float) -> Results:
-    driver, given = context.driver, request.changes
+    machine, given = context.machine, request.changes
     cleared: dict[str, Any] = {name.value: None for name in request.clear}
     changes = cleared | {
         name: value for name in Changes.__struct_fields__ if (value := getattr(given, name)) is not None
     }
     _check_dependency(context, given.dependency)
-    total = driver.packer.total
+    total = machine.packer.total
     if (given.cpus is not None and not 1 <= given.cpus <= total.cpus) or (given.mem_bytes or 0) > total.mem_bytes:
         raise UsageError("Requested node configuration is not available")
-    return context.each_job(request.ids, now, lambda run, index: update(driver, run, index, changes, request.by, now))
+    return context.each_job(request.ids, now, lambda run, index: update(machine, run, index, changes, request.by, now))
 
 
 def _check_dependency(context: Context, text: str | None) -> None:
@@ -58,54 +58,54 @@ def _check_dependency(context: Context, text: str | None) -> None:
         return
     reader = context.open_reader()
     try:
-        if context.driver.dependencies.learn((JobSpec("", Argv(()), after=after),), past_jobs(reader)):
+        if context.machine.dependencies.learn((JobSpec("", Argv(()), after=after),), past_jobs(reader)):
             raise UsageError(PROBLEM)
     finally:
         if reader is not None:
             reader.close()
 
 
-def requeue(driver: Driver, run: LiveRun, index: int, how: str, by: str, now: float) -> str:
+def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: float) -> str:
     """A new attempt of a job that runs or is settled; the last attempt keeps its own verdict."""
     job = run.job_number(index)
     slurm = run.spec(index).slurm
     if slurm is not None and slurm.requeue is False:
         return DISABLED
-    attempt = driver.by_job.get(job)
+    attempt = machine.by_job.get(job)
     if attempt is not None and attempt.is_dispatched:
         if attempt.is_parked or attempt.cancel_asked:
             return COMPLETED
         asked = PersonAsked(now, run.number, job, by, how)
-        driver.emit(asked)
-        driver.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        machine.emit(asked)
+        machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
         return "requeued"
     if run.settled_state(index) is None:
         return PENDING
-    driver.emit(PersonAsked(now, run.number, job, by, how))
-    actions.retry(driver, run, [index], by, now)
+    machine.emit(PersonAsked(now, run.number, job, by, how))
+    actions.retry(machine, run, [index], by, now)
     if how == REQUEUE_HOLD:
-        driver.show_reason(run, job, reasons.JOB_REQUEUED_HELD, now)
+        machine.show_reason(run, job, reasons.JOB_REQUEUED_HELD, now)
     return "requeued"
 
 
-def update(driver: Driver, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> str:
+def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> str:
     """Change what was asked for a job that is not settled."""
     job = run.job_number(index)
     if run.settled_state(index) is not None:
         return COMPLETED
-    attempt = driver.by_job.get(job)
+    attempt = machine.by_job.get(job)
     waits = attempt is None or not attempt.has_room
     if not waits and not WHILE_IT_WAITS.isdisjoint(changes):
         return NOT_PENDING
     if attempt is not None and attempt.is_dispatched and attempt.can.refusals.limit and TIME_LIMIT in changes:
         return attempt.can.refusals.limit
     asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
-    driver.emit(asked)
+    machine.emit(asked)
     if waits and not (WHILE_IT_WAITS | {THROTTLE}).isdisjoint(changes):
-        driver.look_again(run, index, now)
+        machine.look_again(run, index, now)
     if attempt is not None and attempt.is_dispatched and TIME_LIMIT in changes:
-        driver.after(asked, [Control(attempt.key, "limit", time_s=changes[TIME_LIMIT])])
-    if PRIORITY in changes and driver.packer.is_waiting(job):
-        driver.look_again(run, index, now)
-    driver.advance(now)
+        machine.after(asked, [Control(attempt.key, "limit", time_s=changes[TIME_LIMIT])])
+    if PRIORITY in changes and machine.packer.is_waiting(job):
+        machine.look_again(run, index, now)
+    machine.advance(now)
     return "updated"

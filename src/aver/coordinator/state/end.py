@@ -112,7 +112,7 @@ def _read_generated(
 
 
 def _end_reading(live: LiveState, attempt: LiveAttempt, found: FlowSpec | str, now: float) -> None:
-    """`Driver.advance` does what follows, in the same turn of the loop."""
+    """`Machine.advance` does what follows, in the same turn of the loop."""
     if not isinstance(attempt.phase, Reading):
         return  # it was cancelled meanwhile
     run = live.runs[attempt.run]

@@ -54,10 +54,10 @@ from aver.plan.matrix import FlowIndex
 from aver.plan.packing import Packer, Room
 from aver.plan.planner import Cancel, Instruction, RunCancel, Skip, Start, Unskip
 
-__all__ = ["Driver", "Identity"]
+__all__ = ["Machine", "Identity"]
 
 
-class Driver:
+class Machine:
     def __init__(
         self, identity: Identity, total: Room, next_id: int, capabilities_of: FindCapabilities,
         max_running: int | None = None, max_submitted: int | None = None, fallback_completes: bool = False,

@@ -1,4 +1,4 @@
-"""Attempts on a cluster, in the driver and the loop: what is forgotten when, and what people are told."""
+"""Attempts on a cluster, in the state machine and the loop: what is forgotten when, and what people are told."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from test_driver import ORIGIN, Turn, job
+from test_machine import ORIGIN, Turn, job
 
 from aver.coordinator.background import Later
 from aver.coordinator.commit_thread import Committer
@@ -20,7 +20,7 @@ from aver.coordinator.order.generated_reader import Question, beside
 from aver.coordinator.requests import actions, update
 from aver.coordinator.requests.accept import accept
 from aver.coordinator.server import Peer, Server
-from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
 from aver.engines.registry import capabilities_of
@@ -93,16 +93,16 @@ class Desk:
         self.poller = select.epoll()
         self.server = Server(folder, self.poller)
         self.committer = Committer(writer.open(self.home.database))
-        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
         engines = cast(Engines, self.cluster)
-        self.loop: Any = Loop(self.home, self.server, self.poller, self.committer, engines, self.driver, 1.0, 1.0)
+        self.loop: Any = Loop(self.home, self.server, self.poller, self.committer, engines, self.machine, 1.0, 1.0)
 
     def turn(self) -> None:
-        self.loop._turn_driver()
+        self.loop._turn()
 
     def commit(self) -> None:
         """Turn until what is decided is durable and nothing follows."""
-        while not self.loop._commits.is_idle or self.driver.out.events:
+        while not self.loop._commits.is_idle or self.machine.out.events:
             if self.committer.is_busy:
                 select.select([self.committer], [], [], 60)
                 self.loop._finish_commit()
@@ -125,7 +125,7 @@ class Desk:
     def start(self, **fields: object) -> str:
         """A job of a cluster that was handed over; its key."""
         flow = FlowSpec("flow", (job("a", engine="slurm", **fields),), is_single=True)
-        self.driver.submit(Submission(flow, ORIGIN), 1000.0)
+        self.machine.submit(Submission(flow, ORIGIN), 1000.0)
         (self.home.path / "env").mkdir(exist_ok=True)
         self.home.env(1).write_bytes(b"")
         self.turn()
@@ -164,22 +164,22 @@ def handed_over(word: str) -> tuple[Turn, LiveRun]:
     turn.commit()
     turn.started()
     for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word(word), "Priority")):
-        turn.driver.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
+        turn.machine.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
     turn.commit()
     return turn, run
 
 
 def controls(turn: Turn) -> list[Control]:
     turn.commit()
-    done, turn.driver.out.controls = turn.driver.out.controls, []
+    done, turn.machine.out.controls = turn.machine.out.controls, []
     return done
 
 
 def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
     """Nobody but an operator suspends a job of a cluster or moves its limit: nothing changes, and that is said."""
     turn, run = handed_over("RUNNING")
-    assert actions.suspend(turn.driver, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
-    assert update.update(turn.driver, run, 0, {"time_s": 60}, "me", turn.now) == REFUSALS.limit
+    assert actions.suspend(turn.machine, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
+    assert update.update(turn.machine, run, 0, {"time_s": 60}, "me", turn.now) == REFUSALS.limit
     assert controls(turn) == []
     assert turn.state(1) is State.RUNNING
     assert run.request(0).time_s is None
@@ -188,8 +188,8 @@ def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
 def test_what_waits_at_slurm_is_not_called_running() -> None:
     """It can't be held from here any more, and there is nothing to signal."""
     turn, run = handed_over("PENDING")
-    assert actions.hold(turn.driver, run, 0, "me", turn.now).startswith("handed to Slurm")
-    assert actions.signal(turn.driver, run, 0, 10, "me", turn.now).startswith("not running")
+    assert actions.hold(turn.machine, run, 0, "me", turn.now).startswith("handed to Slurm")
+    assert actions.signal(turn.machine, run, 0, 10, "me", turn.now).startswith("not running")
     assert controls(turn) == []
 
 
@@ -197,7 +197,7 @@ def test_a_signal_for_the_steps_reaches_them_through_slurm() -> None:
     """Slurm has the steps: the job's own key is named, with whom it is for."""
     turn, run = handed_over("RUNNING")
     for scope in (None, Scope.SCRIPT, Scope.STEPS):
-        assert actions.signal(turn.driver, run, 0, 10, "me", turn.now, scope) == "signalled"
+        assert actions.signal(turn.machine, run, 0, 10, "me", turn.now, scope) == "signalled"
         assert controls(turn) == [Control("0123abcd.1.1.bbbbbbbb", "signal", signal=10, scope=scope)]
 
 
@@ -265,7 +265,7 @@ def test_late_evidence_brings_what_was_used(desk: Desk, late: Evidence, user_s: 
 def test_late_evidence_settles_what_was_only_counted_as_completed(desk: Desk, code: int, state: State) -> None:
     """`settle.fallback` is a belief: its witness's record counts when it comes, also if it says otherwise."""
     key = desk.start()
-    desk.driver.runs[1].fallback_completes = True
+    desk.machine.runs[1].fallback_completes = True
     desk.cluster.say(key, Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent"))
     desk.turn()
     desk.commit()
@@ -333,7 +333,7 @@ def test_a_new_sentence_with_the_same_reason_is_shown() -> None:
     turn.commit()
     key = turn.key(2)
     for text in ("waits", "waits: Priority", "waits: Priority"):
-        turn.driver.heard(Heard(key, "test", text, HeldBack(1.0, "AllocationPending", text)), turn.now)
+        turn.machine.heard(Heard(key, "test", text, HeldBack(1.0, "AllocationPending", text)), turn.now)
     said = [event.said for event in turn.commit() if isinstance(event, Observed)]
     assert said == ["waits", "waits: Priority"]
 
@@ -344,15 +344,15 @@ def test_what_slurm_holds_is_released_there() -> None:
     run = turn.submit(job("a", engine="slurm"))
     turn.commit()
     for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word("PENDING"), reason="JobHeldUser")):
-        turn.driver.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
-    assert "scontrol release" in actions.release(turn.driver, run, 0, "me", turn.now)
+        turn.machine.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
+    assert "scontrol release" in actions.release(turn.machine, run, 0, "me", turn.now)
 
 
 def test_what_slurm_holds_after_a_requeue_is_not_held_here() -> None:
     """Slurm's word for a requeued job that is held is Slurm's business: when it lets the job go, the job goes."""
     turn, run = handed_over("PENDING")
     said = QueueSaid(3.0, read_word("PENDING"), reason="job_requeued_in_held_state")
-    turn.driver.heard(Heard(turn.key(1), "test", "", said), turn.now)
+    turn.machine.heard(Heard(turn.key(1), "test", "", said), turn.now)
     assert run.held == set()
 
 
@@ -381,11 +381,11 @@ def test_what_has_a_tasks_record_has_begun(tmp_path: Path, word: str) -> None:
     """Whatever the queue says before or after: the job runs, and its DerivedExitCode stays."""
     turn, run = handed_over("PENDING")
     key = turn.key(1)
-    turn.driver.heard(task_heard(key, code=7), turn.now)
+    turn.machine.heard(task_heard(key, code=7), turn.now)
     turn.commit()
     assert (turn.state(1), run.state) == (State.RUNNING, State.RUNNING)
     if word:
-        turn.driver.heard(Heard(key, "squeue", "", QueueSaid(4.0, read_word(word), "Resources")), turn.now)
+        turn.machine.heard(Heard(key, "squeue", "", QueueSaid(4.0, read_word(word), "Resources")), turn.now)
     turn.commit()
     assert turn.state(1) is State.RUNNING
     assert derived(turn.stored, tmp_path) == 7 << 8
@@ -395,10 +395,10 @@ def test_the_queue_still_says_when_a_job_began_whose_task_was_heard_first() -> N
     """A task's record says that the job has begun, not when; nothing is made up until the queue says it."""
     turn, _ = handed_over("PENDING")
     key = turn.key(1)
-    turn.driver.heard(task_heard(key), turn.now)
+    turn.machine.heard(task_heard(key), turn.now)
     told = QueueSaid(4.0, read_word("RUNNING"), started_at=990.0, node="n1")
-    turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
-    turn.driver.heard(Heard(key, "squeue", "", told), turn.now)
+    turn.machine.heard(Heard(key, "squeue", "", told), turn.now)
+    turn.machine.heard(Heard(key, "squeue", "", told), turn.now)
     usages = [event.usage for event in turn.commit() if isinstance(event, Observed)]
     assert usages == [None, Usage(990.0, node="n1")]
 
@@ -411,7 +411,7 @@ def hear_end(turn: Turn) -> list[Event]:
     """The job is over: its script's record, and the queue's word."""
     key = turn.key(1)
     for evidence in (record(key), LeftQueue(5.0)):
-        turn.driver.heard(Heard(key, "test", "", evidence), turn.now)
+        turn.machine.heard(Heard(key, "test", "", evidence), turn.now)
     return turn.commit()
 
 
@@ -420,7 +420,7 @@ def test_a_step_whose_number_of_tasks_nobody_said_is_open_until_its_job_ends(tmp
     turn, _ = handed_over("RUNNING")
     key = turn.key(1)
     for task, code in ((0, 0), (1, 3)):
-        turn.driver.heard(task_heard(key, task, code, of=None), turn.now)
+        turn.machine.heard(task_heard(key, task, code, of=None), turn.now)
     assert step_ends(turn.commit()) == []
     (ended,) = step_ends(hear_end(turn))
     assert (ended.verdict.state, ended.verdict.exit, ended.derived) == (State.FAILED, ExitStatus(3), 3 << 8)
@@ -436,7 +436,7 @@ def test_a_step_whose_number_of_tasks_nobody_said_is_open_until_its_job_ends(tmp
 def test_a_rank_below_one_that_was_seen_is_lost_if_it_left_nothing() -> None:
     """Rank 1 left its record, so there was a rank 0: how it ended is unknown, and so is the step's exit."""
     turn, _ = handed_over("RUNNING")
-    turn.driver.heard(task_heard(turn.key(1), task=1, of=None), turn.now)
+    turn.machine.heard(task_heard(turn.key(1), task=1, of=None), turn.now)
     turn.commit()
     (ended,) = step_ends(hear_end(turn))
     assert (ended.verdict.state, ended.derived) == (State.UNVERIFIED, None)
@@ -446,8 +446,8 @@ def test_a_step_ends_with_its_last_task_once_somebody_says_how_many_it_has() -> 
     """One record does not say it, the next one does: there is nothing more to wait for."""
     turn, _ = handed_over("RUNNING")
     key = turn.key(1)
-    turn.driver.heard(task_heard(key, 1, 3, of=None), turn.now)
-    turn.driver.heard(task_heard(key, 0, 0, of=2), turn.now)
+    turn.machine.heard(task_heard(key, 1, 3, of=None), turn.now)
+    turn.machine.heard(task_heard(key, 0, 0, of=2), turn.now)
     (ended,) = step_ends(turn.commit())
     assert (ended.verdict.exit, ended.verdict.detail) == (ExitStatus(3), "task 1 failed first")
 
@@ -466,7 +466,7 @@ def test_a_step_without_any_record_is_known_by_the_controllers_word(said: str, s
     """How it ended is DerivedExitCode, with Slurm's own code for memory; how many tasks it had nobody says."""
     turn, _ = handed_over("RUNNING")
     told = QueueSaid(4.0, read_word("COMPLETED"), exit="0:0", derived=said)
-    turn.driver.heard(Heard(turn.key(1), "squeue", "", told), turn.now)
+    turn.machine.heard(Heard(turn.key(1), "squeue", "", told), turn.now)
     (ended,) = step_ends(hear_end(turn))
     assert (ended.verdict.state, ended.derived) == (state, share)
     assert "nobody said how many tasks" in ended.verdict.detail

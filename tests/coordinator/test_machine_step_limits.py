@@ -1,4 +1,4 @@
-"""A job's time limit and its steps, in the driver: its script's witness owns the limit, the steps follow it."""
+"""A job's time limit and its steps, in the state machine: its script's witness owns it, the steps follow it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from aver.coordinator.order.order import task_order
 from aver.coordinator.requests import actions
 from aver.coordinator.state.attempt import LiveStep, LiveTask
-from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Control, Heard, Order
 from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.registry import capabilities_of
@@ -37,32 +37,32 @@ class Job:
     """A running job of two CPUs with a limit of a minute, its store and its engine."""
 
     def __init__(self, **fields: object) -> None:
-        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
         spec = JobSpec("a", Argv(("true",)), request=Request(cpus=2, time_s=60), **fields)  # type: ignore[arg-type]
         origin = Origin("tester", 1, "here", "/", 0o22)
-        self.run = self.driver.submit(Submission(FlowSpec("flow", (spec,), is_single=True), origin), self.now)
+        self.run = self.machine.submit(Submission(FlowSpec("flow", (spec,), is_single=True), origin), self.now)
         self.commit()
-        self.key = self.driver.by_job[1].key
+        self.key = self.machine.by_job[1].key
         self.hear(WitnessStart(self.key, 5, 4, self.now, due_s=DUE_S))
 
     def commit(self) -> None:
-        self.driver.schedule(self.now)
-        events, self.driver.out.events = self.driver.out.events, []
+        self.machine.schedule(self.now)
+        events, self.machine.out.events = self.machine.out.events, []
         self.stored += events
-        self.driver.committed(events, self.now)
+        self.machine.committed(events, self.now)
 
     def hear(self, evidence: Evidence, key: str = "") -> None:
-        self.driver.heard(Heard(key or self.key, "witness", "said", evidence), self.now)
+        self.machine.heard(Heard(key or self.key, "witness", "said", evidence), self.now)
 
     def begin(self, token: str = "t", **fields: object) -> None:
         spec = StepSpec("step", ("true",), "/", tasks=2, **fields)  # type: ignore[arg-type]
-        self.driver.begin_step(self.key, token, spec, (0, 1, 2), self.now)
+        self.machine.begin_step(self.key, token, spec, (0, 1, 2), self.now)
         self.commit()
 
     def starts(self) -> list[tuple[LiveStep, LiveTask]]:
-        starts, self.driver.out.task_starts = self.driver.out.task_starts, []
+        starts, self.machine.out.task_starts = self.machine.out.task_starts, []
         return starts
 
     def orders(self) -> list[Order]:
@@ -70,7 +70,7 @@ class Job:
 
     def controls(self) -> list[tuple[str, str]]:
         """Task and verb."""
-        controls, self.driver.out.controls = self.driver.out.controls, []
+        controls, self.machine.out.controls = self.machine.out.controls, []
         return [(control.key.removeprefix(self.key).lstrip("."), control.verb) for control in controls]
 
 
@@ -108,7 +108,7 @@ def test_steps_are_ended_when_the_jobs_limit_passes() -> None:
     job = Job()
     job.begin()
     assert len(job.starts()) == 2
-    job.driver.begin_step(job.key, "waits", StepSpec("step", ("true",), "/"), (0, 1, 2), job.now)
+    job.machine.begin_step(job.key, "waits", StepSpec("step", ("true",), "/"), (0, 1, 2), job.now)
     job.hear(LimitPassed(60.0))
     assert job.controls() == [("s0.t0", "time_out"), ("s0.t1", "time_out")]
     with pytest.raises(UsageError, match="the job is not running"):
@@ -150,8 +150,8 @@ def test_a_limit_that_moves_is_told_to_running_tasks() -> None:
 def test_a_step_of_a_suspended_job_begins_when_that_goes_on() -> None:
     """Its tasks would run while the job's clock stands still."""
     job = Job()
-    actions.suspend(job.driver, job.run, 0, "tester", job.now, resume=False)
+    actions.suspend(job.machine, job.run, 0, "tester", job.now, resume=False)
     job.begin()
     assert job.starts() == []
-    actions.suspend(job.driver, job.run, 0, "tester", job.now, resume=True)
+    actions.suspend(job.machine, job.run, 0, "tester", job.now, resume=True)
     assert len(job.starts()) == 2

@@ -1,9 +1,9 @@
-"""The driver: what is heard and asked comes in, events and orders come out; nothing is done before it is durable."""
+"""The state machine: what is heard and asked comes in, events and orders come out, nothing before it is durable."""
 
 from __future__ import annotations
 
 from aver.coordinator.requests import actions
-from aver.coordinator.state.machine import Driver, Identity
+from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.engines.registry import capabilities_of
@@ -30,40 +30,40 @@ TRUE = Argv(("true",))
 
 
 class Turn:
-    """A driver with a store that commits when told to, and an engine that does as told."""
+    """A machine with a store that commits when told to, and an engine that does as told."""
 
     def __init__(self, cpus: int = 2) -> None:
-        self.driver = Driver(Identity("0123abcd", "b" * 32, "here"), Room(cpus, 0, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(cpus, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
 
     def submit(self, *jobs: JobSpec, single: bool = False) -> LiveRun:
-        return self.driver.submit(Submission(FlowSpec("flow", jobs, is_single=single), ORIGIN), self.now)
+        return self.machine.submit(Submission(FlowSpec("flow", jobs, is_single=single), ORIGIN), self.now)
 
     def commit(self) -> list[Event]:
         """Commit what there is, and return it."""
-        self.driver.schedule(self.now)
-        events, self.driver.out.events = self.driver.out.events, []
+        self.machine.schedule(self.now)
+        events, self.machine.out.events = self.machine.out.events, []
         self.stored += events
-        self.driver.committed(events, self.now)
+        self.machine.committed(events, self.now)
         return events
 
     def started(self) -> list[str]:
         """The names of jobs that were handed to the engine since the last look."""
-        starts, self.driver.out.starts = self.driver.out.starts, []
-        return [self.driver.runs[one.run].name(one.index) for one in starts]
+        starts, self.machine.out.starts = self.machine.out.starts, []
+        return [self.machine.runs[one.run].name(one.index) for one in starts]
 
     def key(self, job: int) -> str:
-        return self.driver.by_job[job].key
+        return self.machine.by_job[job].key
 
     def hear_start(self, job: int) -> None:
         key = self.key(job)
-        self.driver.heard(Heard(key, "witness", "start", WitnessStart(key, 5, 4, self.now)), self.now)
+        self.machine.heard(Heard(key, "witness", "start", WitnessStart(key, 5, 4, self.now)), self.now)
 
     def hear_end(self, job: int, exit_status: ExitStatus = ExitStatus()) -> None:
         key = self.key(job)
         record = WitnessRecord(key, 5, exit_status, self.now, 1.0)
-        self.driver.heard(Heard(key, "witness", "end", record), self.now)
+        self.machine.heard(Heard(key, "witness", "end", record), self.now)
 
     def run_to_end(self, job: int, exit_status: ExitStatus = ExitStatus()) -> None:
         self.hear_start(job)
@@ -89,7 +89,7 @@ def test_nothing_is_started_before_its_intent_is_durable() -> None:
     """The order goes out after the commit that holds the attempt's key."""
     turn = Turn()
     turn.submit(job("a"), single=True)
-    turn.driver.schedule(turn.now)
+    turn.machine.schedule(turn.now)
     assert turn.started() == []
     events = turn.commit()
     assert [type(event) for event in events] == [RunSubmitted, AttemptPlanned]
@@ -103,7 +103,7 @@ def test_intents_of_the_next_jobs_are_durable_ahead() -> None:
     turn.commit()
     assert turn.started() == ["a"]
     turn.run_to_end(2)
-    turn.driver.schedule(turn.now)
+    turn.machine.schedule(turn.now)
     assert turn.started() == ["b"]
 
 
@@ -120,13 +120,13 @@ def test_cancelling_a_pending_job_never_starts_it() -> None:
     """Also when its intent is on its way to the disk."""
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), job("b"))
-    turn.driver.schedule(turn.now)
-    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelled"
+    turn.machine.schedule(turn.now)
+    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "cancelled"
     turn.commit()
     turn.commit()
     assert turn.started() == ["b"]
     assert turn.state(2) is State.CANCELLED
-    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "already CANCELLED"
+    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "already CANCELLED"
 
 
 def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
@@ -135,10 +135,10 @@ def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
     run = turn.submit(job("a"), single=True)
     turn.commit()
     turn.hear_start(1)
-    assert actions.cancel(turn.driver, run, 0, "me", turn.now) == "cancelling"
-    assert turn.driver.out.controls == []
+    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "cancelling"
+    assert turn.machine.out.controls == []
     turn.commit()
-    assert [(control.verb, control.key) for control in turn.driver.out.controls] == [("cancel", turn.key(1))]
+    assert [(control.verb, control.key) for control in turn.machine.out.controls] == [("cancel", turn.key(1))]
 
 
 def test_a_failed_need_skips_the_chain_and_settles_the_run() -> None:
@@ -162,11 +162,11 @@ def test_a_retry_that_is_due_skips_nobody() -> None:
     turn.commit()
     assert turn.state(2) is State.PENDING
     assert turn.started() == ["a"]
-    turn.driver.tick(turn.now + 4)
+    turn.machine.tick(turn.now + 4)
     turn.commit()
     assert turn.started() == []
     turn.now += 6
-    turn.driver.tick(turn.now)
+    turn.machine.tick(turn.now)
     turn.commit()
     assert turn.started() == ["a"]
     turn.run_to_end(2)
@@ -183,7 +183,7 @@ def test_reports_of_older_attempts_change_nothing() -> None:
     old = turn.key(1)
     turn.run_to_end(1, ExitStatus(code=1))
     record = WitnessRecord(old, 5, ExitStatus(), turn.now, 1.0)
-    assert not turn.driver.heard(Heard(old, "witness", "end", record), turn.now)
+    assert not turn.machine.heard(Heard(old, "witness", "end", record), turn.now)
 
 
 def test_a_vanished_witness_is_unverified_and_settles_the_run() -> None:
@@ -193,7 +193,7 @@ def test_a_vanished_witness_is_unverified_and_settles_the_run() -> None:
     turn.commit()
     turn.hear_start(1)
     key = turn.key(1)
-    turn.driver.heard(Heard(key, "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
+    turn.machine.heard(Heard(key, "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
     (settled,) = [event for event in turn.commit() if isinstance(event, Observed) and event.verdict]
     assert settled.verdict is not None
     assert (settled.verdict.state, settled.verdict.exit, settled.verdict.verified) == (State.UNVERIFIED, None, False)
@@ -203,8 +203,8 @@ def test_a_submission_that_could_not_be_stored_leaves_nothing() -> None:
     """Withdrawn, it holds no room and never starts."""
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), single=True)
-    turn.driver.schedule(turn.now)
-    turn.driver.withdraw(run.number)
+    turn.machine.schedule(turn.now)
+    turn.machine.withdraw(run.number)
     turn.submit(job("b"), single=True)
     turn.commit()
     assert turn.started() == ["b"]
@@ -213,16 +213,16 @@ def test_a_submission_that_could_not_be_stored_leaves_nothing() -> None:
 
 def begin_step(turn: Turn, tasks: int = 2, token: str = "t", **fields: object) -> None:
     spec = StepSpec("step", ("true",), "/", tasks=tasks, **fields)  # type: ignore[arg-type]
-    turn.driver.begin_step(turn.key(1), token, spec, (0, 1, 2), turn.now)
+    turn.machine.begin_step(turn.key(1), token, spec, (0, 1, 2), turn.now)
 
 
 def step_starts(turn: Turn) -> list[str]:
-    starts, turn.driver.out.task_starts = turn.driver.out.task_starts, []
+    starts, turn.machine.out.task_starts = turn.machine.out.task_starts, []
     return [task.key.rpartition(".")[2] for _, task in starts]
 
 
 def end_task(turn: Turn, key: str, exit_status: ExitStatus = ExitStatus()) -> None:
-    turn.driver.heard(Heard(key, "witness", "end", WitnessRecord(key, 5, exit_status, turn.now, 1.0)), turn.now)
+    turn.machine.heard(Heard(key, "witness", "end", WitnessRecord(key, 5, exit_status, turn.now, 1.0)), turn.now)
 
 
 def test_a_steps_tasks_start_after_its_intent_is_durable() -> None:
@@ -252,7 +252,7 @@ def test_a_job_whose_step_runs_on_is_completing_until_it_has_ended() -> None:
     turn.hear_end(1)
     turn.commit()
     assert turn.state(1) is State.COMPLETING
-    assert [(control.key, control.verb) for control in turn.driver.out.controls] == [(f"{key}.s0.t0", "cancel")]
+    assert [(control.key, control.verb) for control in turn.machine.out.controls] == [(f"{key}.s0.t0", "cancel")]
     end_task(turn, f"{key}.s0.t0", ExitStatus(signal=15))
     turn.commit()
     assert turn.state(1) is State.COMPLETED
@@ -294,7 +294,7 @@ def test_a_step_that_nobody_saw_end_adds_an_unknown_to_the_derived_exit() -> Non
     """Its witness vanished: the step is UNVERIFIED, and its share is None, not 0."""
     turn, tasks = stepping(2)
     end_task(turn, f"{tasks}0")
-    turn.driver.heard(Heard(f"{tasks}1", "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
+    turn.machine.heard(Heard(f"{tasks}1", "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
     ended = step_end(turn)
     assert (ended.verdict.state, ended.verdict.exit, ended.derived) == (State.UNVERIFIED, None, None)
 
@@ -303,8 +303,8 @@ def test_a_step_out_of_memory_adds_its_code_though_a_task_was_lost() -> None:
     """0:125 is what is known of it."""
     turn, tasks = stepping(2)
     record = WitnessRecord(f"{tasks}0", 5, ExitStatus(signal=9), turn.now, 1.0, oom_kills=1)
-    turn.driver.heard(Heard(record.key, "witness", "end", record), turn.now)
-    turn.driver.heard(Heard(f"{tasks}1", "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
+    turn.machine.heard(Heard(record.key, "witness", "end", record), turn.now)
+    turn.machine.heard(Heard(f"{tasks}1", "coordinator", "gone", WitnessVanished(turn.now, 4)), turn.now)
     ended = step_end(turn)
     assert (ended.verdict.state, ended.derived) == (State.OUT_OF_MEMORY, 125)
 
@@ -316,9 +316,9 @@ def test_a_step_that_was_cancelled_before_it_began_adds_nothing() -> None:
     turn.commit()
     turn.hear_start(1)
     begin_step(turn, tasks=1)
-    step = turn.driver.find_step(turn.key(1), 0)
+    step = turn.machine.find_step(turn.key(1), 0)
     assert step is not None
-    turn.driver.cancel_step(step, "me", turn.now)
+    turn.machine.cancel_step(step, "me", turn.now)
     ended = step_end(turn)
     assert (ended.verdict.state, ended.derived) == (State.CANCELLED, 0)
 
@@ -327,7 +327,7 @@ def test_a_step_that_the_engine_refused_has_failed_to_start() -> None:
     """The engine's text says why; no witness vanished, since there was none."""
     turn, tasks = stepping(1)
     refused = Refused(turn.now, "no witness could be started")
-    turn.driver.heard(Heard(f"{tasks}0", "engine", refused.text, refused), turn.now)
+    turn.machine.heard(Heard(f"{tasks}0", "engine", refused.text, refused), turn.now)
     ended = step_end(turn)
     assert (ended.verdict.state, ended.verdict.reason) == (State.FAILED, "JobLaunchFailure")
     assert (ended.verdict.source, ended.verdict.detail, ended.derived) == ("engine", refused.text, None)
