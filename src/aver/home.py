@@ -78,6 +78,38 @@ class Home:
     def exists(self) -> bool:
         return self.database.exists()
 
+    def holder(self) -> dict[str, object]:
+        """Who the lock's text names; empty if nobody holds it or it can't be read."""
+        try:
+            return parse_holder(self.lock.read_bytes()[:4096])
+        except OSError:
+            return {}
+
+    def has_coordinator(self) -> bool:
+        """Whether the process that the lock names lives, as far as can be told from this host."""
+        holder = self.holder()
+        pid = holder.get("pid")
+        if holder.get("boot") != read_boot_id() or not isinstance(pid, int) or pid <= 0:
+            return False
+        try:
+            os.kill(pid, 0)
+        except PermissionError:
+            return True
+        except (OSError, OverflowError):
+            return False
+        return True
+
+
+def parse_holder(text: bytes) -> dict[str, object]:
+    """The lock's text: host, boot, pid, since."""
+    import json  # most readers never ask
+
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
 
 def read_boot_id() -> str:
     """The kernel's boot id; another one means that the machine was restarted."""

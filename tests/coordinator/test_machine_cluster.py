@@ -15,6 +15,7 @@ from test_machine import ORIGIN, Turn, job
 from aver.coordinator.background import Later
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
+from aver.coordinator.guard import Guard
 from aver.coordinator.loop import Loop
 from aver.coordinator.order.generated_reader import Question, beside
 from aver.coordinator.requests import actions, update
@@ -45,6 +46,7 @@ from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, Request, Scope, Submission
 from aver.model.states import State
 from aver.plan.packing import Room
+from aver.protocol.lock import Lock
 from aver.protocol.messages import Accept
 from aver.store.read.reader import Reader
 from aver.store.replay import replay
@@ -95,7 +97,10 @@ class Desk:
         self.committer = Committer(writer.open(self.home.database))
         self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
         engines = cast(Engines, self.cluster)
-        self.loop: Any = Loop(self.home, self.server, self.poller, self.committer, engines, self.machine, 1.0, 1.0)
+        guard = Guard(self.home, Lock.acquire(self.home), self.server, self.committer)
+        self.loop: Any = Loop(
+            self.home, guard, self.server, self.poller, self.committer, engines, self.machine, 1.0, 1.0
+        )
 
     def turn(self) -> None:
         self.loop._turn()

@@ -22,6 +22,7 @@ from aver.client.slurm_bin import install
 from aver.config import load_config
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
+from aver.coordinator.guard import Guard
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Identity, Machine
@@ -52,7 +53,7 @@ def main() -> None:
         _leave_the_terminal(home)
     try:
         home.prepare()
-        lock = Lock.acquire(home.lock)
+        lock = Lock.acquire(home)
     except LockBusy:
         _answer(ready_fd, "busy")
         return
@@ -64,7 +65,7 @@ def main() -> None:
     except AverError as error:
         log(str(error))  # jobs run all the same, without Slurm's commands
     try:
-        loop = _build(home)
+        loop = _build(home, lock)
         loop.recover()
     except AverError as error:
         log(f"could not start: {error}")
@@ -81,7 +82,7 @@ def main() -> None:
     lock.release()
 
 
-def _build(home: Home) -> Loop:
+def _build(home: Home, lock: Lock) -> Loop:
     config = load_config()
     totals = Totals(
         cpus=config.cpus or len(os.sched_getaffinity(0)),
@@ -98,7 +99,9 @@ def _build(home: Home) -> Loop:
     poller = select.epoll()
     server = Server(home.path, poller)
     engines = Engines(Site(home, identity.home, config, totals), all_engines(), find_engine, poller)
-    return Loop(home, server, poller, Committer(writer), engines, machine, config.kill_wait_s, config.idle_exit_s)
+    committer = Committer(writer)
+    guard = Guard(home, lock, server, committer)
+    return Loop(home, guard, server, poller, committer, engines, machine, config.kill_wait_s, config.idle_exit_s)
 
 
 def _leave_the_caller(ready_fd: int) -> None:

@@ -58,6 +58,7 @@ class Commits:
 
     def check_writable(self) -> None:
         """Raise CantWriteError while what is decided can't be written."""
+        self._committer.check_store()
         if self._cant_write is not None:
             raise CantWriteError(f"nothing new is taken at the moment: {self._cant_write}")
 

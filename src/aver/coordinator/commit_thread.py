@@ -41,6 +41,10 @@ class Committer:
         self.is_busy = False
         return self._result
 
+    def check_store(self) -> None:
+        """Raise CantWriteError if what is committed would be seen by nobody."""
+        self._writer.check_file()
+
     def close(self) -> None:
         self._batches.put(None)
         self._thread.join()

@@ -17,6 +17,7 @@ from aver.coordinator.commit import Commits
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.fingerprints import Fingerprinter
+from aver.coordinator.guard import LOOK_S, Guard
 from aver.coordinator.late_evidence import take_late
 from aver.coordinator.order.allocations import allocator_of, asks_of
 from aver.coordinator.order.generated import Generated
@@ -44,10 +45,12 @@ CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 
 class Loop:
     def __init__(
-        self, home: Home, server: Server, poller: select.epoll, committer: Committer, engines: Engines,
+        self, home: Home, guard: Guard, server: Server, poller: select.epoll, committer: Committer, engines: Engines,
         machine: Machine, kill_wait_s: float, idle_exit_s: float,
     ) -> None:  # fmt: skip
         self._home = home
+        self._guard = guard
+        self._look_due = time.monotonic() + LOOK_S
         self._server = server
         self._poller = poller
         self._committer = committer
@@ -106,6 +109,8 @@ class Loop:
         self._poller.register(self._wakeups[0], select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
         self._poller.register(self._background, select.EPOLLIN)
+        if self._guard.fileno() >= 0:
+            self._poller.register(self._guard, select.EPOLLIN)
         self._turn()
         while not self._is_stopping:
             try:
@@ -131,6 +136,8 @@ class Loop:
             self._background.take()
         elif fd == self._wakeups[0]:
             os.read(fd, 4096)
+        elif fd == self._guard.fileno():
+            self._guard.look()
         elif fd == self._server.listener.fileno():
             self._server.accept()
         else:
@@ -194,10 +201,15 @@ class Loop:
         if self._tidy_due is not None and time.monotonic() >= self._tidy_due:
             again = self._engines.tidy()
             self._tidy_due = None if again is None else time.monotonic() + again
+        if time.monotonic() >= self._look_due:
+            self._look_due = time.monotonic() + LOOK_S
+            self._guard.look()
         self._begin_commit()
 
     def _hear(self, now: float) -> None:
-        """Take what the engines have heard."""
+        """Take what the engines have heard. Without a store nothing can be made of it: it stays with the witnesses."""
+        if self._guard.is_store_lost:
+            return
         heard, self._unjudged = [*self._unjudged, *self._engines.heard()], []
         self._drop_lost_steps(now)
         stale = []
@@ -338,7 +350,7 @@ class Loop:
     def _timeout(self) -> float:
         """Seconds until something is due."""
         now = time.monotonic()
-        due = [CLOCK_CHECK_S]
+        due = [CLOCK_CHECK_S, self._look_due - now]
         for at in (self._reasons_due, self._tidy_due, *self._commits.dues()):
             if at is not None:
                 due.append(at - now)
@@ -374,6 +386,7 @@ class Loop:
             elif select.select([self._committer], [], [], 1)[0]:
                 self._finish_commit()
         self._commits.send_replies()
+        self._guard.close()
         self._server.close()
         self._engines.close()
         self._aside.close()

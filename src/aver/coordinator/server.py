@@ -79,23 +79,31 @@ class Server:
 
     def __init__(self, folder: Path, poller: select.epoll) -> None:
         self._poller = poller
-        folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            path = f"/proc/self/fd/{folder_fd}/sock"
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            self.listener.bind(path)
-            os.chmod(path, 0o600)
-        finally:
-            os.close(folder_fd)
-        self.listener.listen(128)
-        self._folder = folder
+        self._path = folder / "sock"
+        self.listener, self._file = _listen(folder)
         poller.register(self.listener, select.EPOLLIN)
         self.peers: dict[int, Peer] = {}
         self.orphans: list[int] = []  # runs whose owner hung up; the loop ends them
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.lost_steps: list[str] = []  # tokens of steps whose srun hung up; the loop drops those that have not begun
+
+    def restore(self) -> bool:
+        """Listen in the home again if the socket's file was taken away; return whether that was so."""
+        if self._has_file():
+            return False
+        listener, file = _listen(self._path.parent)
+        self.accept()  # those who came before
+        self._poller.unregister(self.listener)
+        self.listener.close()
+        self.listener, self._file = listener, file
+        self._poller.register(listener, select.EPOLLIN)
+        return True
+
+    def _has_file(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path), self._file)
+        except OSError:
+            return False
 
     def accept(self) -> None:
         while True:
@@ -208,9 +216,29 @@ class Server:
 
     def close(self) -> None:
         """Stop listening; the socket's file goes first, so that nobody connects to one who leaves."""
-        with contextlib.suppress(FileNotFoundError):
-            (self._folder / "sock").unlink()
+        if self._has_file():
+            with contextlib.suppress(FileNotFoundError):
+                self._path.unlink()
         self.listener.close()
         os.close(self._spare)
         for peer in list(self.peers.values()):
             self.drop(peer)
+
+
+def _listen(folder: Path) -> tuple[socket.socket, os.stat_result]:
+    """A listening socket in the folder, and its file. The path is short whatever the folder's is."""
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        path = f"/proc/self/fd/{folder_fd}/sock"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen(128)
+        return listener, os.stat(path)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.close(folder_fd)

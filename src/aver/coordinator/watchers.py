@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Machine
-from aver.errors import UsageError
+from aver.errors import AverError, UsageError
 from aver.model.events import (
     Event,
     JobMoved,
@@ -61,7 +61,10 @@ class Watchers:
         run = self._machine.runs.get(number)
         if run is None or not run.plan.is_foreground_settled:
             return False
-        reader = self._open_reader()
+        try:
+            reader = self._open_reader()
+        except AverError:
+            return False
         if reader is None:
             return False
         with reader:

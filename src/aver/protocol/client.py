@@ -113,6 +113,8 @@ class Client:
         while waiting:
             remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
             push = self._line(remaining)
+            if push.get("ok") is False:
+                raise _error(push)
             settled = tuple(push.get("settled", ()))
             waiting -= set(settled)
             yield Change(tuple(push.get("changed", ())), settled)

@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
-from aver.errors import AverError, UsageError
+from aver.errors import AverError, CantWriteError, UsageError
 from aver.store.schema import VERSION
 
 BUSY_TIMEOUT_S = 30.0
@@ -76,6 +76,21 @@ def _is_frozen(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.read(20)[18:19] == b"\x02"  # the file format's read version: 2 is WAL
+
+
+def check_absent(path: Path) -> None:
+    """Raise CantWriteError if a database that is not there was there: a coordinator has it open."""
+    from aver.home import Home  # most readers never ask
+
+    if Home(path.parent).has_coordinator() and not path.exists():
+        raise CantWriteError(removed_text(path))
+
+
+def removed_text(path: Path) -> str:
+    return (
+        f"the store {show_path(path)} was removed or replaced while the coordinator had it open: put it back, or "
+        "`aver stop` to go on with what is there; nothing new is taken"
+    )
 
 
 def read_version(connection: sqlite3.Connection, path: Path) -> int:

@@ -35,6 +35,7 @@ from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import is_same_process, sweep
 from aver.judge.witness_record import parse_due, parse_passed, parse_record, parse_start
 from aver.model.evidence import LimitMoved, Refused, WitnessStart, WitnessVanished
+from aver.ownership import make_folder
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
@@ -121,7 +122,16 @@ class LocalEngine:
         self._by_key[order.key] = slot
         return Submitted(order.key)
 
+    def _restore_folder(self) -> None:
+        """Use the folder that is there now: the old one may have been removed while it was empty."""
+        make_folder(os.fspath(self._folder))
+        folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.dup2(folder_fd, self._folder_fd, inheritable=False)
+        os.close(folder_fd)
+
     def _open_slot(self) -> Slot:
+        if os.fstat(self._folder_fd).st_nlink == 0:
+            self._restore_folder()
         slot = Slot(self._folder, self._next_number)
         self._next_number += 1
         try:

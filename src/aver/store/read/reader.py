@@ -18,7 +18,7 @@ from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated,
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
 from aver.model.states import UNSETTLED, State
-from aver.store.open import connect, read_version, reading_failed, show_path
+from aver.store.open import check_absent, connect, read_version, reading_failed, show_path
 from aver.store.read.decoding import ATTEMPT, JOB, RUN, STEP, TASK, Decoder
 from aver.store.read.outcomes import OUTCOMES_SQL, Outcome
 from aver.store.read.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
@@ -47,6 +47,7 @@ class Reader:
             if path.stat().st_size == 0:
                 return None
         except FileNotFoundError:
+            check_absent(path)
             return None
         except OSError as error:
             raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None

@@ -4,6 +4,9 @@
 power loss when it returns (`synchronous=FULL`). After a failure nothing is half done and the same events can
 be committed again. There must be one Writer per database: the coordinator's lock sees to that. It may be used from
 any thread, by one at a time.
+
+Others may remove or replace the files while they are open. Before each commit it is seen that they are those that a
+reader finds: without its database nothing is written, and a log that was removed is brought home first.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from aver.durable_files import sync_folder
 from aver.errors import CantWriteError, InternalError
 from aver.model.events import Event
 from aver.store.encoding import event_row, task_cause_text
-from aver.store.open import connect, is_on_network, read_version, show_path, writing_failed
+from aver.store.open import connect, is_on_network, read_version, removed_text, show_path, writing_failed
 from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from aver.store.write import statements as sql
 from aver.store.write.derive import statements
@@ -27,6 +30,9 @@ class Writer:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._identity = _identity(path)
+        self._log_path = path.with_name(path.name + "-wal")
+        self._log_identity = _identity(self._log_path)  # None: it was not made yet
         self._last_seq = self._read_last_seq()
         self.home_id = str(connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()[0])
 
@@ -39,12 +45,7 @@ class Writer:
         connection = None
         try:
             is_new = _create_file(path)
-            connection = connect(path, "rw")
-            read_version(connection, path)
-            journal = "DELETE" if is_on_network(path.parent) else "WAL"
-            connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA temp_store = MEMORY")
+            connection = _connect(path)
             migrate(connection, path)
             if is_new:
                 sync_folder(path.parent)
@@ -67,7 +68,9 @@ class Writer:
         """
         if not events:
             return self._last_seq
+        self.check_file()
         try:
+            self._bring_log_home()
             rows = "[" + ",".join([event_row(seq, event) for seq, event in enumerate(events, self._last_seq + 1)]) + "]"
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute(sql.INSERT_EVENTS, (rows,))
@@ -86,7 +89,24 @@ class Writer:
             self._roll_back()
             raise
         self._last_seq += len(events)
+        if self._log_identity is None:
+            self._log_identity = _identity(self._log_path)
         return self._last_seq
+
+    def check_file(self) -> None:
+        """Raise CantWriteError if the database was removed or replaced since it was opened. From any thread."""
+        if _identity(self.path) != self._identity:
+            raise CantWriteError(removed_text(self.path))
+
+    def _bring_log_home(self) -> None:
+        """Without its log's file, what is committed since the last checkpoint is seen by nobody else: it goes into the
+        database, and a new log is begun."""
+        if self._log_identity is None or _identity(self._log_path) == self._log_identity:
+            return
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._connection.close()
+        self._connection = _connect(self.path)
+        self._log_identity = _identity(self._log_path)
 
     def next_id(self) -> int:
         """The number after all that runs and jobs of this database ever had."""
@@ -130,12 +150,35 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = connect(path, "rw")
+    try:
+        read_version(connection, path)
+        journal = "DELETE" if is_on_network(path.parent) else "WAL"
+        connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        _close(connection)
+        raise
+    return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is; None if there is none, or none that can be seen."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
 def _create_file(path: Path) -> bool:
-    """Make the file, readable by its owner alone; return whether it was new. The journals get the same mode."""
+    """Make the file, readable by its owner alone; return whether it is new. The journals get the same mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        return False
+        return path.stat().st_size == 0  # made by the lock
     return True
 
 

@@ -22,7 +22,6 @@ from aver.engines.local.capabilities import Capabilities, capabilities
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UsageError
 from aver.protocol.client import Client
-from aver.protocol.lock import read_holder
 from aver.protocol.messages import Ping, Pong
 from aver.render import verdict
 from aver.store.open import is_on_network, sqlite_version
@@ -175,7 +174,7 @@ def _coordinator(session: Session) -> Check:
     except UsageError:
         return Check("coordinator", MISSING, "not asked: it, or the home, may be another user's", None)
     except AverError:
-        holder = read_holder(session.home.lock).get("host")
+        holder = session.home.holder().get("host")
         if holder is not None and holder != os.uname().nodename:
             return Check("coordinator", LIMITED, f"on host {holder}: from here only reading works", None)
         return Check("coordinator", OK, "none runs; the next command that needs one starts it", None)

@@ -1,0 +1,143 @@
+"""Files of the home that a cleaner of old files, or a person, takes away under a running coordinator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aver.errors import CantWriteError
+from aver.model.states import State
+from live_home import LiveHome, is_alive, pids, wait_for
+
+Typed = Callable[..., subprocess.CompletedProcess[bytes]]
+
+NOTE_AND_WAIT = 'echo $AVER_KEY >> "$RAN"; while [ ! -e go ]; do sleep 0.05; done'
+
+
+def coordinators(live: LiveHome) -> list[int]:
+    """Every coordinator of this home, whatever its files say."""
+    found = []
+    for pid in pids():
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"aver.coordinator" in command and os.fsencode(live.home.path) in command and is_alive(pid):
+                found.append(pid)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def end_all_coordinators(live: LiveHome) -> Iterator[None]:
+    yield
+    for pid in coordinators(live):
+        os.kill(pid, signal.SIGKILL)
+
+
+def remove(live: LiveHome, *names: str) -> None:
+    for name in names:
+        (live.home.path / name).unlink()
+
+
+def assert_gone(done: subprocess.CompletedProcess[bytes]) -> None:
+    """The command has said that the store is gone, and did nothing."""
+    assert done.returncode == 73, done
+    assert b"was removed or replaced" in done.stderr
+
+
+@pytest.mark.parametrize("names", [("lock", "sock"), ("lock",), ("sock",)], ids=" ".join)
+def test_lock_and_socket_removed(live: LiveHome, names: tuple[str, ...]) -> None:
+    """The one coordinator goes on, can be reached again, and no job runs twice."""
+    waiting = live.run_text(NOTE_AND_WAIT)
+    live.wait_running(waiting)
+    pid = live.coordinator()
+    assert pid is not None
+    remove(live, *names)
+    runs = [waiting, *[live.run_text('echo $AVER_KEY >> "$RAN"') for _ in range(3)]]
+    wait_for(lambda: coordinators(live) == [pid], "one that found the lock held has left")
+    wait_for(lambda: live.coordinator() == pid, "the lock names its holder again")
+    (live.folder / "go").touch()
+    live.settle(runs)
+    assert [live.job(run).state for run in runs] == [State.COMPLETED] * 4
+    assert sorted(live.keys_run().values()) == [1, 1, 1, 1]
+    live.assert_store_is_whole()
+
+
+def test_second_coordinator_by_hand(live: LiveHome) -> None:
+    """Who starts one itself, with the lock's file gone, is told that there is one."""
+    live.wait_running(live.run_text(NOTE_AND_WAIT))
+    remove(live, "lock", "sock")
+    command = [sys.executable, "-m", "aver.coordinator", str(live.home.path)]
+    done = subprocess.run(command, capture_output=True, timeout=20, check=False)
+    assert done.stdout == b"busy\n"
+    assert len(coordinators(live)) == 1
+
+
+def test_store_deleted_while_it_runs(live: LiveHome, typed: Typed) -> None:
+    """It takes nothing new and says why; when the store is back it goes on, and nothing is lost."""
+    running = live.run_text(NOTE_AND_WAIT)
+    live.wait_running(running)
+    live.kill_coordinator()
+    live.connect_again()
+    pid = live.coordinator()
+    kept = live.folder / "kept"
+    kept.mkdir()
+    for path in live.home.path.glob("aver.db*"):
+        path.rename(kept / path.name)
+    with pytest.raises(CantWriteError, match=r"aver.db was removed or replaced .* nothing new is taken"):
+        live.run_text("true")
+    done = typed("run", "--", "true")
+    assert_gone(done)
+    assert "was removed or replaced" in live.home.log.read_text()
+    assert coordinators(live) == [pid]
+    for command in (("jobs",), ("status",), ("show", str(running))):
+        assert_gone(typed(*command))
+    for path in kept.iterdir():
+        path.rename(live.home.path / path.name)
+    (live.folder / "go").touch()
+    live.settle([running])
+    assert live.job(running).state is State.COMPLETED
+    assert sorted(live.keys_run().values()) == [1]
+
+
+def test_store_deleted_under_who_waits(live: LiveHome, typed: Typed) -> None:
+    """Who waits for a job hears of it, rather than waiting for ever."""
+    command = [sys.executable, "-m", "aver", "run", "--", "sh", "-c", NOTE_AND_WAIT]
+    env = {**os.environ, "RAN": str(live.ran)}
+    with subprocess.Popen(command, cwd=live.folder, env=env, stderr=subprocess.PIPE) as waits:
+        wait_for(live.keys_run, "the job runs")
+        live.home.database.unlink()
+        _, errors = waits.communicate(timeout=20)
+    assert_gone(subprocess.CompletedProcess(command, waits.returncode, b"", errors))
+
+
+def test_log_of_the_store_removed(live: LiveHome) -> None:
+    """Without `aver.db-wal` nothing that was committed is lost, before or after."""
+    before = live.run_text("true")
+    live.settle([before])
+    waiting = live.run_text(NOTE_AND_WAIT)
+    live.wait_running(waiting)
+    remove(live, "aver.db-wal", "aver.db-shm")
+    after = live.run_text("true")
+    (live.folder / "go").touch()
+    live.settle([waiting, after])
+    live.kill_coordinator()
+    assert [live.job(run).state for run in (before, waiting, after)] == [State.COMPLETED] * 3
+    live.assert_store_is_whole()
+
+
+def test_folders_removed(live: LiveHome) -> None:
+    """A cleaner takes empty folders too: they are made again."""
+    live.settle([live.run_text("true")])
+    wait_for(lambda: not any(live.home.witnesses.iterdir()), "the idle witness has left", 20)
+    with live.client():  # it stays
+        for name in ("witness", "stdin"):
+            (live.home.path / name).rmdir()
+        run = live.run_text("true")
+        live.settle([run])
+    assert live.job(run).state is State.COMPLETED
