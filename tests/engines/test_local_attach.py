@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import threading
 import zlib
@@ -13,6 +15,8 @@ import pytest
 from aver.engines.api import NotListed, Order, Rejected, Seen, Submitted, Totals
 from aver.engines.local import engine as local
 from aver.engines.local.slot import Slot
+from aver.model.evidence import WitnessRecord
+from aver.model.exit import ExitStatus
 from aver.model.job import Request
 
 END = {
@@ -138,3 +142,32 @@ def test_an_idle_witness_of_an_earlier_version_gets_no_order(
         finally:
             engine.close()
             thread.join(20)
+
+
+def test_witness_that_lives_and_cant_be_reached(tmp_path: Path) -> None:
+    """Its socket's file is gone, and it has no other: it is watched as a process, and its journal says how it went."""
+    journal = tmp_path / "1.log"
+    begin = _line({"ev": "begin", "key": "one", "at": 1.0, "boot": "b"})
+    journal.write_bytes(begin)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "gone"))
+        listener.listen()
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 4, str(journal), os.O_WRONLY | os.O_APPEND, 0),
+            (os.POSIX_SPAWN_DUP2, listener.fileno(), 3),
+        ]
+        pid = os.posix_spawn("/bin/sleep", ["/bin/sleep", "1000"], {}, file_actions=actions)
+    engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+    try:
+        engine.attach()
+        assert engine.observe(["one"]) == [Seen("one")]
+        assert engine.heard() == []
+        with journal.open("ab") as file:
+            file.write(_line({**END, "key": "one", "size": len(begin)}))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert [one.evidence.exit for one in engine.heard() if isinstance(one.evidence, WitnessRecord)] == [
+            ExitStatus(0)
+        ]
+    finally:
+        engine.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.errors import CantWriteError
+from aver.errors import AverError, CantWriteError
 from aver.model.states import State
 from live_home import LiveHome, is_alive, pids, wait_for
 
@@ -141,3 +141,70 @@ def test_folders_removed(live: LiveHome) -> None:
         run = live.run_text("true")
         live.settle([run])
     assert live.job(run).state is State.COMPLETED
+
+
+@pytest.mark.parametrize("suffixes", [("sock",), ("sock", "log")], ids=" ".join)
+@pytest.mark.parametrize("end", ["0", "3"])
+def test_socket_of_a_witness_removed(live: LiveHome, suffixes: tuple[str, ...], end: str) -> None:
+    """ "Could not reach" is not "gone": the job goes on, and its own record says how it ended."""
+    run = live.run_text(f"{NOTE_AND_WAIT}; exit {end}")
+    live.wait_running(run)
+    live.kill_coordinator()
+    for suffix in suffixes:
+        remove(live, f"witness/1.{suffix}")
+    live.connect_again()
+    other = live.run_text("true")
+    live.settle([other])
+    assert live.job(run).state is State.RUNNING
+    live.kill_coordinator()  # and once more
+    live.connect_again()
+    (live.folder / "go").touch()
+    live.settle([run])
+    assert live.job(run).state is (State.COMPLETED if end == "0" else State.FAILED)
+    assert live.job(run).verified
+    assert sorted(live.keys_run().values()) == [1]
+    live.assert_nothing_left()
+
+
+def test_begun_without_socket_and_journal(live: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its beginning is not in the store yet, and both files are gone: it is not run a second time."""
+    monkeypatch.setenv("AVER_CRASH_AT", "heard")
+    with contextlib.suppress(AverError):
+        live.run_text(NOTE_AND_WAIT)
+    wait_for(live.keys_run, "the job runs")
+    wait_for(lambda: live.coordinator() is None, "the coordinator has crashed")
+    monkeypatch.delenv("AVER_CRASH_AT")
+    remove(live, "witness/1.sock", "witness/1.log")
+    live.connect_again()
+    live.wait_running(1)
+    (live.folder / "go").touch()
+    live.settle([1])
+    assert live.job(1).state is State.COMPLETED
+    assert sorted(live.keys_run().values()) == [1]
+
+
+def test_cancel_without_a_socket(live: LiveHome) -> None:
+    """A witness that can't be reached is reached by signals: its job can be cancelled."""
+    run = live.run_text(NOTE_AND_WAIT)
+    live.wait_running(run)
+    live.kill_coordinator()
+    remove(live, "witness/1.sock")
+    live.connect_again()
+    with live.client() as client:
+        client.call("cancel", ids=[run], by="tester")
+    live.settle([run])
+    assert live.job(run).state is State.CANCELLED
+
+
+def test_killed_witness_without_a_socket(live: LiveHome) -> None:
+    """A witness that is gone is gone: UNVERIFIED, and nothing of its job is left."""
+    run = live.run_text(NOTE_AND_WAIT)
+    live.wait_running(run)
+    witness = live.witness_of(run)
+    live.kill_coordinator()
+    remove(live, "witness/1.sock")
+    live.connect_again()
+    os.kill(witness, signal.SIGKILL)
+    live.settle([run])
+    assert live.job(run).state is State.UNVERIFIED
+    live.assert_nothing_left()

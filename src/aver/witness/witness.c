@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENER = 3, JOURNAL = 4, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, PATH_KEPT = 4096 };
+enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, PATH_KEPT = 4096 };
 enum { FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20 };
 #define MS 1000LL
 #define SECOND 1000000LL
@@ -1154,7 +1154,8 @@ static int run_slot(void) {
     if (null != JOURNAL && !fstat(JOURNAL, &st)) journal_size = st.st_size;
     fcntl(JOURNAL, F_SETFD, FD_CLOEXEC);
     for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-    syscall(SYS_close_range, 5u, ~0u, 0u);
+    fcntl(OWN_FILE, F_SETFD, FD_CLOEXEC); /* kept open: who has no path to us connects through /proc */
+    syscall(SYS_close_range, OWN_FILE + 1u, ~0u, 0u);
     set_up();
     loop();
     return 0;

@@ -30,6 +30,7 @@ from aver.engines.api import (
     Totals,
 )
 from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.census import living_witnesses
 from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import is_same_process, sweep
@@ -85,10 +86,12 @@ class LocalEngine:
         has the beginning of every attempt that it took. One that is stopped may say nothing for long; it takes no
         order of a coordinator that is gone.
         """
-        numbers = sorted({int(path.stem) for path in self._folder.iterdir() if path.stem.isdigit()})
+        living = living_witnesses(self._folder)
+        numbers = sorted({int(path.stem) for path in self._folder.iterdir() if path.stem.isdecimal()} | {*living})
         for number in numbers:
             slot = Slot(self._folder, number)
-            is_alive = slot.connect(self._folder_fd)
+            slot.attach(self._folder_fd, living.get(number))
+            is_alive = slot.fileno() >= 0
             if is_alive:
                 self._add(slot)
             self._catch_up(slot)
@@ -144,9 +147,8 @@ class LocalEngine:
         return slot
 
     def _add(self, slot: Slot) -> None:
-        assert slot.connection is not None
-        self._slots[slot.connection.fileno()] = slot
-        self._poller.register(slot.connection, select.EPOLLIN)
+        self._slots[slot.fileno()] = slot
+        self._poller.register(slot, select.EPOLLIN)
 
     def observe(self, keys: Sequence[str]) -> list[ObserveReply]:
         return [Seen(key) if key in self._by_key or key in self._ends else NotListed(key) for key in keys]
@@ -176,9 +178,10 @@ class LocalEngine:
             for line in lines:
                 self._take(slot, line)
             if not is_alive:
+                was_connected = slot.connection is not None
                 self._forget(slot)
                 self._catch_up(slot)
-                self._bury(slot, was_connected=True)
+                self._bury(slot, was_connected)
 
     def _take(self, slot: Slot, line: bytes) -> None:
         """Take one line of a witness, from its connection or from its journal."""
@@ -272,10 +275,10 @@ class LocalEngine:
 
     def _forget(self, slot: Slot) -> None:
         """Let go of the connection."""
-        if slot.connection is not None:
-            self._slots.pop(slot.connection.fileno(), None)
+        if slot.fileno() >= 0:
+            self._slots.pop(slot.fileno(), None)
             with contextlib.suppress(OSError):
-                self._poller.unregister(slot.connection)
+                self._poller.unregister(slot)
         slot.disconnect()
         if slot in self._idle:
             self._idle.remove(slot)

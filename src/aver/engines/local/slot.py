@@ -2,7 +2,8 @@
 
 A slot is a number in the home's `witness` folder: `N.sock`, on which the witness listens,
 and `N.log`, its journal. Attaching to a witness that runs already and to a new one are the
-same thing. What the journal says and what the connection says are the same lines; `read_offset`
+same thing. Both files may be taken away: the witness has them open, and is reached through that.
+What the journal says and what the connection says are the same lines; `read_offset`
 is how much of the journal is known, so each line is heard once.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aver.engines.api import Order
+from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 
 FIRST_FREE_FD = 64  # a witness gets 3 and 4
 HEADER_BYTES = 18  # length, space, sum, space
@@ -29,13 +31,17 @@ BACKLOG = 1024  # a witness that is stopped keeps the connections of every coord
 
 
 class Slot:
-    """A witness that we are connected to, or the journal of one that is gone (connection None)."""
+    """A witness that we are connected to, one that lives and can't be reached (`process`), or the journal of one that
+    is gone."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.number = number
+        self._folder = folder
         self.socket_path = folder / f"{number}.sock"
         self.journal_path = folder / f"{number}.log"
         self.connection: socket.socket | None = None
+        self.process: int | None = None  # a pidfd, readable at the witness's end
+        self._journal_fd: int | None = None  # where the journal has lost its name
         self.key: str | None = None  # what runs in it, as far as we know
         self.order: Order | None = None  # the order of that key, if it was ours
         self.has_begun = False  # its beginning is in the journal, or its start was said
@@ -62,17 +68,21 @@ class Slot:
                 listener.bind(f"/proc/self/fd/{folder_fd}/{self.socket_path.name}")
                 listener.listen(BACKLOG)
                 listener_fd = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE_FD)
+                path = f"/proc/self/fd/{folder_fd}/{self.socket_path.name}"
+                file_fd = _high(os.open(path, os.O_PATH | os.O_CLOEXEC))
                 try:
                     actions = [
                         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
                         (os.POSIX_SPAWN_DUP2, 0, 1),
                         (os.POSIX_SPAWN_DUP2, 0, 2),
                         (os.POSIX_SPAWN_DUP2, listener_fd, 3),
-                        (os.POSIX_SPAWN_DUP2, journal_fd, 4),
+                        (os.POSIX_SPAWN_DUP2, journal_fd, JOURNAL_FD),
+                        (os.POSIX_SPAWN_DUP2, file_fd, SOCKET_FILE_FD),
                     ]
                     self.witness_pid = os.posix_spawn(binary, [binary, "slot"], {}, file_actions=actions, setsid=True)
                 finally:
                     os.close(listener_fd)
+                    os.close(file_fd)
         finally:
             os.close(journal_fd)
         self.is_ours = True
@@ -80,19 +90,44 @@ class Slot:
             raise OSError(errno.ECONNREFUSED, "the witness ended at once")
 
     def connect(self, folder_fd: int) -> bool:
-        """Connect to the witness; False if nobody listens any more."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        """Connect to the witness; False if nobody can be reached."""
+        self.connection = _connect(f"/proc/self/fd/{folder_fd}/{self.socket_path.name}")
+        return self.connection is not None
+
+    def attach(self, folder_fd: int, witness: int | None) -> None:
+        """Connect to a witness that may live; `witness` is the process that has the slot's journal open, if any.
+
+        One that lives and can't be reached is watched as a process: it goes on, and its journal says how it went.
+        """
+        if self.connect(folder_fd) or witness is None:
+            self._keep_journal(witness)
+            return
         try:
-            connection.setblocking(False)
-            connection.connect(f"/proc/self/fd/{folder_fd}/{self.socket_path.name}")
-        except (ConnectionRefusedError, FileNotFoundError):
-            connection.close()
-            return False
+            process = os.pidfd_open(witness)
         except OSError:
-            connection.close()
-            raise
-        self.connection = connection
-        return True
+            return
+        if not is_witness_of(witness, self.number, self._folder):  # it has ended, and the number is another's
+            os.close(process)
+            return
+        self._keep_journal(witness)
+        self.connection = _connect(f"/proc/{witness}/fd/{SOCKET_FILE_FD}")
+        if self.connection is not None:
+            os.close(process)
+        else:
+            self.process, self.witness_pid, self.has_said_hello = process, witness, True
+
+    def _keep_journal(self, witness: int | None) -> None:
+        """Open the journal through the witness if it has lost its name; who is gone takes it along."""
+        if witness is None or self.journal_path.exists():
+            return
+        with contextlib.suppress(OSError):
+            self._journal_fd = os.open(f"/proc/{witness}/fd/{JOURNAL_FD}", os.O_RDONLY | os.O_CLOEXEC)
+
+    def fileno(self) -> int:
+        """What is readable when the witness says something, or ends; -1 for one that is gone."""
+        if self.connection is not None:
+            return self.connection.fileno()
+        return -1 if self.process is None else self.process
 
     def send(self, frame: bytes, poller: select.epoll, fds: Sequence[int] = ()) -> None:
         """Send, now or when the witness reads on; the descriptors stay the caller's. OSError if they can't be sent.
@@ -144,9 +179,13 @@ class Slot:
     def read_journal(self) -> list[bytes]:
         """Return the journal's lines that are not known yet."""
         try:
-            with open(self.journal_path, "rb") as file:
-                file.seek(self.read_offset)
-                data = file.read()
+            if self._journal_fd is None:
+                with open(self.journal_path, "rb") as file:
+                    file.seek(self.read_offset)
+                    data = file.read()
+            else:
+                size = os.fstat(self._journal_fd).st_size
+                data = os.pread(self._journal_fd, max(0, size - self.read_offset), self.read_offset)
         except OSError:
             return []  # what can't be read is no evidence
         lines, _, used = split_lines(data)
@@ -158,11 +197,28 @@ class Slot:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+        if self.process is not None:
+            os.close(self.process)
+            self.process = None
 
     def remove_files(self) -> None:
+        if self._journal_fd is not None:
+            os.close(self._journal_fd)
+            self._journal_fd = None
         for path in (self.socket_path, self.journal_path):
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _connect(path: str) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        connection.setblocking(False)
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        return None
+    return connection
 
 
 def split_lines(data: bytes) -> tuple[list[bytes], bytes, int]:
