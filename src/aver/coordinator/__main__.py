@@ -90,7 +90,8 @@ def _build(home: Home, lock: Lock) -> Loop:
         mem_bytes=config.mem_bytes or memory_bytes(),
     )
     writer = Writer.open(home.database)
-    identity = Identity(writer.home_id, read_boot_id(), socket.gethostname().split(".")[0])
+    host = socket.gethostname().split(".")[0]
+    identity = Identity(writer.home_id, read_boot_id(), host, os.urandom(4).hex())
     machine = Machine(
         identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
         config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed",

@@ -184,7 +184,9 @@ class Loop:
         tokens, self._server.lost_steps = self._server.lost_steps, []
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
-            self._machine.abandon_step(self._machine.identity.key(job, attempt), step, now)
+            key = self._machine.live.keys.get((job, attempt))
+            if key is not None:
+                self._machine.abandon_step(key, step, now)
 
     # ---- the turn -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from aver.coordinator.engine_set import Engines
 from aver.coordinator.state.attempt import PLANNED_DURABLE, LiveAttempt, Planned
 from aver.coordinator.state.dependency import FindPast, Past, Standing
 from aver.coordinator.state.fold import apply
-from aver.coordinator.state.live import LiveState
+from aver.coordinator.state.live import LiveState, boot_of
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import CouldNotAsk, Heard, NotListed, ObserveReply, Seen
@@ -165,7 +165,7 @@ def _ask_of_tasks(machine: Machine, engines: Engines, now: float) -> None:
         if not isinstance(reply, NotListed):
             task.is_dispatched = True
         elif machine.is_of_ended_boot(step.attempt):
-            evidence = MachineRestarted(now, task.key.split(".")[3], machine.identity.boot[:8])
+            evidence = MachineRestarted(now, boot_of(task.key), machine.identity.boot[:8])
             machine.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
         elif step.kill_asked:
             machine.cancel_step(step, "a request before it began", now)

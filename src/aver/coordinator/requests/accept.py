@@ -70,9 +70,19 @@ def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str
         verdict = accepts(stored, accepted, read)
         assert verdict is not None
         actions.correct(machine, run, index, verdict, f"accepted by {by}", by, now)
+        _let_go(context, run.job_number(index))
         return f"accepted as {verdict.state}"
 
     return context.each(request.ids, now, act, revive=True)
+
+
+def _let_go(context: Context, job: int) -> None:
+    """The attempt's engine may forget it once the word is durable."""
+    reader = context.open_reader()
+    if reader is not None:
+        with reader:
+            for row in reader.attempts(job)[-1:]:
+                context.machine.note_ending(job, row.attempt, row.key)
 
 
 def _stored_verdict(context: Context, job: int) -> Verdict | None:

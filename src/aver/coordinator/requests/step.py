@@ -44,7 +44,7 @@ def step(context: Context, peer: Peer, request: Step, now: float) -> StepTaken:
     try:
         attempt = machine.attempts.get(key)
         if attempt is not None and (known is None or known.env_file is None):
-            scratch = context.home.path / "env" / f"{attempt.run}.{key}.new.env"
+            scratch = _env_path(context.home, attempt.run, attempt.job, attempt.attempt, "new")
             _write_env(context, attempt.run, scratch, request.env)
         taken = machine.begin_step(key, request.token, request.spec, streams, now)
     except BaseException:
@@ -55,7 +55,8 @@ def step(context: Context, peer: Peer, request: Step, now: float) -> StepTaken:
     if taken.streams != streams:
         close_all(streams)
     if scratch is not None:
-        taken.env_file = os.fspath(step_env_path(context.home, taken.attempt.run, key, taken.number))
+        of = taken.attempt
+        taken.env_file = os.fspath(_env_path(context.home, of.run, of.job, of.attempt, str(taken.number)))
         scratch.rename(taken.env_file)  # not for durability: its number is known only now
     peer.token = step_token(taken.attempt.job, taken.attempt.attempt, taken.number)
     run = machine.runs[taken.attempt.run]
@@ -120,12 +121,11 @@ def forget_env(context: Context, events: Sequence[Event]) -> None:
     """The environment of a step is of no use after its end."""
     for event in events:
         if isinstance(event, StepEnded):
-            key = context.machine.identity.key(event.job, event.attempt)
-            step_env_path(context.home, event.run, key, event.step).unlink(missing_ok=True)
+            _env_path(context.home, event.run, event.job, event.attempt, str(event.step)).unlink(missing_ok=True)
 
 
-def step_env_path(home: Home, run: int, key: str, step: int) -> Path:
-    return home.path / "env" / f"{run}.{key}.{step}.env"
+def _env_path(home: Home, run: int, job: int, attempt: int, step: str) -> Path:
+    return home.path / "env" / f"{run}.{job}.{attempt}.{step}.env"
 
 
 @serves(SignalStep)

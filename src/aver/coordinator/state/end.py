@@ -184,7 +184,7 @@ def verdict_is_durable(live: LiveState, event: Observed) -> str | None:
     """The key that the attempt's engine may forget; None: it goes on asking."""
     ending = live.ending.pop((event.job, event.attempt), None)
     if ending is None:
-        return live.identity.key(event.job, event.attempt)
+        return live.keys.get((event.job, event.attempt))
     return None if ending.is_open else ending.key
 
 

@@ -147,6 +147,7 @@ def _attempt_planned(live: LiveState, event: AttemptPlanned) -> None:
     run.still_cancelled.discard(index)
     run.note_planned(index, event.attempt)
     live.attempts[event.key] = attempt
+    live.keys[event.job, event.attempt] = event.key
     live.by_job[event.job] = attempt
 
 

@@ -21,17 +21,28 @@ ReadGenerated = Callable[[LiveRun, int, TakeGenerated], None]
 
 
 class Identity(Record):
-    """Who we are: the prefix of keys, this boot, this host."""
+    """Who we are: the prefix of keys, this boot, this host.
+
+    `term` is random, of this coordinator's life: a key never comes back, also where the store is put back as it was
+    earlier and numbers are given again.
+    """
 
     home: str
     boot: str
     host: str
+    term: str = ""
 
-    def key(self, job: int, attempt: int) -> str:
-        return f"{self.home}.{job}.{attempt}.{self.boot[:8]}"
+    def new_key(self, job: int, attempt: int) -> str:
+        """The key of an attempt that is planned now; from then on its event has it."""
+        return f"{self.home}.{job}.{attempt}.{self.boot[:8]}" + (f"-{self.term}" if self.term else "")
 
     def is_of_this_boot(self, key: str) -> bool:
-        return key.split(".")[3:4] == [self.boot[:8]]
+        return boot_of(key) == self.boot[:8]
+
+
+def boot_of(key: str) -> str:
+    """The boot in which an attempt with this key was planned."""
+    return "".join(key.split(".")[3:4]).partition("-")[0]
 
 
 @dataclass(slots=True)
@@ -74,6 +85,7 @@ class LiveState:
         self.roster = Roster()
         self.runs = self.roster.runs
         self.attempts: dict[str, LiveAttempt] = {}  # by key
+        self.keys: dict[tuple[int, int], str] = {}  # by job and attempt, of live runs, also of attempts that ended
         self.by_job: dict[int, LiveAttempt] = {}
         self.steps: dict[str, LiveStep] = {}  # by token; ended ones too, while their attempt lives: srun may come back
         self.tasks: dict[str, tuple[LiveStep, LiveTask]] = {}  # by key, of steps that have not ended

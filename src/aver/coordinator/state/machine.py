@@ -21,7 +21,7 @@ from aver.coordinator.state.end import (
     verdict_is_durable,
 )
 from aver.coordinator.state.fold import emit
-from aver.coordinator.state.live import Ending, Identity, LiveState, Outbox
+from aver.coordinator.state.live import Ending, Identity, LiveState, Outbox, boot_of
 from aver.coordinator.state.packers import Packers
 from aver.coordinator.state.run import FindCapabilities, LiveRun
 from aver.coordinator.state.succession import add_generated
@@ -125,6 +125,7 @@ class Machine:
             if attempt is not None:
                 release(self.live, attempt)
                 fold.remove_attempt(self.live, attempt)
+                self.live.keys.pop((job, attempt.attempt), None)
             self.packer.remove(job)
             self.live.shown.pop(job, None)
 
@@ -138,6 +139,9 @@ class Machine:
         if run is not None:
             self.dependencies.forgets(run)
             self.live.roster.remove(number)
+            for index, attempts in run.attempts.items():
+                for attempt in range(1, attempts + 1):
+                    self.live.keys.pop((run.job_number(index), attempt), None)
 
     def want_allocations(self, number: int) -> None:
         """What a run that is not settled wants of a cluster as a whole is durable, and asked for however often."""
@@ -250,7 +254,9 @@ class Machine:
             elif isinstance(event, (RunSubmitted, RunMoved, PersonAsked)):
                 self.want_allocations(event.run)
             elif isinstance(event, TaskEnded):
-                ended.append(f"{self.identity.key(event.job, event.attempt)}.s{event.step}.t{event.task}")
+                key = live.keys.get((event.job, event.attempt))
+                if key is not None:
+                    ended.append(f"{key}.s{event.step}.t{event.task}")
         if live.after_commit:
             waiting = {id(event) for event in events}
             self.out.controls += [control for event, control in live.after_commit if id(event) in waiting]
@@ -312,7 +318,7 @@ class Machine:
 
     def _restarted(self, attempt: LiveAttempt, now: float) -> Heard:
         was_seen = attempt.state is not State.PENDING
-        evidence = MachineRestarted(now, attempt.key.rpartition(".")[2], self.identity.boot[:8], was_seen)
+        evidence = MachineRestarted(now, boot_of(attempt.key), self.identity.boot[:8], was_seen)
         return Heard(attempt.key, "machine", f"boot {evidence.boot_then} then, {evidence.boot_now} now", evidence)
 
     # ---- after a restart --------------------------------------------------------------------------

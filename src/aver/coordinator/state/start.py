@@ -84,7 +84,7 @@ def _plan(live: LiveState, job: int, now: float, goes_on_from: str = "") -> Live
     index = run.index_of(job)
     assert index is not None
     number = run.attempts.get(index, 0) + 1
-    key = live.identity.key(job, number)
+    key = live.identity.new_key(job, number)
     emit(
         live,
         AttemptPlanned(now, run.number, job, number, key, run.engine(index), run.request(index), goes_on_from),

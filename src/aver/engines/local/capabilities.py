@@ -17,7 +17,9 @@ from pathlib import Path
 from aver.model.record import Record
 
 PROBE_TIMEOUT_S = 5
-_KEY = re.compile(r"[0-9a-f]{8}\.[0-9]+\.[0-9]+\.[0-9a-f]{8}(\.s[0-9]+\.t[0-9]+)?")  # an attempt's or a task's
+_KEY = re.compile(
+    r"[0-9a-f]{8}\.[0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?"
+)  # an attempt's or a task's
 
 
 class CgroupBase(Record):
