@@ -10,12 +10,11 @@ from typing import Any
 
 from aver.api.run import Run
 from aver.client.origin import origin_of
+from aver.client.submit import submit_once
 from aver.config import load_config
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, Submission
-from aver.protocol.client import Client
-from aver.protocol.messages import Submit, Submitted
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
@@ -164,12 +163,7 @@ class Flow:
         submission = Submission(self.check(), origin, engine=config.engine, host=config.slurm.host)
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
-        client = Client.connect(home)
-        try:
-            reply = client.ask(Submit(submission, tuple(environment)), Submitted)
-        finally:
-            client.close()
-        return Run(reply.run, home)
+        return Run(submit_once(home, submission, environment).run, home)
 
     def run(self, timeout: float | None = None) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""

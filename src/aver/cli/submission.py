@@ -19,12 +19,12 @@ from aver.cli.engine_choice import EngineChoice
 from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.client.origin import origin_of
+from aver.client.submit import check_key, submit_once
 from aver.config import load_config
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
 from aver.model.job import FlowSpec, Submission
 from aver.model.record import Record, replace
-from aver.protocol.messages import Submit, Submitted
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.flow.allocation import allocation_of
@@ -67,6 +67,7 @@ def submission_options(function: Function) -> Function:
         ),
         click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable."),
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
+        click.option("--key", metavar="KEY", help="Submit once: the same KEY is the same run."),
         click.option("--hold", "-H", is_flag=True, help="Hold the job until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Earliest start: 16:00, now+1hour, 2030-01-20T12:00."),
         click.option("--engine", type=EngineChoice(), help="Where to run: local (this machine) or slurm."),
@@ -101,7 +102,9 @@ def build(
     extra = tuple(options.pop("env"))
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
-    host = options.pop("host")
+    host, key = options.pop("host"), options.pop("key")
+    if key is not None:
+        check_key(key)
     allocation = allocation_of(*(options.pop(name) for name in ("allocation", "allocations", "headroom")))
     if allocation is not None and (engine or host or slurm_options):
         raise UsageError("--allocation stands alone: --engine, --host and --slurm-option are for jobs of their own")
@@ -125,7 +128,7 @@ def build(
     names = dict.fromkeys((*secrets, *config.secrets))
     path = None if file is None or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
-    submission = Submission(flow, origin, engine=config.engine, host=config.slurm.host, allocation=allocation)
+    submission = Submission(flow, origin, None, config.engine, allocation, config.slurm.host, key or "")
     return on_host(on_engine(submission, engine, slurm_options), host), environment
 
 
@@ -195,11 +198,7 @@ def _remove_unsubmitted() -> None:
 
 def submit(session: Session, submission: Submission, environment: list[str]) -> Accepted:
     """Hand it to the coordinator; durable when this returns."""
-    client = session.connect()
-    try:
-        reply = client.ask(Submit(submission, tuple(environment)), Submitted)
-    finally:
-        client.close()
+    reply = submit_once(session.home, submission, environment)
     _unsubmitted.clear()
     accepted = Accepted(reply.run, reply.first_job, reply.jobs, submission)
     session.hide(accepted.run, submission.origin.secrets)

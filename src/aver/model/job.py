@@ -289,3 +289,5 @@ class Submission(Record):
     engine: str = "local"  # of jobs that name none
     allocation: Allocation | None = None  # then jobs on the engine `allocation` run in these
     host: str = ""  # of jobs on a cluster that name none; empty: this machine has its commands
+    key: str = ""  # the submitter's own: the same key is the same run
+    content: str = ""  # a digest of what was submitted with this key, made by the coordinator

@@ -35,6 +35,10 @@ LOOK_S = 1.0  # a wait is cut into such pieces: Python hears a signal only betwe
 COORDINATOR_MARK = "AVER_COORDINATOR"
 
 
+class AnswerLost(UnreachableError):
+    """The request was sent, and nobody knows whether it was carried out."""
+
+
 class Change(NamedTuple):
     """What a watcher is told: jobs that have changed, and watched numbers that are settled now."""
 
@@ -83,7 +87,7 @@ class Client:
             try:
                 reply = self._line(REPLY_TIMEOUT_S)
             except TimeoutError:
-                raise UnreachableError(
+                raise AnswerLost(
                     f"the coordinator has not answered for {REPLY_TIMEOUT_S:.0f} s{_last_words(self._home)}"
                 ) from None
             if "ok" in reply:
@@ -159,7 +163,7 @@ class Client:
         return _error(reply) if reply.get("ok") is False else None
 
     def _lost(self) -> UnreachableError:
-        return UnreachableError(
+        return AnswerLost(
             f"the coordinator ended while this waited{_last_words(self._home)}; "
             "jobs that run go on, and the next command starts it again"
         )

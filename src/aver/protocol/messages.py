@@ -27,10 +27,14 @@ class Ping(Record):
 
 
 class Submit(Record):
-    """A new run. Descriptors that come with it are the standard streams of its only job."""
+    """A new run. Descriptors that come with it are the standard streams of its only job.
+
+    `is_again`: a run with the submission's key may be there already; then that is the reply.
+    """
 
     submission: Submission
     env: tuple[str, ...] = ()  # NAME=VALUE
+    is_again: bool = False
 
 
 class Sbatch(Record):
@@ -43,6 +47,8 @@ class Sbatch(Record):
     args: tuple[str, ...] = ()
     origin: Origin | None = None
     env: tuple[str, ...] = ()
+    key: str = ""  # as in a submission
+    is_again: bool = False
 
 
 class Cancel(Record):

@@ -81,6 +81,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             ORDER BY seq DESC LIMIT 1)
             WHERE state <> 'COMPLETED'""",
     ),
+    (
+        "ALTER TABLE runs ADD COLUMN key TEXT",
+        "CREATE INDEX runs_key ON runs (key) WHERE key IS NOT NULL",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

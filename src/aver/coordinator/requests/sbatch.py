@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aver.client import batch_submission
+from aver.coordinator.known_run import find_known, with_call
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.requests.submit import checked, numbered, take
@@ -18,7 +19,11 @@ def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmi
         call = batch_submission.read_call(request, now)
         if request.script is None:
             return Done()  # only its options were to be checked
-        submission = checked(context, batch_submission.submission_of(call, request, now))
+        asked = with_call(context.home, batch_submission.submission_of(call, request, now), request)
+        known = find_known(context.machine, context.open_reader(), asked) if request.is_again else None
+        if known is not None:
+            return batch_submission.answer(call, asked, known)
+        submission = checked(context, asked)
         env = batch_submission.environment(call, request)
         if call.has("test-only"):
             number = context.machine.next_id

@@ -21,6 +21,7 @@ from aver.client.job_files import (
 )
 from aver.coordinator.background import Failed, Later
 from aver.coordinator.fits import check_fits, check_text, check_values
+from aver.coordinator.known_run import find_known, with_content
 from aver.coordinator.order.allocations import check_allocation
 from aver.coordinator.recovery import past_jobs
 from aver.coordinator.requests.context import Context
@@ -44,7 +45,11 @@ from aver.store.secrets import keep_values
 def submit(context: Context, peer: Peer, request: Submit, now: float) -> Submitted | Later:
     if peer.owns is not None and peer.descriptors:
         raise UsageError("a connection can have the standard streams of one run")
-    number, submission = numbered(context, checked(context, request.submission))
+    asked = with_content(context.home, request.submission)
+    known = find_known(context.machine, context.open_reader(), asked) if request.is_again else None
+    if known is not None:
+        return known
+    number, submission = numbered(context, checked(context, asked))
     env, streams = request.env, peer.take_streams()
     if not needs_outputs(submission.flow.jobs) and not _home_checks(submission):
         return _with_streams(context, peer, streams, lambda: take(context, submission, env, number, now))

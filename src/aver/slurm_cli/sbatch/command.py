@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 USAGE_STATUS = 255
 _SAID = ".said"
 _PAUSE_S = 0.1
+_TRIES = 5
 
 
 def main(words: Sequence[str]) -> int:
@@ -61,6 +62,7 @@ def _sbatch(words: Sequence[str]) -> int:
             "args": parsed.operands[1:],
             "origin": _origin(words),
             "env": [f"{name}={value}" for name, value in os.environ.items()],
+            "key": os.urandom(12).hex(),
         },
     )
     return _answer(home, reply)
@@ -129,14 +131,25 @@ def _without_values(typed: Sequence[str]) -> list[str]:
     return words
 
 
+def _receive(home: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The reply; where it is lost, the coordinator is asked again, and knows what it took by the request's key."""
+    for again in range(_TRIES):
+        wire = fast_client.connect(home)
+        try:
+            wire.send({**request, "is_again": True} if again else request)
+            return wire.receive()
+        except fast_client.Lost as error:
+            lost = error
+        finally:
+            wire.close()
+    raise lost
+
+
 def _ask(home: str, request: dict[str, Any]) -> dict[str, Any]:
     from aver.errors import AverError
 
     try:
-        wire = fast_client.connect(home)
-        wire.send(request)
-        reply = wire.receive()
-        wire.close()
+        reply = _receive(home, request)
     except fast_client.Lost as error:
         why = f"Unable to contact slurm controller ({error})"
         raise Refusal(f"sbatch: error: Batch job submission failed: {why}") from None

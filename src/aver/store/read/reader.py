@@ -84,6 +84,10 @@ class Reader:
     def run(self, run: int) -> RunRow | None:
         return self._one(self._rows.run, f"SELECT {RUN} FROM runs WHERE id = ?", (run,))
 
+    def run_by_key(self, key: str) -> RunRow | None:
+        """The run that was submitted with this key."""
+        return self._one(self._rows.run, f"SELECT {RUN} FROM runs WHERE key = ? ORDER BY id LIMIT 1", (key,))
+
     def runs(self, limit: int | None = None, states: Iterable[State] | None = None) -> list[RunRow]:
         """Newest first."""
         chosen, parameters = _in_states("state", states)

@@ -225,7 +225,7 @@ def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:
         pending.runs.append(
             [
                 event.run, column_text(flow.name), event.at, event.first_job, count, int(flow.is_single),
-                column_text(origin.user), column_text(origin.folder),
+                column_text(origin.user), column_text(origin.folder), column_text(event.submission.key) or None,
             ]
         )  # fmt: skip
     pending.flows.append((event.at, event.run, event.first_job, flow))

@@ -30,8 +30,8 @@ INSERT INTO events (seq, at, run, job, attempt, kind, data)
 SELECT {_values(0, 7)} FROM json_each(?)"""
 
 INSERT_RUNS = f"""
-INSERT INTO runs (state, round, id, name, submitted_at, first_job, jobs, is_single, user, folder)
-SELECT 'PENDING', 1, {_values(0, 8)} FROM json_each(?)"""
+INSERT INTO runs (state, round, id, name, submitted_at, first_job, jobs, is_single, user, folder, key)
+SELECT 'PENDING', 1, {_values(0, 9)} FROM json_each(?)"""
 
 INSERT_JOBS = f"""
 INSERT INTO jobs (state, attempt, id, run, name, first_job, spec, member, reason, submitted_at, background)

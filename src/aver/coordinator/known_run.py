@@ -1,0 +1,68 @@
+"""The run that a key stands for: a client that asks again, and one that gives its own key, gets the same run."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+from typing import Any
+
+from aver.coordinator.state.machine import Machine
+from aver.errors import CantWriteError, UsageError
+from aver.home import Home
+from aver.model.codec import dumps, encode
+from aver.model.job import Submission
+from aver.model.record import replace
+from aver.protocol.messages import Sbatch, Submitted
+from aver.store.read.reader import Reader
+from aver.store.secrets import home_key
+
+DIGEST_HEX = 32
+
+
+def with_content(home: Home, submission: Submission) -> Submission:
+    """The submission with a digest of what it asks for."""
+    allocation = encode(submission.allocation)
+    asked = [encode(submission.flow), submission.engine, submission.host, allocation, submission.origin.folder]
+    return _with_digest(home, submission, asked)
+
+
+def with_call(home: Home, submission: Submission, request: Sbatch) -> Submission:
+    """The same of a call of sbatch, as it was typed: times in it may be relative."""
+    asked = [request.options, request.script, request.name, request.path, request.args, submission.origin.folder]
+    return _with_digest(home, replace(submission, key=request.key), asked)
+
+
+def _with_digest(home: Home, submission: Submission, asked: list[Any]) -> Submission:
+    """Keyed: there may be secrets in what was asked. Empty, and not compared, if the home's key is damaged."""
+    content = ""
+    if submission.key:
+        with contextlib.suppress(CantWriteError):
+            digest = hmac.digest(home_key(os.fspath(home.path)), dumps(asked).encode(), "sha256")
+            content = digest.hex()[:DIGEST_HEX]
+    return replace(submission, content=content)
+
+
+def find_known(machine: Machine, reader: Reader | None, submission: Submission) -> Submitted | None:
+    """The run that was submitted with this key, durable or about to be; UsageError if it was something else."""
+    for run in machine.runs.values():
+        if run.submission.key == submission.key:
+            _check_same(run.number, run.submission, submission)
+            return Submitted(run.number, run.job_number(0), run.job_count)
+    if reader is None:
+        return None
+    with reader:
+        row = reader.run_by_key(submission.key)
+        stored = None if row is None else reader.submission(row.id)
+    if row is None or stored is None:
+        return None
+    _check_same(row.id, stored, submission)
+    return Submitted(row.id, row.first_job, row.jobs)
+
+
+def _check_same(number: int, known: Submission, asked: Submission) -> None:
+    if known.content and asked.content and known.content != asked.content:
+        raise UsageError(
+            f"the key {asked.key!r} is that of run {number}, which was submitted with another content or from another "
+            "folder: choose another key, or submit the same again"
+        )
