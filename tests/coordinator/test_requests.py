@@ -7,6 +7,7 @@ import json
 import re
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -70,7 +71,10 @@ def test_there_is_an_example_of_every_request() -> None:
 def test_a_bug_in_a_handler_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     """The outermost edge of a request: status 70, a traceback in the log, and nothing is raised."""
     sent: list[messages.Message] = []
-    without_parts: Any = None  # every handler fails for it, as it would for a bug
+    out = SimpleNamespace(events=[])
+    without_parts: Any = SimpleNamespace(
+        machine=SimpleNamespace(out=out), take_back=lambda decided: None
+    )  # as for a bug
     dispatch = Dispatch(without_parts, lambda _, one: sent.append(one), lambda _, one: sent.append(one))
     with socket.socket() as connection:
         for request_ in (messages.Ping(), messages.Hold((1,))):

@@ -80,6 +80,9 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_S)
     loop.run()
     lock.release()
+    if loop.starts_over:
+        log("starting over")
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path)])
 
 
 def _build(home: Home, lock: Lock) -> Loop:

@@ -66,13 +66,14 @@ class Loop:
         self._commits = Commits(committer, machine, server.send, self._give_back)
         self._requests = Context(
             home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._aside,
-            kill_wait_s, self._commits.check_writable, self._hear, self.stop,
+            kill_wait_s, self._commits.check_writable, self._hear, self.stop, self._start_over,
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
         self._wakeups = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # a signal that comes just before a wait ends it
         self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
         self._finished: list[int] = []
         self._is_stopping = False
+        self.starts_over = False
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
@@ -81,6 +82,10 @@ class Loop:
     def stop(self, *_: object) -> None:
         """Leave after this turn. Jobs go on."""
         self._is_stopping = True
+
+    def _start_over(self) -> None:
+        """Leave at once: what is in memory is not what happened. Another coordinator follows, from the store."""
+        self.starts_over = self._is_stopping = True
 
     def recover(self) -> None:
         """Read the store, observe: from here on all is as if we had never been away."""
@@ -118,7 +123,10 @@ class Loop:
             except InterruptedError:
                 continue
             for fd, events in ready:
-                self._handle(fd, events)
+                if not self.starts_over:
+                    self._handle(fd, events)
+            if self.starts_over:
+                break
             self._turn()
             if self._is_idle_for_long():
                 log("idle: leaving")
@@ -313,6 +321,10 @@ class Loop:
     def _finish_commit(self) -> None:
         batch = self._commits.finish()
         if batch is None:
+            return
+        if self.starts_over:
+            for peer, reply in batch.replies:
+                self._server.send(peer, reply)
             return
         now = time.time()
         ended = self._machine.committed(batch.events, now)

@@ -18,7 +18,8 @@ from aver.store.read.reader import Reader
 
 
 class Context(Record):
-    """`check_writable` raises CantWriteError; `hear` takes what the engines have heard; `stop` ends the loop."""
+    """`check_writable` raises CantWriteError; `hear` takes what the engines have heard; `stop` ends the loop, and with
+    `start_over` another coordinator follows."""
 
     home: Home
     machine: Machine
@@ -32,6 +33,14 @@ class Context(Record):
     check_writable: Callable[[], None]
     hear: Callable[[float], None]
     stop: Callable[[], None]
+    start_over: Callable[[], None]
+
+    def take_back(self, decided: int) -> None:
+        """Only the first `decided` events, of those that wait for their commit, have happened."""
+        events = self.machine.out.events
+        if len(events) > decided:
+            del events[decided:]
+            self.start_over()
 
     def each_job(
         self, ids: Iterable[int], now: float, act: Callable[[LiveRun, int], str], revive: bool = False

@@ -3,6 +3,9 @@
 Every handler is a function in a module of this package, marked with `serves` or `writes` and the type of its request.
 It returns the reply, a Later, or None if the reply is sent by somebody else. Replies wait for the commit of what they
 rest on; refusals rest on nothing.
+
+The events of one request are committed all or none. Where a bug comes after the first of them, the state that they
+changed is not to be trusted: they are taken back, and the coordinator starts over from the store.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from aver.log import log
 from aver.protocol.decode import decode_request
 from aver.protocol.messages import Answer, Message, Refusal
 
-BUG = "a bug in Aver: part of the request may have been carried out; the coordinator's log says more, please report it"
+BUG = "a bug in Aver: nothing of the request was carried out; the coordinator's log says more, please report it"
 
 R = TypeVar("R")
 Handler = Callable[[Context, Peer, R, float], Answer | Later | None]
@@ -85,6 +88,7 @@ class Dispatch:
 
     def _answer(self, peer: Peer, handle: Callable[[], Answer | Later | None]) -> None:
         """The outermost edge of a request: a bug in a handler is a refusal, and everybody else goes on."""
+        decided = len(self._context.machine.out.events)
         try:
             answer = handle()
         except AverError as error:
@@ -92,6 +96,7 @@ class Dispatch:
         except Exception:
             log(f"a bug, please report it: {traceback.format_exc()}")
             self._send(peer, Refusal(BUG, InternalError.exit_status))
+            self._context.take_back(decided)
         else:
             if isinstance(answer, Later):
                 self._context.background.run(answer.lane, answer.call, partial(self._go_on, peer, answer))
