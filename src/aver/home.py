@@ -101,14 +101,14 @@ class Home:
 
 
 def parse_holder(text: bytes) -> dict[str, object]:
-    """The lock's text: host, boot, pid, since."""
+    """The lock's text: host, boot, pid, since. Empty if it names no host: then nobody wrote it."""
     import json  # most readers never ask
 
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) and isinstance(value.get("host"), str) else {}
 
 
 def read_boot_id() -> str:

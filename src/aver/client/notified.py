@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from aver.durable_files import write_file
 from aver.home import Home
-from aver.model.codec import decode, dumps
+from aver.model.codec import decode, dumps, parse
 from aver.model.record import Record
 
 
@@ -30,7 +29,7 @@ def told_path(home: Home) -> Path:
 def read_told(home: Home) -> Told | None:
     """None when there is no such file, or none that can be read."""
     try:
-        return decode(Told, json.loads(told_path(home).read_bytes()))
+        return decode(Told, parse(told_path(home).read_bytes()))
     except (OSError, ValueError):
         return None
 

@@ -13,11 +13,13 @@ other text than ASCII as UTF-8 and NaN as null, so whatever may hold one of thes
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+LARGEST_INTEGER = 1 << 63
 
 
 def encode(value: object) -> Any:
@@ -51,10 +53,40 @@ def loads(declared: type[T], text: str) -> T:
         return msgspec.convert(_decode_exactly(text), declared)
 
 
+def parse(data: bytes) -> Any:
+    """What the JSON in a file of ours says; raise ValueError for anything that we can't have written.
+
+    That is: nested too deeply, a number that is not finite or has no place in the store, a surrogate that no byte of a
+    name is read as.
+    """
+    try:
+        value = _decode_sane(data.decode())
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
+
+
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _small(text: str) -> int:
+    value = int(text)
+    if not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
+        raise ValueError(f"{text} is too large")
+    return value
 
 
 _encode = msgspec.json.Encoder().encode
 _encode_exactly = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _decode_exactly = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_decode_sane = json.JSONDecoder(parse_float=_finite, parse_int=_small, parse_constant=_refuse_constant).decode

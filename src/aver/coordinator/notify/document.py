@@ -14,7 +14,7 @@ from aver.client.documents import job_facts, run_facts
 from aver.home import Home
 from aver.judge.step import fold_derived
 from aver.judge.witness_record import parse_record
-from aver.model.codec import encode
+from aver.model.codec import encode, parse
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict, WitnessRecord
 from aver.model.record import Record, replace
@@ -106,7 +106,7 @@ def _record(event: Observed | JobMoved) -> WitnessRecord | None:
     if not isinstance(event, Observed) or event.source != "witness":
         return None
     try:
-        return parse_record(json.loads(event.said))
+        return parse_record(parse(event.said.encode()))
     except (ValueError, AttributeError):
         return None
 

@@ -12,10 +12,12 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import select
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from aver.engines.api import (
     Control,
@@ -35,6 +37,7 @@ from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import is_same_process, sweep
 from aver.judge.witness_record import parse_due, parse_passed, parse_record, parse_start
+from aver.model.codec import parse
 from aver.model.evidence import LimitMoved, Refused, WitnessStart, WitnessVanished
 from aver.ownership import make_folder
 
@@ -42,6 +45,7 @@ PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
 HELLO_WAIT_S = 2.0
 WITNESS = "witness"
+_KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
 REFUSALS = frozenset(
     {
         "a job runs",
@@ -184,57 +188,63 @@ class LocalEngine:
                 self._bury(slot, was_connected)
 
     def _take(self, slot: Slot, line: bytes) -> None:
-        """Take one line of a witness, from its connection or from its journal."""
-        text = line.decode("ascii", "replace")
+        """Take one line of a witness, from its connection or from its journal.
+
+        A line that no witness writes is no evidence; without an end the attempt is not settled by it.
+        """
         try:
-            words = json.loads(text)
-            event = words["ev"]
-            if event == "end":
-                self._take_end(slot, words, text)
-            elif event == "start":
-                start = parse_start(words)
-                if start.key == slot.key:
-                    slot.job_pid, slot.job_started_at = start.pid, start.at
-                    slot.witness_pid = start.witness_pid
-                    slot.has_begun = True
-                    slot.cut_off.clear()
-                    self._heard.append(Heard(start.key, WITNESS, text, start))
-            elif event == "hello":
-                slot.witness_pid = words["witness"]
-                slot.has_said_hello = True
-                slot.is_of_earlier_version = "due" not in words
-                if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
-                    slot.cut_off |= slot.ended
-                    slot.ended.clear()
-                    slot.read_offset = 0
-                if slot.key is None or words["journal"] != slot.read_offset:
-                    self._catch_up(slot)
-                slot.job_pid = words["pid"]
-                if slot.key is None:
-                    self._rest(slot)
-                elif words["key"] == slot.key:
-                    due_s = parse_due(words)
-                    start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
-                    self._heard.append(Heard(slot.key, WITNESS, text, start))
-            elif event == "begin" and words["key"] not in slot.cut_off:
-                slot.key = words["key"]
-                slot.has_begun = True
-                self._by_key[slot.key] = slot
-                if slot in self._idle:
-                    self._idle.remove(slot)
-            elif event == "due" and words["key"] == slot.key:
-                self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(parse_due(words))))
-            elif event == "limit" and words["key"] == slot.key:
-                self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
-            elif event == "error" and words["text"] in REFUSALS:
-                self._take_refusal(slot, words["text"])
+            self._take_words(slot, _words_of(line), line.decode("ascii"))
         except (ValueError, KeyError, TypeError):
-            return  # a line that can't be read is no evidence; without an end the attempt is not settled by it
+            slot.is_damaged = True
+
+    def _take_words(self, slot: Slot, words: dict[str, Any], text: str) -> None:
+        event = words["ev"]
+        if event == "end":
+            self._take_end(slot, words, text)
+        elif event == "start":
+            start = parse_start(words)
+            if start.key == slot.key:
+                slot.job_pid, slot.job_started_at = start.pid, start.at
+                slot.witness_pid = start.witness_pid
+                slot.has_begun = True
+                slot.cut_off.clear()
+                self._heard.append(Heard(start.key, WITNESS, text, start))
+        elif event == "hello":
+            slot.witness_pid = words["witness"]
+            slot.has_said_hello = True
+            slot.is_of_earlier_version = "due" not in words
+            if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
+                slot.cut_off |= slot.ended
+                slot.ended.clear()
+                slot.read_offset = 0
+            if slot.key is None or words["journal"] != slot.read_offset:
+                self._catch_up(slot)
+            slot.job_pid = words["pid"]
+            if slot.key is None:
+                self._rest(slot)
+            elif words["key"] == slot.key:
+                due_s = parse_due(words)
+                start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
+                self._heard.append(Heard(slot.key, WITNESS, text, start))
+        elif event == "begin" and words["key"] not in slot.cut_off:
+            slot.key = words["key"]
+            slot.has_begun = True
+            self._by_key[slot.key] = slot
+            if slot in self._idle:
+                self._idle.remove(slot)
+        elif event == "due" and words["key"] == slot.key:
+            self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(parse_due(words))))
+        elif event == "limit" and words["key"] == slot.key:
+            self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
+        elif event == "error" and words["text"] in REFUSALS:
+            self._take_refusal(slot, words["text"])
 
     def _take_end(self, slot: Slot, words: dict[str, object], text: str) -> None:
         record = parse_record(words)
         if record.key in slot.cut_off:
             return  # the witness did not live to cut its journal
+        if record.key != slot.key and record.key not in slot.ended:
+            raise ValueError("the end of an attempt that this witness was not given")
         size = words["size"]
         if isinstance(size, int):
             slot.read_offset = max(slot.read_offset, size)
@@ -362,6 +372,20 @@ class LocalEngine:
         self._poller.close()
         os.close(self._folder_fd)
         _take_orphans(0)
+
+
+def _words_of(line: bytes) -> dict[str, Any]:
+    """The words of a line; ValueError if no witness can have written them."""
+    words = parse(line)
+    if not isinstance(words, dict) or not isinstance(words.get("ev"), str):
+        raise ValueError("it is no line of a witness")
+    key = words.get("key")
+    if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
+        raise ValueError("its key is none")
+    for name in ("pid", "witness", "journal"):
+        if words.get(name) is not None and not (type(words[name]) is int and words[name] >= 0):
+            raise ValueError(f"its {name} is no number")
+    return words
 
 
 def _take_orphans(on: int) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
+from aver.log import log
 
 FIRST_FREE_FD = 64  # a witness gets 3 and 4
 HEADER_BYTES = 18  # length, space, sum, space
@@ -42,6 +43,7 @@ class Slot:
         self.connection: socket.socket | None = None
         self.process: int | None = None  # a pidfd, readable at the witness's end
         self._journal_fd: int | None = None  # where the journal has lost its name
+        self.is_damaged = False  # the journal has a line that no witness writes
         self.key: str | None = None  # what runs in it, as far as we know
         self.order: Order | None = None  # the order of that key, if it was ours
         self.has_begun = False  # its beginning is in the journal, or its start was said
@@ -205,9 +207,15 @@ class Slot:
         if self._journal_fd is not None:
             os.close(self._journal_fd)
             self._journal_fd = None
-        for path in (self.socket_path, self.journal_path):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        with contextlib.suppress(OSError):
+            self.socket_path.unlink()
+        with contextlib.suppress(OSError):
+            if not self.is_damaged:
+                self.journal_path.unlink()
+                return
+            aside = self.journal_path.with_suffix(".log.damaged")
+            self.journal_path.replace(aside)
+            log(f"a journal with lines that no witness writes is set aside: {aside}")
 
 
 def _connect(path: str) -> socket.socket | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from aver.durable_files import write_file
 from aver.errors import UnreachableError
+from aver.model.codec import parse
 
 LONGEST_NAME = 100  # of the job, before the key
 NAMED = frozenset(string.ascii_letters + string.digits + "._-")  # accounting's database may have no other letters
@@ -77,7 +78,7 @@ class Shelf:
         self.damaged = []
         for path in sorted(self.folder.glob("*.json")):
             try:
-                found.append(_decode(json.loads(path.read_bytes())))
+                found.append(_decode(parse(path.read_bytes())))
             except FileNotFoundError:
                 continue
             except OSError as error:

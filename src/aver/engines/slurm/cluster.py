@@ -30,6 +30,7 @@ from aver.engines.slurm.track.pace import Pace
 from aver.errors import CantWriteError
 from aver.home import Home
 from aver.log import log
+from aver.model.codec import parse
 from aver.ownership import check_shared, make_folder, make_shared
 from aver.witness import binary
 
@@ -66,7 +67,7 @@ def commands_of(home: Home, config: Config, environment: Mapping[str, str] | Non
 def site_of(home: Home) -> Mapping[str, object]:
     """What the last submitter's environment said."""
     try:
-        site = json.loads((home.path / "slurm" / "site.json").read_bytes())
+        site = parse((home.path / "slurm" / "site.json").read_bytes())
     except (OSError, ValueError):
         return {}
     return site if isinstance(site, dict) else {}

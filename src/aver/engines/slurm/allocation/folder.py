@@ -17,6 +17,7 @@ from typing import Any
 
 from aver.durable_files import write_file
 from aver.engines.api import AllocationAsk
+from aver.model.codec import parse
 from aver.model.record import Record
 
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log")
@@ -219,7 +220,7 @@ class RunFolder:
         found = []
         for path in sorted((self.path / "asks").glob("*.json")):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                found.append(_decode(json.loads(path.read_bytes())))
+                found.append(_decode(parse(path.read_bytes())))
         return found
 
     def keep(self, asked: Asked) -> None:

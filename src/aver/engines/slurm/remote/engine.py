@@ -18,6 +18,7 @@ from pathlib import Path
 from aver.durable_files import write_file
 from aver.engines.api import Control, Engine, Heard, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
 from aver.engines.slurm.remote.transfer import Outcome, Transfers
+from aver.model.codec import parse
 from aver.model.evidence import (
     AccountingSaid,
     CancelledBefore,
@@ -66,7 +67,7 @@ class SyncedEngine:
 
     def attach(self) -> None:
         try:
-            kept = json.loads(self._path.read_bytes())
+            kept = parse(self._path.read_bytes())
             self._syncs = {str(key): _sync(words) for key, words in kept.items()}
         except FileNotFoundError:
             pass

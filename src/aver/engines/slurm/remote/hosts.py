@@ -30,6 +30,7 @@ from aver.engines.slurm.remote.transfer import Transfers
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.log import log
+from aver.model.codec import parse
 from aver.witness import binary
 
 NOTE = "host.json"
@@ -115,7 +116,7 @@ def _folder(home: Home, host: str) -> Path:
 
 def _read(note: Path) -> dict[str, str]:
     try:
-        words = json.loads(note.read_bytes())
+        words = parse(note.read_bytes())
     except (OSError, ValueError):
         return {}
     return (
