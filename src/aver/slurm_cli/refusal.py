@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
+
+from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,20 +34,22 @@ def say(text: str) -> None:
 
 def tell(text: str) -> None:
     """Write a line to stdout."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    show(text + "\n")
 
 
 def guarded(program: str, act: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
     """Run a command: refusals and errors that a user can cause become lines and an exit status."""
     from aver.errors import AverError
 
-    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    open_streams()
     try:
         return act(words)
     except Refusal as refusal:
         say(refusal.text)
         return refusal.status
+    except OutputFailed as error:
+        say(failed_line(program, error))
+        return UNREACHABLE_STATUS
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return PIPE_STATUS

@@ -13,6 +13,7 @@ from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book, JobFacts
 from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs
+from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.words import parse_state
 from aver.spec.getopt import BadOption, Parsed, Table, parse
@@ -72,7 +73,7 @@ def _scancel(words: Sequence[str]) -> int:
     except BadOption as error:
         raise Refusal(f'scancel: {error}\nTry "scancel --help" for more information') from None
     if parsed.has("help") or parsed.has("usage"):
-        sys.stdout.write(_HELP)
+        show(_HELP)
         return 0
     if parsed.has("version"):
         tell(VERSION)
@@ -165,8 +166,7 @@ class _Call:
         if not self._parsed.has("interactive"):
             return True
         about = "" if job is None else f" name={job.name} partition={job.partition}"
-        sys.stdout.write(f"Cancel {what}_id={text}{about} [y/n]? ")
-        sys.stdout.flush()
+        show(f"Cancel {what}_id={text}{about} [y/n]? ")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def _announce(self, text: str) -> None:

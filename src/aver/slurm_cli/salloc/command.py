@@ -7,11 +7,11 @@ and the job ends as the command ended. When we are killed, so that nobody can gi
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from aver.errors import UsageError
 from aver.model.slurm_names import VERSION
+from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.salloc.asked import USAGE_STATUS, Asked
 from aver.spec.getopt import BadOption, Parsed, parse
@@ -78,7 +78,7 @@ def _salloc(argv: Sequence[str]) -> int:
         raise Refusal(f'salloc: {error}\nTry "salloc --help" for more information', USAGE_STATUS) from None
     for name, text in (("version", f"{VERSION}\n"), ("help", HELP), ("usage", USAGE)):
         if parsed.has(name):
-            sys.stdout.write(text)
+            show(text)
             return 0
     given = _in_order(parsed, os.environ)
     for name, _ in given:

@@ -7,12 +7,12 @@ Reads the options and the script; the coordinator works out what they mean, and 
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import home_folder, user_name
+from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.sbatch.script import BatchScript, find_script
 from aver.slurm_cli.settings import names_only, secret_names
@@ -242,5 +242,5 @@ def _about(name: str) -> int:
         return 0
     from aver.slurm_cli.sbatch.help import HELP, USAGE
 
-    sys.stdout.write(HELP if name == "help" else USAGE)
+    show(HELP if name == "help" else USAGE)
     return 0

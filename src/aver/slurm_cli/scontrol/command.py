@@ -14,6 +14,7 @@ from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job, split_jobs
+from aver.slurm_cli.output import show as prompt
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.scontrol.update import Update, parse_update
 from aver.spec.getopt import BadOption, Table, parse
@@ -81,7 +82,7 @@ def _scontrol(words: Sequence[str]) -> int:
     except BadOption as error:
         raise Refusal(f'scontrol: {error}\nTry "scontrol --help" for more information') from None
     if parsed.has("help"):
-        sys.stdout.write(_HELP)
+        tell(_HELP.rstrip("\n"))
         return 0
     if parsed.has("version"):
         tell(VERSION)
@@ -98,8 +99,7 @@ def _converse(options: list[str]) -> int:
     is_terminal = sys.stdin.isatty()
     while True:
         if is_terminal:
-            sys.stdout.write("scontrol: ")
-            sys.stdout.flush()
+            prompt("scontrol: ")
         line = sys.stdin.readline()
         try:
             words = shlex.split(line)
@@ -131,7 +131,7 @@ def _run(options: list[str], words: Sequence[str]) -> int:
             tell(VERSION)
             return 0
         case "help":
-            sys.stdout.write(_HELP)
+            tell(_HELP.rstrip("\n"))
             return 0
         case "update":
             return _Acting(options).update(parse_update(words[1:]))

@@ -12,6 +12,8 @@ import sys
 
 from aver.errors import AverError
 from aver.protocol import fast_client
+from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
+from aver.slurm_cli.refusal import say
 from aver.slurm_cli.srun.options import (
     HELP,
     NOT_SERVED,
@@ -47,15 +49,16 @@ def main(arguments: list[str]) -> int:
         from aver.slurm_cli.srun.task_program import main as become
 
         return become(arguments[1:])
+    open_streams()
     try:
         options = parse(arguments, os.environ)
         if "version" in options.flags:
             from aver.model.slurm_names import VERSION
 
-            sys.stdout.write(VERSION + "\n")
+            show(VERSION + "\n")
             return 0
         if "help" in options.flags or "usage" in options.flags:
-            sys.stdout.write(HELP)
+            show(HELP)
             return 0
         if "mpi" in options.values and not check_mpi(options):
             return 0
@@ -79,16 +82,19 @@ def main(arguments: list[str]) -> int:
         return Step(options).run()
     except BadOption as error:
         text = str(error)
-        sys.stderr.write(f"srun: {text}\n")
+        say(f"srun: {text}")
         if not text.startswith(("error", "fatal")):
-            sys.stderr.write('Try "srun --help" for more information\n')
+            say('Try "srun --help" for more information')
             return STATUS_BAD_OPTION
         return STATUS_BAD_OPTION if isinstance(error, BadSpecification) else STATUS_BAD_USAGE
     except fast_client.Lost as error:
-        sys.stderr.write(f"srun: error: the coordinator can't be reached: {error}\n")
+        say(f"srun: error: the coordinator can't be reached: {error}")
         return STATUS_BAD_USAGE
     except AverError as error:
-        sys.stderr.write(f"srun: error: {error}\n")
+        say(f"srun: error: {error}")
+        return STATUS_BAD_USAGE
+    except OutputFailed as error:
+        say(failed_line("srun", error))
         return STATUS_BAD_USAGE
 
 

@@ -6,8 +6,8 @@ Precedence: flag, then srun's environment variable, then the job's own.
 from __future__ import annotations
 
 import os
-import sys
 
+from aver.slurm_cli.output import show
 from aver.spec.getopt import MAYBE, VALUE, BadOption, Table
 from aver.spec.getopt import parse as parse_words
 
@@ -200,7 +200,7 @@ def check_mpi(options: Options) -> bool:
     """
     kind = options.get("mpi") or ""
     if kind in ("list", "help"):
-        sys.stdout.write("MPI plugin types are...\n\tnone\n")
+        show("MPI plugin types are...\n\tnone\n")
         return False
     if kind == "none":
         return True
