@@ -18,6 +18,7 @@ from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated,
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
 from aver.model.states import UNSETTLED, State
+from aver.store.encoding import column_text
 from aver.store.open import check_absent, connect, read_version, reading_failed, show_path
 from aver.store.read.decoding import ATTEMPT, JOB, RUN, STEP, TASK, Decoder
 from aver.store.read.outcomes import OUTCOMES_SQL, Outcome
@@ -135,7 +136,8 @@ class Reader:
         return {row.id: row for row in self._all(self._rows.job, text, (json.dumps(list(ids)),))}
 
     def find(self, name: str, run: int | None = None) -> list[JobRow]:
-        """All jobs of exactly that name, newest first."""
+        """All jobs of exactly that name, newest first. Bytes that are not UTF-8 are found as they are stored."""
+        name = column_text(name)
         if run is None:
             return self._all(self._rows.job, f"SELECT {JOB} FROM jobs WHERE name = ? ORDER BY id DESC", (name,))
         text = f"SELECT {JOB} FROM jobs WHERE run = ? AND name = ? ORDER BY id DESC"
