@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from aver.cli import main
 from aver.cli.output.documents import JobFacts, RunFacts
 from aver.client.notified import read_told, told_path
+from aver.coordinator.notify.document import Notice
+from aver.coordinator.notify.sender import call
 from aver.model.codec import encode
 from aver.model.job import FlowSpec, Need, Needs, NotifyOn, NotifyRule, Origin
 from aver.model.record import replace
@@ -208,3 +214,39 @@ def test_a_damaged_file_of_how_far_it_came_is_no_bug(live: LiveHome, tmp_path: P
     told_path(live.home).write_bytes(data)
     live.settle([live.submit(shell_job("one", "true"), notify=(teller(tmp_path, NotifyOn.EVERY),))])
     wait_for(lambda: told(tmp_path), "the notification")
+
+
+def test_a_command_survives_the_sweep_of_a_job(live: LiveHome, tmp_path: Path) -> None:
+    """A killed witness's orphans are ended; a command of ours that runs meanwhile is none of them."""
+    release = tmp_path / "release"
+    hold = f"echo begun > {tmp_path}/begun; while [ ! -e {release} ]; do sleep 0.05; done; touch {tmp_path}/done"
+    rule = teller(tmp_path, NotifyOn.EVERY, then=hold, attempts=1)
+    live.settle([live.submit(shell_job("a", "true"), notify=(rule,))])
+    wait_for(lambda: (tmp_path / "begun").exists(), "the command runs")
+    run = live.run_text("sleep 300")
+    live.wait_running(run)
+    os.kill(live.witness_of(run), signal.SIGKILL)
+    live.settle([run])
+    assert live.job(run).state is State.UNVERIFIED
+    assert live.processes() == []
+    release.touch()
+    wait_for(lambda: is_quiet(live, delivered=1), "it is delivered")
+    assert (tmp_path / "done").exists()
+
+
+def test_a_command_whose_end_nobody_saw_was_not_delivered(tmp_path: Path) -> None:
+    """Somebody else reaped it: unknown is not 0."""
+    rule = NotifyRule(NotifyOn.EVERY, ("/bin/sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 300"))
+
+    def kill_and_reap() -> None:
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "it runs")
+        pid = int((tmp_path / "pid").read_text())
+        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # who waits for it may be quicker
+            os.waitpid(pid, 0)
+
+    thread = threading.Thread(target=kill_and_reap)
+    thread.start()
+    notice = cast(Notice, SimpleNamespace(text="{}"))
+    assert call(rule, notice, {"PATH": os.environ["PATH"]}, "/") in ("nobody saw how it ended", "signal 9")
+    thread.join()

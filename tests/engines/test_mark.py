@@ -34,13 +34,14 @@ def test_it_survives_a_session_and_an_empty_environment() -> None:
     assert not carries(pid, mark_of(KEY))
 
 
-def test_a_coordinator_that_is_started_in_a_job_wipes_it_off() -> None:
+def test_a_coordinator_that_is_started_in_a_job_has_its_own() -> None:
     """It is none of the job's processes, and what it starts is not either."""
-    code = "from aver.engines.local.mark import wipe; wipe(); print(1, flush=True); input()"
+    code = "from aver.engines.local.mark import mark_self; mark_self(); print(1, flush=True); input()"
     process = marked(sys.executable, "-c", code)
     assert process.stdout is not None
     assert process.stdout.readline() == b"1\n"
     assert not carries(process.pid, mark_of(KEY))
+    assert carries(process.pid, mark_of(f"coordinator {process.pid}"))
     process.communicate(b"\n", timeout=30)
 
 

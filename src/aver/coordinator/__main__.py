@@ -28,7 +28,7 @@ from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Site, Totals
 from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
-from aver.engines.local.mark import wipe
+from aver.engines.local.mark import mark_self
 from aver.engines.registry import all_engines, capabilities_of, find_engine
 from aver.errors import AverError
 from aver.home import Home, read_boot_id
@@ -112,7 +112,7 @@ def _leave_the_caller(ready_fd: int) -> None:
     os.chdir("/")
     os.umask(0o077)
     leave_job_cgroup()
-    wipe()
+    mark_self()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.dup2(ready_fd, 3, inheritable=False)

@@ -9,8 +9,10 @@ command gets a clean environment.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -233,13 +235,10 @@ def call(rule: NotifyRule, notice: Notice, env: Mapping[str, str], folder: str) 
             reason = error.strerror if isinstance(error, OSError) else str(error)
             return f"can't start {rule.command[0]}: {reason}"
         try:
-            code = process.wait(rule.timeout_s)
-        except subprocess.TimeoutExpired:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+            code = _wait(process, rule.timeout_s)
+        except (ChildProcessError, ProcessLookupError):
+            return "nobody saw how it ended"
+        if code is None:
             return f"it took longer than {rule.timeout_s:g} s"
         if code == 0:
             return None
@@ -248,3 +247,24 @@ def call(rule: NotifyRule, notice: Notice, env: Mapping[str, str], folder: str) 
         words = said.read().decode("utf-8", "replace").strip().splitlines()
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return how + (f": {words[-1]}" if words else "")
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    """Its exit code, negative for a signal; None: it took too long, and was killed.
+
+    ChildProcessError if somebody else has reaped it: Popen would call that 0.
+    """
+    process_fd = os.pidfd_open(process.pid)
+    try:
+        is_over = bool(select.select([process_fd], [], [], timeout_s)[0])
+        if not is_over:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        os.waitid(os.P_PIDFD, process_fd, os.WEXITED | os.WNOWAIT)
+        code = process.wait()
+    except ChildProcessError:
+        process.returncode = -signal.SIGKILL  # nothing is left to wait for
+        raise
+    finally:
+        os.close(process_fd)
+    return code if is_over else None

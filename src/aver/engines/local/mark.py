@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import resource
 from functools import cache
 
@@ -40,8 +41,18 @@ def carries(pid: int, mark: int) -> bool:
     return line.split()[3:4] == [b"%d" % mark]
 
 
-def wipe() -> None:
-    """We are none of the processes of the job that we were started in, and what we start is not either."""
+def mark_self() -> None:
+    """Take a mark of our own: we are none of the processes of the job that we were started in, and what we start is not
+    either, nor is it an orphan of a job that came to us."""
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(RLIMIT_LOCKS)
-        resource.setrlimit(RLIMIT_LOCKS, (hard, hard))
+        own = mark_of(f"coordinator {os.getpid()}") if can_mark() else hard
+        resource.setrlimit(RLIMIT_LOCKS, (own, hard))
+
+
+def own_mark() -> int | None:
+    """The mark that this process and its own children carry; None if it has none."""
+    with contextlib.suppress(ValueError, OSError):
+        soft, _ = resource.getrlimit(RLIMIT_LOCKS)
+        return soft if _LEAST <= soft < 2 * _LEAST else None
+    return None

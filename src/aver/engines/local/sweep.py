@@ -13,7 +13,7 @@ import signal
 import time
 
 from aver.engines.local.capabilities import CgroupBase
-from aver.engines.local.mark import carries, mark_of
+from aver.engines.local.mark import carries, mark_of, own_mark
 
 DEADLINE_S = 10.0
 PAUSE_S = 0.01
@@ -23,7 +23,8 @@ START_TOLERANCE_S = 2.5  # the kernel gives the time of its boot in whole second
 def sweep(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> int:
     """Kill every process of the attempt; return how many were killed.
 
-    With `adopted`, children of our own that are not `spared` count too: a killed witness's orphans come to us.
+    With `adopted`, children of our own count too: a killed witness's orphans come to us. Those that are `spared`, and
+    those that carry our own mark, were started by us.
     """
     killed: set[int] = set()
     deadline = time.monotonic() + DEADLINE_S
@@ -56,7 +57,7 @@ def is_same_process(pid: int, started_at: float) -> bool:
 
 def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> set[int]:
     needle = b"AVER_KEY=" + key.encode() + b"\0"
-    mark = mark_of(key)
+    mark, own = mark_of(key), own_mark()
     me = os.getpid()
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -71,7 +72,8 @@ def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: boo
         parents[pid] = parent
         if pid == me or pid in spared:
             continue
-        is_near = (session is not None and own_session == session) or (adopted and parent == me)
+        is_orphan = adopted and parent == me and (own is None or not carries(pid, own))
+        is_near = (session is not None and own_session == session) or is_orphan
         if is_near or carries(pid, mark) or needle in _environ(pid):
             found.add(pid)
     if cgroup is not None:
