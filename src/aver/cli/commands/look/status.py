@@ -18,10 +18,11 @@ from aver.protocol.messages import Ping, Pong
 
 @click.command("status")
 @json_option
-def command(as_json: bool) -> None:
+def command(as_json: bool) -> int:
     """Show whether the coordinator runs, and its queue.
 
     Does not start one: a coordinator starts when it is needed and leaves when it is idle.
+    Exits 1 when runs wait and no coordinator drives them.
 
     \b
     Example:
@@ -36,6 +37,7 @@ def command(as_json: bool) -> None:
         facts = read_status(session, client, "runs")
         client.close()
     answer(session.output, facts, as_json)
+    return 1 if not facts.is_running and (facts.running or facts.pending) else 0
 
 
 def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts:
@@ -64,12 +66,17 @@ def to_do(session: Session) -> tuple[int, int]:
 
 
 def nobody(session: Session) -> CoordinatorFacts:
+    """No coordinator answers. One that died has left its runs to the next."""
+    running, pending = to_do(session)
+    waiting = 0 if session.reader is None else len(session.reader.unsettled_runs())
+    nobodys = f"{waiting} runs wait and nobody drives them: " if waiting > 1 else "1 run waits and nobody drives it: "
     return CoordinatorFacts(
         is_running=False,
         pid=None,
         version=None,
-        running=None,
-        pending=None,
+        running=running,
+        pending=pending,
         home=str(session.home.path),
-        detail=f"no coordinator runs in {session.home.path}; the next command that needs one starts it",
+        detail=(nobodys if waiting else "")
+        + f"no coordinator runs in {session.home.path}; the next command that needs one starts it",
     )
