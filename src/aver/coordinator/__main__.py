@@ -30,7 +30,7 @@ from aver.engines.api import Site, Totals
 from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
 from aver.engines.local.mark import mark_self
 from aver.engines.registry import all_engines, capabilities_of, find_engine
-from aver.errors import AverError
+from aver.errors import AverError, UnreachableError
 from aver.home import Home, read_boot_id
 from aver.log import log
 from aver.plan.packing import Room
@@ -67,9 +67,10 @@ def main() -> None:
     try:
         loop = _build(home, lock)
         loop.recover()
-    except AverError as error:
+    except (AverError, OSError) as error:
         log(f"could not start: {error}")
-        _answer(ready_fd, f"error {error.exit_status} {error}")
+        status = error.exit_status if isinstance(error, AverError) else UnreachableError.exit_status
+        _answer(ready_fd, f"error {status} {error if isinstance(error, AverError) else f'it could not start: {error}'}")
         lock.release()
         return
     log(f"ready, pid {os.getpid()}")

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import re
+import resource
 import select
 import time
 from collections.abc import Sequence
@@ -113,7 +115,7 @@ class LocalEngine:
         try:
             slot = self._idle.pop() if self._idle else self._open_slot()
         except OSError as error:
-            return Rejected(order.key, f"can't start a witness: {error.strerror}")
+            return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
         try:
             frame = run_frame(order, self._cgroup, slot.durable_offset)
             slot.send(frame, self._poller, order.streams)
@@ -372,6 +374,14 @@ class LocalEngine:
         self._poller.close()
         os.close(self._folder_fd)
         _take_orphans(0)
+
+
+def _advice(error: OSError) -> str:
+    """What to do about a limit of ours that is too low."""
+    if error.errno != errno.EMFILE:
+        return ""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return f"; the coordinator may open {most}: raise `ulimit -n`, then `aver stop`, and submit again"
 
 
 def _words_of(line: bytes) -> dict[str, Any]:

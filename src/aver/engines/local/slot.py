@@ -24,7 +24,7 @@ from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 from aver.log import log
 
-FIRST_FREE_FD = 64  # a witness gets 3 and 4
+FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
 HEADER_BYTES = 18  # length, space, sum, space
 LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18

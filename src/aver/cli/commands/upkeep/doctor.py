@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ from aver.witness import binary as find_witness
 
 OK, LIMITED, MISSING = "ok", "limited", "missing"
 VERSION_TIMEOUT_S = 5
+FEW_FILES = 1024  # four or so for each job that runs, and for each client
+TOO_FEW_FILES = 128
 
 
 @click.command("doctor")
@@ -62,6 +65,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
         _memory_limit(found),
         _processes(found),
         _core_dumps(found),
+        _open_files(),
         _witness(),
         *_home(session),
         _coordinator(session),
@@ -103,6 +107,17 @@ def _processes(found: Capabilities) -> Check:
         LIMITED,
         "the kernel has no /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)",
         "left-over processes are found through the cgroup and by the job's key only",
+    )
+
+
+def _open_files() -> Check:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    text = "no limit" if most == resource.RLIM_INFINITY else f"{most} (the hard limit of this shell)"
+    if most == resource.RLIM_INFINITY or most >= FEW_FILES:
+        return Check("open files", OK, text, None)
+    status = MISSING if most < TOO_FEW_FILES else LIMITED
+    return Check(
+        "open files", status, text, f"a coordinator that is started here needs {FEW_FILES}: raise `ulimit -Hn` first"
     )
 
 

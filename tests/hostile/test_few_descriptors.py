@@ -1,0 +1,51 @@
+"""A coordinator that may open few files: doctor says so, and jobs run or get a sentence."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from live_home import LiveHome
+
+Typed = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+def limited(count: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+
+
+@pytest.mark.usefixtures("live")
+def test_doctor_says_so(typed: Typed) -> None:
+    """Status 1 and the number."""
+    said = typed("doctor", preexec_fn=limited(64))
+    assert said.returncode == 1
+    assert b"64" in next(line for line in said.stdout.splitlines() if b"open files" in line)
+    assert b"open files" in typed("doctor").stdout
+
+
+def test_a_job_runs_with_64(live: LiveHome, typed: Typed) -> None:
+    """There is room for one."""
+    done = typed("run", "--", "true", preexec_fn=limited(64))
+    assert done.returncode == 0, done.stderr
+
+
+def test_more_jobs_than_descriptors(live: LiveHome, typed: Typed) -> None:
+    """What can't be started says which limit is too low; nothing hangs and nothing is a traceback."""
+    flow = live.folder / "flow.yaml"
+    flow.write_text("jobs:\n  - {name: a, run: 'sleep 1.{n}', matrix: {n: [1, 2, 3, 4]}, cpus: 1}\n")
+    done = typed("run", str(flow), preexec_fn=limited(28))
+    assert b"Traceback" not in done.stderr + live.home.log.read_bytes()
+    words = [typed("why", str(job)).stdout for job in range(2, 6)]
+    assert done.returncode == 1, "28 is no longer too few for this test"
+    assert all(b"Completed" in text or b"ulimit -n" in text for text in words), words
+
+
+def test_not_even_a_coordinator(live: LiveHome, typed: Typed) -> None:
+    """One line that names the limit."""
+    done = typed("run", "--", "true", preexec_fn=limited(16))
+    assert done.returncode != 0
+    assert done.stderr.count(b"\n") == 1
+    assert b"Too many open files" in done.stderr
