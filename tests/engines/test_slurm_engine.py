@@ -432,3 +432,13 @@ def test_a_task_is_heard_before_its_script(site: Site) -> None:
     site.wait(lambda: any(one.said == "script" for one in site.heard))
     said = [one.said for one in site.heard if one.source == "witness"]
     assert said == ["task", "script"]
+
+
+def test_what_a_killed_coordinator_was_writing_is_removed(tmp_path: Path) -> None:
+    """A file that never came to its place means nothing; it does not stay for ever."""
+    half = tmp_path / "k1.sh.0123abcd.tmp"
+    half.write_bytes(b"#!/bin")
+    shelf = Shelf(tmp_path)
+    shelf.put(Batch("train.k1", ("k1",), 1.0))
+    assert [batch.keys for batch in shelf.load()] == [("k1",)]
+    assert [path.name for path in tmp_path.iterdir()] == ["k1.json"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aver.durable_files import write_file
+from aver.durable_files import SCRATCH, write_file
 from aver.errors import UnreachableError
 from aver.model.codec import parse
 
@@ -70,12 +70,16 @@ class Shelf:
         self.damaged: list[str] = []
 
     def load(self) -> list[Batch]:
-        """All batches; a file that is damaged is left where it is and named in `damaged`.
+        """All batches; a file that is damaged is left where it is and named in `damaged`. For the one who writes here:
+        what another was writing when it was killed is removed.
 
         UnreachableError if one can't be read now: it may hold what was handed over.
         """
         found = []
         self.damaged = []
+        for path in self.folder.glob(f"*{SCRATCH}"):
+            with contextlib.suppress(OSError):
+                path.unlink()
         for path in sorted(self.folder.glob("*.json")):
             try:
                 found.append(_decode(parse(path.read_bytes())))
