@@ -49,6 +49,7 @@ class Flow:
         defaults: Mapping[str, object] | None = None,
         max_parallel: int | None = None,
         retry_budget: int | None = None,
+        axes: Mapping[str, object] | None = None,
         secrets: Sequence[str] = (),
         engine: str | None = None,
     ) -> None:
@@ -56,6 +57,7 @@ class Flow:
         self._folder = None if folder is None else os.path.abspath(os.fspath(folder))
         self._document: dict[str, object] = {"name": name}
         given = {"defaults": defaults, "max_parallel": max_parallel, "retry_budget": retry_budget, "engine": engine}
+        given["axes"] = axes
         self._document |= {key: value for key, value in given.items() if value is not None}
         self._jobs: list[dict[str, object]] = []
         self._secrets = tuple(secrets)
@@ -83,7 +85,7 @@ class Flow:
         argv: Sequence[str] | None = None,
         needs: Needs | None = None,
         if_: str | None = None,
-        matrix: Mapping[str, object] | None = None,
+        matrix: Mapping[str, object] | Sequence[str] | None = None,
         cpus: int | None = None,
         gpus: int | None = None,
         mem: str | int | None = None,

@@ -19,7 +19,7 @@ from aver.spec.flow.draft import Draft
 from aver.spec.flow.graph import check_graph
 from aver.spec.flow.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.flow.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
-from aver.spec.flow.matrix import Allowance
+from aver.spec.flow.matrix import Allowance, read_axes
 from aver.spec.flow.notify import read_notify
 from aver.spec.mistakes import Mistakes, shown
 from aver.spec.values import Reader, kind
@@ -74,7 +74,10 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str) -> FlowSp
     if "jobs" not in parts:
         mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
-    jobs = read_jobs(parts["jobs"], defaults, (), Allowance(), mistakes, now)
+    allowance = Allowance()
+    if "axes" in parts:
+        read_axes(parts["axes"], Reader(mistakes, "axes", now), allowance)
+    jobs = read_jobs(parts["jobs"], defaults, (), allowance, mistakes, now)
     return FlowSpec(
         printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify, sync=sync or (),
         sync_exclude=exclude or (),

@@ -1,5 +1,6 @@
 """`matrix:` of a job: axes, ranges, zip, include, exclude, max_parallel.
 
+An axis without values is the flow's own of that name (`axes:`).
 Values are kept as the text that was written. A range is `1..100`, `0..100..10` (step) or
 `{from: 0, to: 100, step: 10}`, both ends included; leading zeros give the width, as in bash.
 Members are not made here, only counted and checked; `plan.matrix` makes them. What the matrices of one file ask for is
@@ -40,6 +41,7 @@ class Allowance:
         self._jobs_left = most
         self._values_left = most
         self._matrices: dict[int, tuple[Matrix | None, int]] = {}  # by the node that it was read from
+        self.axes: dict[str, tuple[str, ...]] = {}  # of the flow
 
     def matrix(self, entry: Entry, reader: Reader) -> Matrix | None:
         """Read a matrix, one that several jobs share once; None after noting its mistakes."""
@@ -71,14 +73,14 @@ class Allowance:
 
 def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | None:
     """The matrix, or None after noting its mistakes, or with more than the file is allowed."""
-    mapping = reader.mapping(entry)
+    mapping = matrix_entries(entry, reader)
     if mapping is None:
         return None
     before = len(reader.mistakes)
     axes: dict[str, tuple[str, ...]] = {}
     for name, axis in mapping.entries.items():
         if name not in OPTIONS:
-            values = _axis(axis, reader, allowance)
+            values = _flow_axis(axis, reader, allowance) if is_empty(axis.value) else _axis(axis, reader, allowance)
             if allowance.is_used_up:
                 return None
             if values:
@@ -99,6 +101,58 @@ def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | 
     matrix = Matrix(tuple(axes.items()), is_zip, include, exclude, limit)
     _check(entry, mapping, matrix, reader, allowance.most)
     return matrix if len(reader.mistakes) == before else None
+
+
+def read_axes(entry: Entry, reader: Reader, allowance: Allowance) -> None:
+    """`axes:` of a flow: lists that its matrices may name."""
+    mapping = reader.mapping(entry)
+    for name, axis in mapping.entries.items() if mapping else ():
+        if name in OPTIONS:
+            reader.mistakes.add(axis.key, f"{shown(name)} can't be the name of an axis in {reader.where}")
+            continue
+        values = _axis(axis, reader, allowance)
+        if values and len(set(values)) < len(values):
+            reader.wrong(axis, f"has the value {shown(_first_twice(values))} twice")
+        elif values:
+            allowance.axes[name] = values
+
+
+def matrix_entries(entry: Entry, reader: Reader | None = None) -> Mapping | None:
+    """The parts of a matrix: a map, or a list of axes of the flow."""
+    value = entry.value
+    if not isinstance(value, Sequence):
+        return reader.mapping(entry) if reader is not None else value if isinstance(value, Mapping) else None
+    entries: dict[str, Entry] = {}
+    for item in value.items:
+        if isinstance(item, Scalar) and item.value is not None:
+            entries[item.text] = Entry(item, Scalar(item.line, item.column, "", None))
+        elif reader is not None:
+            hint = "write it as [sample] or {seed: [1, 2, 3]}"
+            reader.wrong(Entry(entry.key, item), "must be a map, or a list of axes of the flow", hint)
+    return Mapping(value.line, value.column, entries)
+
+
+def is_empty(value: Value) -> bool:
+    return isinstance(value, Scalar) and value.value is None
+
+
+def _flow_axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
+    """The values that the flow has for an axis."""
+    name = axis.key.text
+    values = allowance.axes.get(name)
+    if values is None:
+        hint = did_you_mean(name, allowance.axes) or f"give it values, here or in the flow's axes: {{{name}: [...]}}"
+        reader.mistakes.add(axis.key, f"axis {shown(name)} in {reader.where} has no values", hint)
+    return values
+
+
+def values_by_name(matrix: Matrix) -> dict[str, set[str]]:
+    """The values that each name of a matrix may have, axes first."""
+    values = {name: set(texts) for name, texts in matrix.axes}
+    for row in matrix.include:
+        for name, value in row:
+            values.setdefault(name, set()).add(value)
+    return values
 
 
 def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
