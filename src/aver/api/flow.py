@@ -16,6 +16,7 @@ from aver.home import Home
 from aver.model.job import FlowSpec, Submission
 from aver.protocol.client import Client
 from aver.protocol.messages import Submit, Submitted
+from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
@@ -73,7 +74,9 @@ class Flow:
     ) -> Flow:
         """A flow (.yaml, .json) or a batch script; raise UsageError with every mistake. It takes no further jobs."""
         file = os.path.abspath(os.fspath(path))
-        flow = cls(load(file).name, folder=folder, secrets=secrets)
+        flow = cls(
+            load(file, folder=None if folder is None else os.fspath(folder)).name, folder=folder, secrets=secrets
+        )
         flow._file = file
         return flow
 
@@ -149,13 +152,20 @@ class Flow:
     def check(self) -> FlowSpec:
         """The flow as it would be submitted; raise UsageError with every mistake. Nothing is run."""
         if self._file is not None:
-            return load(self._file)
+            return load(self._file, folder=self._folder)
         try:
             text = json.dumps({**self._document, "jobs": self._jobs}, default=_plain)
         except (TypeError, ValueError) as error:
             raise UsageError(f"flow {self.name!r}: {error}") from None
         try:
-            return parse_flow(text, f"flow {self.name!r}", now=time.time(), name=self.name, is_json=True)
+            return parse_flow(
+                text,
+                f"flow {self.name!r}",
+                now=time.time(),
+                name=self.name,
+                is_json=True,
+                files=FolderFiles(self._folder),
+            )
         except SpecError as error:  # there is no file: lines and columns would say nothing
             raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
 

@@ -15,6 +15,7 @@ from aver.model.job import NotifyOn, Outcome
 from aver.model.states import SETTLED
 from aver.plan.address import SAME
 from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, Key, Schema
+from aver.spec.flow.lists import LISTS
 from aver.spec.flow.needs import GROUPS
 
 JOB_NAME_PATTERN = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$"
@@ -96,7 +97,8 @@ def _needs() -> Schema:
 
 def _axis() -> Schema:
     steps = {name: {"type": "integer"} for name in ("from", "to", "step")}
-    return {"anyOf": [NAME, {"type": "array", "minItems": 1, "items": NAME}, _closed(steps)]}
+    lists = _closed({name: _several(NAME) for name in LISTS})
+    return {"anyOf": [NAME, {"type": "array", "minItems": 1, "items": NAME}, _closed(steps), lists]}
 
 
 def _matrix() -> Schema:
@@ -104,7 +106,7 @@ def _matrix() -> Schema:
     rows: Schema = {"type": "array", "items": {"type": "object", "additionalProperties": NAME}}
     by_axis: Schema = {
         "type": "object",
-        "properties": {"zip": FLAG, "include": rows, "exclude": rows, "max_parallel": COUNT},
+        "properties": {"zip": FLAG, "include": rows, "exclude": rows, "max_parallel": COUNT, "csv": TEXT},
         "additionalProperties": axis,
     }
     return {"anyOf": [by_axis, {"type": "array", "minItems": 1, "items": TEXT}]}
