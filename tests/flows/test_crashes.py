@@ -41,6 +41,15 @@ jobs:
   gen: {{run: 'echo gen >> order; sleep 0.1; echo ''{BATCH}'' > more.json', generates: more.json}}
   after: {{needs: gen, run: echo after >> order; sleep 0.1}}
 """,
+    "lanes": """
+axes: {s: [a, b, c, d]}
+jobs:
+  prep: {matrix: [s], run: "echo prep-{s} >> order; sleep 0.05; test {s} != c"}
+  train: {matrix: {s, n: 1..2}, needs: {prep: same}, run: "echo train-{s}-{n} >> order; sleep 0.05"}
+  merge: {matrix: [s], needs: ["train[s={s}]"], run: "echo merge-{s}-$AVER_PARAM_s >> order; sleep 0.05"}
+  mend: {matrix: [s], needs: {"prep[s={s}]": failure}, run: "echo mend-{s} >> order"}
+  all: {needs: {merge: any}, run: echo all >> order}
+""",
     "matrix": "jobs:\n  m: {matrix: {n: 1..40, max_parallel: 3}, run: 'echo {n} >> order; sleep 0.02'}\n",
 }
 

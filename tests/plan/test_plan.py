@@ -111,7 +111,7 @@ def test_daft_bg_cycle_in_needs_returns_error() -> None:
 
 def test_daft_bg_missing_dep_in_needs_returns_error() -> None:
     """A need that no job has as its name is an error, not a job that starts."""
-    with pytest.raises(ValueError, match="b needs nobody, which is no job"):
+    with pytest.raises(ValueError, match='job "b" needs "nobody", which is no job'):
         Plan(flow(job("b", "nobody", background=True)))
 
 
@@ -400,10 +400,10 @@ def test_generated_jobs_below_a_failure_are_skipped_at_once() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (flow(job("fine"), job("a")), "the job name a is used twice"),
-        (flow(job("fine"), job("x", "nobody")), "x needs nobody"),
+        (flow(job("fine"), job("a")), 'duplicate job name "a"'),
+        (flow(job("fine"), job("x", "nobody")), 'job "x" needs "nobody"'),
         (flow(job("fine"), job("x", "y"), job("y", "x")), "x -> y -> x"),
-        (flow(job("fine"), job("x", "x")), "x needs itself"),
+        (flow(job("fine"), job("x", "x")), 'job "x" needs itself'),
     ],
 )
 def test_a_wrong_batch_of_generated_jobs_changes_nothing(more: FlowSpec, words: str) -> None:

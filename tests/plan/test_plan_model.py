@@ -1,13 +1,14 @@
 """The planner against a model that is too simple to be wrong and too slow to be used.
 
 The model works everything out again from the states of all jobs after each event. Hypothesis draws
-flows (edges, conditions, matrices, groups, globs), outcomes, corrections, retries, cancellations,
-generated jobs and crashes; after each event planner and model must agree on every job.
+flows (edges, conditions, matrices, needs of single members, groups, globs), outcomes, corrections, retries,
+cancellations, generated jobs and crashes; after each event planner and model must agree on every job.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from aver.model.job import Argv, Condition, FlowSpec, JobSpec, Matrix, Need, Needs, Outcome
 from aver.model.reasons import CONDITION_NOT_MET, parse_need_reason
 from aver.model.states import State
-from aver.plan.matrix import FlowIndex
+from aver.plan.matrix import FlowIndex, Members
+from aver.plan.placeholders import fill
 from aver.plan.planner import Cancel, Instruction, Plan, RunCancel, Skip, Start, Unskip
 
 FAILURES = {"FAILED", "OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "DEADLINE"}
@@ -39,7 +41,7 @@ class Model:
     spec_of: dict[str, JobSpec] = field(default_factory=dict)
     state: dict[str, State | None] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
-    means: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (spec, text) to names
+    means: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # (job, text) to names
     run_cancel: RunCancel = RunCancel.NO
     was_skipped: set[str] = field(default_factory=set)  # before this event
 
@@ -50,14 +52,17 @@ class Model:
             self.state[name] = None
         for spec in flow.jobs:
             self.specs[spec.name] = spec
-        for spec in flow.jobs:
-            for need in every(spec):
-                self.means[spec.name, need.job] = [
-                    name for name, its in self.spec_of.items() if matches(need.job, name, its.name)
+        for job in index.names():
+            for need in every(self.spec_of[job]):
+                self.means[job, need.job] = [
+                    name for name, its in self.spec_of.items() if matches(need.job, name, its.name, values_of(job))
                 ]
 
-    def edge(self, spec: JobSpec, need: Need) -> str:
-        states = [self.state[name] for name in self.means[spec.name, need.job]]
+    def above(self, job: str) -> list[str]:
+        return list(dict.fromkeys(up for need in every(self.spec_of[job]) for up in self.means[job, need.job]))
+
+    def edge(self, job: str, need: Need) -> str:
+        states = [self.state[name] for name in self.means[job, need.job]]
         ended = [state for state in states if state is not None]
         if not need.states and need.outcome is Outcome.FAILURE:
             if any(state in FAILURES for state in ended):
@@ -68,27 +73,34 @@ class Model:
             return "dead"
         return "met" if len(ended) == len(states) else "waiting"
 
-    def trouble(self, name: str) -> str:
-        state, spec = self.state[name], self.spec_of[name]
+    def trouble(self, name: str, known: dict[str, str] | None = None) -> str:
+        known = {} if known is None else known
+        if name not in known:
+            known[name] = self._trouble(name, known)
+        return known[name]
+
+    def _trouble(self, name: str, known: dict[str, str]) -> str:
+        state = self.state[name]
         if state is None:
             return "unknown"
         if state is not State.SKIPPED:
             return "tainted" if state in FAILURES else "clean"
-        above = {self.trouble(up) for need in every(spec) for up in self.means[spec.name, need.job]}
+        above = {self.trouble(up, known) for up in self.above(name)}
         return "tainted" if "tainted" in above else "unknown" if "unknown" in above else "clean"
 
-    def gate(self, spec: JobSpec) -> str:
-        above = [up for need in every(spec) for up in self.means[spec.name, need.job]]
+    def gate(self, job: str) -> str:
+        spec, above = self.spec_of[job], self.above(job)
         if spec.condition is Condition.NEEDS:
-            terms = [self.edge(spec, need) for need in spec.needs.all_of]
+            terms = [self.edge(job, need) for need in spec.needs.all_of]
             for group in spec.needs.any_of:
-                edges = {self.edge(spec, need) for need in group}
+                edges = {self.edge(job, need) for need in group}
                 terms.append("met" if "met" in edges else "waiting" if "waiting" in edges else "dead")
             return "dead" if "dead" in terms else "waiting" if "waiting" in terms else "met"
         are_settled = all(self.state[up] is not None for up in above)
         if spec.condition is Condition.ALWAYS:
             return "met" if are_settled else "waiting"
-        troubles = {self.trouble(up) for up in above}
+        known: dict[str, str] = {}
+        troubles = {self.trouble(up, known) for up in above}
         if troubles <= {"clean"}:
             return "dead"
         return "met" if are_settled and "tainted" in troubles else "waiting"
@@ -99,7 +111,7 @@ class Model:
         while again:
             again = False
             for name, state in self.state.items():
-                if state is State.SKIPPED and self.gate(self.spec_of[name]) != "dead":
+                if state is State.SKIPPED and self.gate(name) != "dead":
                     self.state[name] = None
                     again = True
 
@@ -123,8 +135,7 @@ class Model:
             for name, state in self.state.items():
                 if state is not None or name in self.started:
                     continue
-                spec = self.spec_of[name]
-                gate = self.gate(spec)
+                gate = self.gate(name)
                 if self.is_cancelled(name) and name not in self.was_skipped:
                     self.state[name] = State.CANCELLED
                 elif gate == "dead":
@@ -154,12 +165,21 @@ def every(spec: JobSpec) -> list[Need]:
     return [*spec.needs.all_of, *(need for group in spec.needs.any_of for need in group)]
 
 
-def matches(text: str, name: str, spec_name: str) -> bool:
-    if text.endswith("[m=*]"):
-        return spec_name == text[:-5] and "[" in name
-    if text.endswith("*"):
-        return spec_name.startswith(text[:-1])
-    return text in (name, spec_name)
+def values_of(name: str) -> dict[str, str]:
+    """`{"m": "1"}` of `a0[m=1]`."""
+    inside = name.partition("[")[2].rstrip("]")
+    return dict(pair.split("=") for pair in inside.split(",")) if inside else {}
+
+
+def matches(text: str, name: str, spec_name: str, own: dict[str, str]) -> bool:
+    """Whether a need in a job with these values means the job of this name."""
+    base, its = text.partition("[")[0], values_of(name)
+    if base != spec_name and not (base.endswith("*") and spec_name.startswith(base[:-1])):
+        return False
+    if text.endswith("[same]"):
+        return all(its[axis] == own[axis] for axis in its.keys() & own.keys())
+    wanted = {axis: own.get(value[1:-1], value) for axis, value in values_of(text).items()}
+    return all(axis in its and value in ("*", its[axis]) for axis, value in wanted.items())
 
 
 @st.composite
@@ -167,12 +187,12 @@ def flows(draw: st.DrawFn, prefix: str, known: tuple[JobSpec, ...] = ()) -> Flow
     specs: list[JobSpec] = []
     for at in range(draw(st.integers(1, 6))):
         above = (*known, *specs)
-        size = draw(st.sampled_from([None, None, 1, 2, 3]))
-        matrix = None if size is None else Matrix((("m", tuple(str(n) for n in range(size))),))
+        matrix = draw(matrices())
         needs = Needs()
         if above:
-            all_of = draw(st.lists(edges(above, prefix), max_size=3))
-            any_of = draw(st.lists(st.lists(edges(above, prefix), min_size=1, max_size=3), max_size=1))
+            some = edges(above, prefix, axes_of(matrix))
+            all_of = draw(st.lists(some, max_size=3))
+            any_of = draw(st.lists(st.lists(some, min_size=1, max_size=3), max_size=1))
             needs = Needs(tuple(all_of), tuple(tuple(group) for group in any_of))
         condition = draw(st.sampled_from([*[Condition.NEEDS] * 3, Condition.ALWAYS, *[Condition.FAILURE] * 2]))
         background = draw(st.booleans())
@@ -184,11 +204,44 @@ def flows(draw: st.DrawFn, prefix: str, known: tuple[JobSpec, ...] = ()) -> Flow
 
 
 @st.composite
-def edges(draw: st.DrawFn, above: tuple[JobSpec, ...], prefix: str) -> Need:
+def matrices(draw: st.DrawFn) -> Matrix | None:
+    """None, one axis or two, with fewer or more values; some as a zip, or with a member left out."""
+    size = draw(st.sampled_from([None, None, 1, 2, 3]))
+    if size is None:
+        return None
+    axes = [("m", tuple(str(n) for n in range(size)))]
+    width = draw(st.sampled_from([None, None, 1, 2]))
+    if width is not None:
+        axes.insert(draw(st.integers(0, 1)), ("k", tuple(str(n) for n in range(width))))
+    is_zip = width == size and draw(st.booleans())
+    gaps = ((("m", "0"), ("k", "0")),) if width == size == 2 and draw(st.booleans()) else ()
+    return Matrix(tuple(axes), is_zip, exclude=gaps)
+
+
+def axes_of(matrix: Matrix | None) -> dict[str, tuple[str, ...]]:
+    return {} if matrix is None else dict(matrix.axes)
+
+
+def rows(matrix: Matrix | None, axes: list[str]) -> set[tuple[str, ...]]:
+    return {tuple(dict(member.values)[axis] for axis in axes) for member in Members(matrix)} if matrix else set()
+
+
+@st.composite
+def edges(draw: st.DrawFn, above: tuple[JobSpec, ...], prefix: str, own: dict[str, tuple[str, ...]]) -> Need:
     spec = draw(st.sampled_from(above))
     texts = [spec.name]
+    axes = axes_of(spec.matrix)
     if spec.matrix is not None:
-        texts += [f"{spec.name}[m=0]", f"{spec.name}[m=*]"]
+        texts += [f"{spec.name}[m=1]" if ("1",) in rows(spec.matrix, ["m"]) else spec.name, f"{spec.name}[m=*]"]
+    for axis in axes:
+        texts += [
+            f"{spec.name}[{axis}={{{mine}}}]"
+            for mine, its in own.items()
+            if {(one,) for one in its} <= rows(spec.matrix, [axis])
+        ]
+    shared = [axis for axis in own if axis in axes]
+    if shared and set(product(*[own[axis] for axis in shared])) <= rows(spec.matrix, shared):
+        texts += [f"{spec.name}[same]"] * 2
     if not spec.name.startswith(prefix):
         texts.append(f"{spec.name[0]}*")
     states = draw(st.sampled_from([(), (), (), (State.COMPLETED, State.FAILED), (State.SKIPPED,)]))
@@ -251,10 +304,12 @@ class Run:
         found = parse_need_reason(skip.reason)
         assert found is not None
         if found.need in self.model.state:
-            assert found.need in {up for need in every(spec) for up in self.model.means[spec.name, need.job]}
+            assert found.need in set(self.model.above(name))
             assert self.model.state[found.need] is found.state
-        else:
-            assert found.need in {need.job for need in every(spec)}
+        else:  # as the need is written, with the member's values
+            own = values_of(name)
+            written = [fill(need.job, own) for need in every(spec)]
+            assert found.need in written or any(text.endswith("[same]") for text in written)
 
     def check_summary(self) -> None:
         left = [name for name, state in self.stored.items() if state is None]
@@ -264,15 +319,15 @@ class Run:
         waiting = list(needed)
         while waiting:
             name = waiting.pop()
-            for need in every(self.model.specs[name]):
-                above = {self.model.spec_of[up].name for up in self.model.means[name, need.job]} - needed
-                needed |= above
-                waiting += above
+            jobs = [job for job, its in self.model.spec_of.items() if its.name == name]
+            above = {self.model.spec_of[up].name for job in jobs for up in self.model.above(job)} - needed
+            needed |= above
+            waiting += above
         assert self.plan.promoted == {name for name in needed if self.model.specs[name].background}
         assert self.plan.is_foreground_settled == (not any(self.model.spec_of[name].name in needed for name in left))
         for name in left:
             waits = self.plan.waits_for(self.number(name))
-            is_waiting = name not in self.started and self.model.gate(self.model.spec_of[name]) == "waiting"
+            is_waiting = name not in self.started and self.model.gate(name) == "waiting"
             if self.model.spec_of[name].condition is not Condition.FAILURE:
                 assert bool(waits) == is_waiting
 

@@ -191,11 +191,114 @@ def test_the_shells_own_braces_do_not_count_as_use() -> None:
     assert complaint == 'f.yaml:2:16: matrix key "seed" is not used in job "j"; write {seed}, not ${seed}'
 
 
-def test_needs_are_the_same_for_all_members() -> None:
-    """A matrix can't choose its needs by its values, and says so."""
-    text = "jobs:\n  a: {run: 'x {s}', matrix: {s: [1]}}\n  b: {run: 'x {s}', matrix: {s: [1]}, needs: 'a[s={s}]'}\n"
+def test_an_axis_is_used_where_its_variable_is() -> None:
+    """`$AVER_PARAM_seed` has the value too; a comment has nothing."""
+    jobs("jobs:\n  j: {matrix: {seed: [1]}, run: 'echo $AVER_PARAM_seed'}\n")
+    jobs("jobs:\n  j: {matrix: {seed: [1]}, run: [env, AVER_PARAM_seed]}\n")
+    (complaint,) = complaints("jobs:\n  j:\n    matrix: {seed: [1]}\n    run: 'echo # {seed}'\n")
+    assert complaint.startswith('f.yaml:3:14: matrix key "seed" is not used')
+
+
+def test_places_where_no_value_can_be_put_in() -> None:
+    """Each at its own line and column, in every style of YAML, with what to write instead."""
+    text = """\
+jobs:
+  a:
+    matrix: {s: [x, y], n: [1, 2]}
+    run: |
+      echo {s} $((2 * {n}))
+      cat <<EOF
+      of {s}
+      EOF
+  b: {matrix: {s: [x]}, run: 'echo ${s} `date` "{s}" `echo {s}`'}
+  c: {matrix: {n: ["1", "a"]}, run: "echo \\"{n}\\" $(({n} + 1))"}
+  d: {matrix: {s: [x]}, shell: python3, run: "print('{s}')"}
+"""
     assert complaints(text) == [
-        'f.yaml:3:46: job "b" uses {s} in its needs; all members of a matrix need the same jobs'
+        'f.yaml:7:10: "run" in job "a" has {s} inside a here-document, where no value can be put in; '
+        "use the variable $AVER_PARAM_s there",
+        'f.yaml:9:60: "run" in job "b" has {s} inside `...`, where no value can be put in; '
+        "use the variable $AVER_PARAM_s there",
+        'f.yaml:10:54: "run" in job "c" has {n} inside ((...)), and its value "a" is not a whole number; '
+        "use the variable $AVER_PARAM_n there",
+        'f.yaml:11:54: "run" in job "d" has {s} in text for python3, whose quotes are not known, '
+        "where no value can be put in; use the variable $AVER_PARAM_s there",
+    ]
+
+
+CHAIN = "jobs:\n  a: {run: 'x {s}', matrix: {s: [p, q]}}\n  b: {run: 'x {s}', matrix: {s: [q, p]}, needs: NEEDS}\n"
+
+
+@pytest.mark.parametrize(
+    ("needs", "need"),
+    [
+        ("'a[s={s}]'", Need("a[s={s}]")),
+        ("{a: same}", Need("a[same]")),
+        ("['a[same]']", Need("a[same]")),
+        ("{'a[same]': any}", Need("a[same]", Outcome.ANY)),
+        ("{'a[s={s}]': failure}", Need("a[s={s}]", Outcome.FAILURE)),
+        ("{'a[s={s}]': [TIMEOUT]}", Need("a[s={s}]", Outcome.SUCCESS, (State.TIMEOUT,))),
+    ],
+)
+def test_needs_of_single_members(needs: str, need: Need) -> None:
+    assert jobs(CHAIN.replace("NEEDS", needs))[1].needs == Needs((need,))
+    grouped = jobs(CHAIN.replace("NEEDS", f"{{any_of: [{needs}]}}"))[1].needs
+    assert grouped == Needs((), ((need,),))
+
+
+def test_mistakes_of_needs_of_single_members() -> None:
+    """At the place of the need: an axis that the other job lacks, a combination that matches nobody, no axis."""
+    text = """\
+jobs:
+  one: {run: x}
+  a: {run: 'x {s}', matrix: {s: [p, q]}}
+  b: {run: 'x {t}', matrix: {t: [p, q]}, needs: ["a[t={t}]", "one[s={t}]", {a: same}]}
+  c: {run: 'x {s}', matrix: {s: [p, r]}, needs: {"a[s={s}]": any}}
+  d: {run: 'x', needs: ["a[s={s}]", "a[same]"]}
+"""
+    assert complaints(text) == [
+        'f.yaml:4:50: job "b" needs "a[t={t}]", but its matrix has no "t"',
+        'f.yaml:4:62: job "b" needs "one[s={t}]", but "one" has no matrix; write one',
+        'f.yaml:4:77: job "b" needs "a[same]", but they have no axis in common; write a, or give both jobs the axis',
+        'f.yaml:5:50: job "c" needs "a[s={s}]", which matches no member for "s=r"; look at both matrices',
+        'f.yaml:6:25: job "d" needs "a[s={s}]", but "{s}" is no value of s; job "d" has no axis s',
+        'f.yaml:6:37: job "d" needs "a[same]", but they have no axis in common; write a, or give both jobs the axis',
+    ]
+
+
+AXES = "axes: {s: [p, q], n: 1..3}\njobs: {j: {run: 'x {s} {n}', matrix: MATRIX}}\n"
+
+
+@pytest.mark.parametrize("matrix", ["[s, n]", "{s, n}", "{s: , n: null}", "{s: , n: [1, 2, 3]}", "{s: [p, q], n}"])
+def test_axes_of_the_flow(matrix: str) -> None:
+    """A list is written once."""
+    assert jobs(AXES.replace("MATRIX", matrix))[0].matrix == Matrix((("s", ("p", "q")), ("n", ("1", "2", "3"))))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "complaint"),
+    [
+        (
+            "[s, m]",
+            'f.yaml:2:42: axis "m" in job "j" has no values; give it values, here or in the flow\'s axes: {m: [...]}',
+        ),
+        ("{s, nn}", 'f.yaml:2:42: axis "nn" in job "j" has no values; did you mean "n"?'),
+        ("[s, [n]]", 'f.yaml:2:42: "matrix" in job "j" must be a map, or a list of axes of the flow'),
+        ("s", 'f.yaml:2:38: "matrix" in job "j" must be a map, not "s"'),
+    ],
+)
+def test_mistakes_of_axes_of_the_flow(matrix: str, complaint: str) -> None:
+    assert any(line.startswith(complaint) for line in complaints(AXES.replace("MATRIX", matrix)))
+
+
+def test_mistakes_in_axes() -> None:
+    text = "axes: {s: [], a-b: [1], zip: [1], d: [1, 1], r: 3..1}\njobs: {j: {run: x}}\n"
+    assert [line.partition(";")[0] for line in complaints(text)] == [
+        'f.yaml:1:11: "s" in axes has no values',
+        'f.yaml:1:15: "a-b" can\'t be the name of an axis in axes',
+        'f.yaml:1:25: "zip" can\'t be the name of an axis in axes',
+        'f.yaml:1:38: "d" in axes has the value "1" twice',
+        'f.yaml:1:49: "r" in axes is a range from 3 down to 1',
     ]
 
 

@@ -15,6 +15,7 @@ from aver.config import load_config
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, Submission
+from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
@@ -48,6 +49,7 @@ class Flow:
         defaults: Mapping[str, object] | None = None,
         max_parallel: int | None = None,
         retry_budget: int | None = None,
+        axes: Mapping[str, object] | None = None,
         secrets: Sequence[str] = (),
         engine: str | None = None,
     ) -> None:
@@ -55,6 +57,7 @@ class Flow:
         self._folder = None if folder is None else os.path.abspath(os.fspath(folder))
         self._document: dict[str, object] = {"name": name}
         given = {"defaults": defaults, "max_parallel": max_parallel, "retry_budget": retry_budget, "engine": engine}
+        given["axes"] = axes
         self._document |= {key: value for key, value in given.items() if value is not None}
         self._jobs: list[dict[str, object]] = []
         self._secrets = tuple(secrets)
@@ -70,7 +73,9 @@ class Flow:
     ) -> Flow:
         """A flow (.yaml, .json) or a batch script; raise UsageError with every mistake. It takes no further jobs."""
         file = os.path.abspath(os.fspath(path))
-        flow = cls(load(file).name, folder=folder, secrets=secrets)
+        flow = cls(
+            load(file, folder=None if folder is None else os.fspath(folder)).name, folder=folder, secrets=secrets
+        )
         flow._file = file
         return flow
 
@@ -82,7 +87,7 @@ class Flow:
         argv: Sequence[str] | None = None,
         needs: Needs | None = None,
         if_: str | None = None,
-        matrix: Mapping[str, object] | None = None,
+        matrix: Mapping[str, object] | Sequence[str] | None = None,
         cpus: int | None = None,
         gpus: int | None = None,
         mem: str | int | None = None,
@@ -146,13 +151,20 @@ class Flow:
     def check(self) -> FlowSpec:
         """The flow as it would be submitted; raise UsageError with every mistake. Nothing is run."""
         if self._file is not None:
-            return load(self._file)
+            return load(self._file, folder=self._folder)
         try:
             text = json.dumps({**self._document, "jobs": self._jobs}, default=_plain)
         except (TypeError, ValueError) as error:
             raise UsageError(f"flow {self.name!r}: {error}") from None
         try:
-            return parse_flow(text, f"flow {self.name!r}", now=time.time(), name=self.name, is_json=True)
+            return parse_flow(
+                text,
+                f"flow {self.name!r}",
+                now=time.time(),
+                name=self.name,
+                is_json=True,
+                files=FolderFiles(self._folder),
+            )
         except SpecError as error:  # there is no file: lines and columns would say nothing
             raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
 

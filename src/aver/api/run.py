@@ -94,8 +94,10 @@ class Run(Stored):
             submission = reader.submission(self.number)
             if submission is None:
                 raise UsageError(f"there is no run {self.number}")
-            file = submission.origin.file
-            now = flow.check() if flow is not None else load(file) if file and os.path.exists(file) else None
+            origin = submission.origin
+            now = None if flow is None else flow.check()
+            if now is None and origin.file and os.path.exists(origin.file):
+                now = load(origin.file, folder=origin.folder)
             reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
         if reinit.changes.causes and not dry_run:
             self._ask(reinit.request(user_name()), Continued)

@@ -148,12 +148,14 @@ def correct_run(session: Session, run: int, rules: Rules, now: float, only_growt
     flows = {session.run_row(run).first_job: session.submission(run).flow, **generated}
     warned = step_warnings_of_run(reader, run)
     proposals = propose(rows, flows, reader.request, rules, only_growth, warned)
-    file = session.submission(run).origin.file
+    origin = session.submission(run).origin
+    file = origin.file
     no_file = _no_file(run, file)
     if no_file or not any(one.changes for one in proposals):
         return RunCorrection(rows, flows, proposals, None, no_file)
     assert file is not None
-    return RunCorrection(rows, flows, proposals, correct_file(file, flows[min(flows)], proposals, now), "")
+    edited = correct_file(file, flows[min(flows)], proposals, now, origin.folder)
+    return RunCorrection(rows, flows, proposals, edited, "")
 
 
 def change_facts(found: RunCorrection) -> tuple[ChangeFacts, ...]:

@@ -16,6 +16,7 @@ from aver.model import events as ev
 from aver.model import reasons
 from aver.model.evidence import WitnessRecord
 from aver.model.states import State
+from aver.plan.planner import Plan
 from aver.render import verdict as render
 from aver.render.timeline import is_about, parse_said, tell
 from aver.store.read.rows import JobRow
@@ -34,6 +35,8 @@ def explain(session: Session, job: JobRow) -> Explained:
     verdict = job.verdict
     if verdict is None:
         sentence = render.unsettled_sentence(job.state, job.reason)
+        needs = _undecided_needs(session, job) if job.reason == reasons.DEPENDENCY else []
+        sentence += f" It needs {', '.join(needs)}." if needs else ""
         steps = _unsettled_steps(job)
     else:
         sentence = render.sentence(verdict, record, request, cancelled_by(happened))
@@ -44,6 +47,17 @@ def explain(session: Session, job: JobRow) -> Explained:
     told = [one for event in happened for one in tell(event, job.id)]
     timeline = tuple(Happening(one.at, one.source, one.what, one.attempt, one.said) for one in told)
     return Explained(jobs_facts(session, [job])[0], sentence, timeline, steps)
+
+
+def _undecided_needs(session: Session, job: JobRow) -> list[str]:
+    """The needs that the job waits for, each with its own member's values."""
+    reader = session.found_reader(str(job.id))
+    plan = Plan(session.submission(job.run).flow)
+    for batch in reader.generated(job.run):
+        plan.add(batch.flow)
+    rows = reader.jobs(job.run)
+    plan.restore([row.state for row in rows])
+    return plan.waits_for([row.id for row in rows].index(job.id))
 
 
 def events_of(session: Session, job: JobRow) -> list[ev.Event]:

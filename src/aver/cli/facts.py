@@ -9,7 +9,8 @@ from aver.client.documents import exit_facts, job_facts
 from aver.client.output_paths import JobFiles, Which, job_files
 from aver.model.job import Argv, Command, Script, Shell
 from aver.plan.matrix import member_at
-from aver.plan.placeholders import fill, fill_shell
+from aver.plan.placeholders import fill
+from aver.plan.shell_text import fill_shell
 from aver.store.read.rows import AttemptRow, JobRow
 
 
@@ -70,7 +71,10 @@ def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
         case Argv(args=args):
             return tuple(fill(arg, values) for arg in args)
         case Shell(text=text, shell=shell):
-            return (*shell, "-c", fill_shell(text, values))
+            try:
+                return (*shell, "-c", fill_shell(text, values, shell))
+            except ValueError:  # it was never started
+                return (*shell, "-c", text)
         case Script(text=text, args=args):
             first = text.splitlines()[0] if text else ""
             return (f"(batch script, {len(text.splitlines())} lines, {first})", *args)

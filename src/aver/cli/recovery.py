@@ -128,11 +128,12 @@ def _flow_now(session: Session, run: int, found: RunCorrection) -> tuple[FlowSpe
     stored = found.flows[min(found.flows)]
     if found.correction is not None:
         return found.correction.flow, True
-    file = session.submission(run).origin.file
+    origin = session.submission(run).origin
+    file = origin.file
     if file is not None and is_flow_file(file) and os.path.exists(file):
         from aver.spec.load import load
 
-        return load(file), True
+        return load(file, folder=origin.folder), True
     grown = {one.job: one.changes for one in found.proposals if one.is_in_file}
     jobs = tuple(replace(spec, request=corrected(spec.request, grown.get(spec.name, ()))) for spec in stored.jobs)
     return replace(stored, jobs=jobs), False

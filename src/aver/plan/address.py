@@ -1,7 +1,8 @@
 """How jobs of a flow are named in `needs` and on the command line: a name, a glob, an address.
 
 `train` is a job with all its members; `prep-*` every job whose name matches; `train[seed=2]` the
-members of a matrix whose seed is 2, and so does `train[seed=*]` all of them. Only `*` and `?` are
+members of a matrix whose seed is 2, and so does `train[seed=*]` all of them; `train[same]`, in `needs`
+alone, those that have the values of the member that needs them. Only `*` and `?` are
 special in globs. Job names have none of these characters, so nothing is ambiguous. Pure.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from aver.model.record import Record
 
 JOB_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
+SAME = "same"
 _WILD = re.compile(r"[*?]")
 
 
@@ -22,6 +24,7 @@ class Address(Record):
 
     name: str
     values: tuple[tuple[str, str], ...] = ()
+    is_same: bool = False  # the members with the same values of all axes that both jobs have
 
     @property
     def is_glob(self) -> bool:
@@ -29,7 +32,7 @@ class Address(Record):
 
 
 def parse_address(text: str) -> Address:
-    """Read `name`, `glob*` or `name[axis=value,axis=value]`; raise ValueError for half an address."""
+    """Read `name`, `glob*`, `name[axis=value,axis=value]` or `name[same]`; raise ValueError for half an address."""
     name, bracket, rest = text.partition("[")
     if not bracket:
         return Address(text)
@@ -37,6 +40,8 @@ def parse_address(text: str) -> Address:
         raise ValueError(f'"{text}" is no address: write it as name[axis=value]')
     if rest == "*]":
         return Address(name)
+    if rest == f"{SAME}]":
+        return Address(name, (), True)
     values: list[tuple[str, str]] = []
     for piece in rest[:-1].split(","):
         axis, equals, value = piece.partition("=")
@@ -47,6 +52,12 @@ def parse_address(text: str) -> Address:
         else:
             raise ValueError(f'"{text}" is no address: write it as name[axis=value]')
     return Address(name, tuple(values))
+
+
+def address_text(address: Address) -> str:
+    """The address as it is written."""
+    inside = ",".join(f"{axis}={value}" for axis, value in address.values)
+    return f"{address.name}[{inside}]" if inside else address.name
 
 
 def is_glob(text: str) -> bool:

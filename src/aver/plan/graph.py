@@ -1,76 +1,26 @@
 """Which job needs which: names resolved, mistakes found, order known.
 
-Pure. All members of a spec have the same needs, so the graph is kept between specs: a matrix
-of 100,000 that needs a matrix of 100,000 is one edge. Jobs are numbered in order of expansion;
-a flow that is added later goes on where the last one ended.
-
-A need is a job's name (with a matrix: all its members), an address (`train[seed=2]`; axes that
-it leaves out may have any value) or a glob (`train*`, `train[seed=*]`; only `*` and `?` are
-special). A glob means the jobs that are known when its own job is added; it never grows.
+Pure, and the only place that says whether the needs of a flow fit together. What the texts mean is in `plan.needs`.
+The graph is kept between specs: a matrix of 100,000 that needs a matrix of 100,000 is one edge, and specs with the same
+needs share a group, so that 1,000 jobs that need 1,000 jobs cost 2,000 edges. Jobs are numbered in order of expansion;
+a flow that is added later goes on where the last one ended. A glob means the jobs that are known when its own job is
+added; it never grows.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from heapq import heappop, heappush
 
 from aver.model.job import FlowSpec, JobSpec, Needs
-from aver.model.record import Record
-from aver.plan.address import glob_pattern
+from aver.model.wording import shown
+from aver.plan.lanes import Link
 from aver.plan.matrix import Member, members
+from aver.plan.needs import Problem, Resolver, Target, TooManyComparisons, is_member_wise, texts_of
 
 MAX_CYCLES = 20
-_HINTS = 20  # looking for the nearest name costs a walk over all names
-
-
-class Target(Record):
-    """The jobs that a need means: whole specs, and some jobs of other specs. The same jobs are the same Target."""
-
-    specs: tuple[int, ...] = ()
-    jobs: tuple[int, ...] = ()
-
-
-class Duplicate(Record):
-    spec: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"the job name {self.name} is used twice"
-
-
-class UnknownNeed(Record):
-    spec: int
-    name: str
-    need: str
-    nearest: str | None
-
-    def __str__(self) -> str:
-        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
-        return f"{self.name} needs {self.need}, which is no job of this run{hint}"
-
-
-class SelfNeed(Record):
-    spec: int
-    name: str
-    need: str
-
-    def __str__(self) -> str:
-        through = f" (through {self.need})" if self.need != self.name else ""
-        return f"{self.name} needs itself{through}"
-
-
-class Cycle(Record):
-    """`path` starts and ends with the same name; each needs the next."""
-
-    spec: int
-    path: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "these jobs need each other in a circle: " + " -> ".join(self.path)
-
-
-Problem = Duplicate | UnknownNeed | SelfNeed | Cycle
+MOST_SHOWN = 12  # names of a cycle
 
 
 class GraphError(ValueError):
@@ -81,6 +31,16 @@ class GraphError(ValueError):
         super().__init__("; ".join(str(problem) for problem in problems))
 
 
+class Group:
+    """What one list of needs means: a target or link for each of its texts, and the specs in them."""
+
+    __slots__ = ("above", "targets")
+
+    def __init__(self, targets: tuple[Target | Link, ...], above: Iterable[int]) -> None:
+        self.targets = targets
+        self.above = dict.fromkeys(above)  # in the order of the needs
+
+
 class Graph:
     """The specs of a run, in order, and what each needs. Only grows, and only by whole flows without problems."""
 
@@ -88,25 +48,37 @@ class Graph:
         """Raise GraphError with every problem of the flow."""
         self.specs: list[JobSpec] = []
         self.starts: list[int] = []
-        self.above: list[tuple[int, ...]] = []  # the specs that each spec needs
+        self.groups: list[Group] = []  # by spec
         self.order: list[int] = []  # specs, each after all that it needs
         self.count = 0
         self._members: list[Sequence[Member]] = []
         self._by_name: dict[str, int] = {}
-        self._below: list[list[tuple[int, frozenset[int] | None]]] | None = None
+        self._below: list[list[tuple[int, frozenset[int] | Link | None]]] | None = None
+        self._rank: list[int] = []
         self.extend(flow)
 
-    def extend(self, flow: FlowSpec) -> dict[str, Target]:
-        """Add the jobs of a flow and return what each text in its needs means. Raise GraphError and change nothing."""
+    @classmethod
+    def beside(cls, known: Sequence[JobSpec]) -> Graph:
+        """A graph of jobs whose own needs were resolved before and do not matter."""
+        graph = cls(FlowSpec("", ()))
+        nothing = Group((), ())
+        for spec in known:
+            graph.order.append(len(graph.specs))
+            graph.groups.append(nothing)
+            graph._append(spec)
+        return graph
+
+    def extend(self, flow: FlowSpec) -> None:
+        """Add the jobs of a flow. Raise GraphError and change nothing."""
         old_specs, old_count = len(self.specs), self.count
         problems: list[Problem] = []
-        targets: dict[str, Target] = {}
         try:
             for spec in flow.jobs:
                 if spec.name in self._by_name:
-                    problems.append(Duplicate(len(self.specs), spec.name))
+                    text = f"duplicate job name {shown(spec.name)}"
+                    problems.append(Problem(len(self.specs), "", text))
                 self._append(spec)
-            self._resolve_all(old_specs, targets, problems)
+            problems += self._resolve_all(old_specs)
             order = self._sort(old_specs, problems)
             if problems:
                 raise GraphError(problems)
@@ -114,12 +86,11 @@ class Graph:
             for spec in self.specs[old_specs:]:
                 if self._by_name.get(spec.name, -1) >= old_specs:
                     del self._by_name[spec.name]
-            del self.specs[old_specs:], self.starts[old_specs:], self._members[old_specs:], self.above[old_specs:]
+            del self.specs[old_specs:], self.starts[old_specs:], self._members[old_specs:], self.groups[old_specs:]
             self.count = old_count
             raise
         self.order += order
         self._below = None
-        return targets
 
     def _append(self, spec: JobSpec) -> None:
         its_members = members(spec)
@@ -129,60 +100,89 @@ class Graph:
         self._members.append(its_members)
         self.count += len(its_members)
 
-    def _resolve_all(self, first: int, targets: dict[str, Target], problems: list[Problem]) -> None:
-        resolver = _Resolver(self)
-        known: dict[Needs, tuple[int, ...]] = {}
-        by_identity: dict[int, tuple[int, ...]] = {}
+    def _resolve_all(self, first: int) -> list[Problem]:
+        resolver = Resolver(self.specs, self.starts, self._members, self._by_name)
+        known: dict[Needs, Group] = {}
+        by_identity: dict[int, Group] = {}
         for at in range(first, len(self.specs)):
             needs = self.specs[at].needs
-            above = by_identity.get(id(needs))
-            if above is None:
-                above = known.get(needs)
-            if above is None:
-                found: dict[int, None] = {}
-                for text in texts_of(needs):
-                    target = targets.get(text) or resolver.resolve(text)
-                    if target is None:
-                        hints = get_close_matches(text, self._by_name, n=1) if len(problems) < _HINTS else []
-                        problems.append(UnknownNeed(at, self.specs[at].name, text, hints[0] if hints else None))
-                        continue
-                    targets[text] = target
-                    found.update(dict.fromkeys(target.specs))
-                    found.update(dict.fromkeys(self.spec_of(job) for job in target.jobs))
-                above = tuple(found)
-                if not problems:
-                    known[needs] = by_identity[id(needs)] = above
-            if at in above:
-                through = next(text for text in texts_of(needs) if text in targets and self._has(targets[text], at))
-                problems.append(SelfNeed(at, self.specs[at].name, through))
-                above = tuple(spec for spec in above if spec != at)
-            self.above.append(above)
+            group = by_identity.get(id(needs)) or known.get(needs)
+            if group is None:
+                try:
+                    group = self._resolve(resolver, at)
+                except TooManyComparisons:
+                    text = "the patterns in needs would have to be compared with too many names of jobs and members"
+                    hint = "need whole jobs, or single members by their full names"
+                    self.groups += [Group((), ())] * (len(self.specs) - at)
+                    return [*resolver.problems, Problem(at, "", text, hint)]
+                if not any(is_member_wise(text, self.specs[at]) for text in texts_of(needs)):
+                    known[needs] = by_identity[id(needs)] = group
+            self.groups.append(group)
+            if at in group.above:
+                resolver.problems.append(self._self_need(at))
+        return resolver.problems
 
-    def _has(self, target: Target, spec: int) -> bool:
-        return spec in target.specs or any(self.spec_of(job) == spec for job in target.jobs)
+    def _resolve(self, resolver: Resolver, at: int) -> Group:
+        targets = [resolver.resolve(at, text) for text in texts_of(self.specs[at].needs)]
+        known = tuple([target for target in targets if target is not None])
+        return Group(known, [spec for target in known for spec in self.specs_in(target)])
+
+    def _self_need(self, at: int) -> Problem:
+        name = self.specs[at].name
+        texts = list(texts_of(self.specs[at].needs))
+        named = next((text for text in texts if text.partition("[")[0] == name), None)
+        if named is not None:
+            return Problem(at, named, f"job {shown(name)} needs itself", "take it out of its needs")
+        graph = Resolver(self.specs, self.starts, self._members, self._by_name)
+        for text in texts:
+            target = graph.resolve(at, text)
+            if target is not None and at in (target.lanes.specs if isinstance(target, Link) else target.specs):
+                break
+        said = f"job {shown(name)} needs itself, since {shown(text.partition('[')[0])} matches it"
+        return Problem(at, text, said, "name the jobs so that the glob leaves it out")
 
     def _sort(self, first: int, problems: list[Problem]) -> list[int]:
-        """The new specs in topological order; those on a circle or below one are left out and said."""
-        below: dict[int, list[int]] = {}
-        missing = [0] * (len(self.specs) - first)
-        ready: list[int] = []
+        """The new specs in topological order; those on a circle or below one are left out and noted."""
+        count = len(self.specs) - first
+        nodes: dict[int, int] = {}  # by the identity of a group
+        edges: list[list[int]] = [[] for _ in range(count)]  # from each node to those that it needs
         for at in range(first, len(self.specs)):
-            for need in self.above[at]:
-                if need >= first:
-                    missing[at - first] += 1
-                    below.setdefault(need, []).append(at)
-            if not missing[at - first]:
-                ready.append(at)
-        for at in ready:  # grows while it is walked
-            for lower in below.get(at, ()):
-                missing[lower - first] -= 1
-                if not missing[lower - first]:
+            group = self.groups[at]
+            if not group.above:
+                continue
+            node = nodes.get(id(group))
+            if node is None:
+                node = nodes[id(group)] = len(edges)
+                edges.append([need - first for need in group.above if need >= first])
+            edges[at - first].append(node)
+        below: list[list[int]] = [[] for _ in edges]
+        missing = [len(needed) for needed in edges]
+        for node, needed in enumerate(edges):
+            for one in needed:
+                below[one].append(node)
+        ready = [node for node, left in enumerate(missing) if not left]
+        for node in ready:  # grows while it is walked
+            for lower in below[node]:
+                missing[lower] -= 1
+                if not missing[lower]:
                     ready.append(lower)
-        if len(ready) < len(missing):
-            for circle in cycles(len(self.specs), self.above):
-                names = tuple(self.specs[spec].name for spec in circle)
-                problems.append(Cycle(circle[0], (*names, names[0])))
-        return ready
+        if len(ready) < len(edges):
+            for circle in cycles(count, edges):
+                names = [self.specs[first + node].name for node in circle]
+                cut = names if len(names) <= MOST_SHOWN else [*names[:6], "...", *names[-5:]]
+                text = f"jobs need each other in a cycle: {' -> '.join([*cut, names[0]])}"
+                problems.append(Problem(first + circle[0], "", text, "take one need out"))
+        return [first + node for node in ready if node < count]
+
+    def specs_in(self, target: Target | Link) -> Iterable[int]:
+        """The specs of the jobs that a need means."""
+        if isinstance(target, Link):
+            return target.lanes.specs
+        return (*target.specs, *dict.fromkeys(self.spec_of(job) for job in target.jobs))
+
+    def above(self, spec: int) -> Iterable[int]:
+        """The specs that a spec needs."""
+        return self.groups[spec].above.keys()
 
     def spec_named(self, name: str) -> int | None:
         return self._by_name.get(name)
@@ -197,12 +197,12 @@ class Graph:
         start = self.starts[spec]
         return range(start, start + len(self._members[spec]))
 
-    def members_of(self, spec: int) -> Sequence[Member]:
-        return self._members[spec]
+    def member(self, job: int) -> Member:
+        spec = self.spec_of(job)
+        return self._members[spec][job - self.starts[spec]]
 
     def name(self, job: int) -> str:
-        spec = self.spec_of(job)
-        return self.specs[spec].name + self._members[spec][job - self.starts[spec]].label
+        return self.specs[self.spec_of(job)].name + self.member(job).label
 
     def jobs_in(self, target: Target) -> Iterator[int]:
         for spec in target.specs:
@@ -215,38 +215,61 @@ class Graph:
 
     def below_all(self, above: Iterable[int]) -> list[int]:
         """All jobs that need one of these, directly or through others, in order of their numbers."""
-        down = self._below_by_spec()
-        found: set[int] = set()
-        by_spec: dict[int, set[int]] = {}
+        down, rank = self._edges_below()
+        reached: dict[int, set[int] | range] = {}  # by spec: the jobs that are given or found
+        found: dict[int, set[int] | range] = {}
+        waiting: list[int] = []  # ranks of specs: each is walked once, after all that are above it
         for job in above:
-            by_spec.setdefault(self.spec_of(job), set()).add(job)
-        waiting = [
-            lower
-            for spec, ones in by_spec.items()
-            for lower, only in down[spec]
-            if only is None or not only.isdisjoint(ones)
-        ]
+            spec = self.spec_of(job)
+            if spec not in reached:
+                reached[spec] = set()
+                heappush(waiting, rank[spec])
+            some = reached[spec]
+            assert isinstance(some, set)
+            some.add(job)
         while waiting:
-            spec = waiting.pop()
-            if spec not in found:
-                found.add(spec)
-                jobs = self.jobs_of(spec)
-                waiting += [lower for lower, only in down[spec] if jobs and (only is None or not only.isdisjoint(jobs))]
-        return [lower for spec in sorted(found) for lower in self.jobs_of(spec)]
+            spec = self.order[heappop(waiting)]
+            for lower, edge in down[spec]:
+                jobs = self._hit(lower, edge, reached[spec], spec)
+                if not jobs or isinstance(found.get(lower), range):
+                    continue
+                if lower not in reached:
+                    heappush(waiting, rank[lower])
+                for table in (found, reached):
+                    known = table.get(lower, ())
+                    table[lower] = jobs if isinstance(jobs, range) else jobs.union(known)
+        return [job for spec in sorted(found) for job in sorted(found[spec])]
 
-    def _below_by_spec(self) -> list[list[tuple[int, frozenset[int] | None]]]:
+    def _hit(
+        self, lower: int, edge: frozenset[int] | Link | None, jobs: set[int] | range, spec: int
+    ) -> set[int] | range:
+        """The jobs of a lower spec that need one of these jobs of a spec."""
+        if isinstance(edge, Link):
+            lanes, start = edge.lanes.lane_of[spec], self.starts[spec]
+            first = self.starts[lower]
+            hit = {lanes[job - start] for job in jobs}
+            return {first + member for lane in hit if lane >= 0 for member in edge.members(lane)}
+        return self.jobs_of(lower) if edge is None or not edge.isdisjoint(jobs) else set()
+
+    def _edges_below(self) -> tuple[list[list[tuple[int, frozenset[int] | Link | None]]], list[int]]:
+        """By spec: each spec that needs it, and which of its jobs (None: any); and the rank of each spec."""
         if self._below is None:
             self._below = [[] for _ in self.specs]
-            resolver = _Resolver(self)
-            for at, spec in enumerate(self.specs):
-                for text in texts_of(spec.needs):
-                    target = resolver.resolve_among(text, self.above[at])
+            self._rank = [0] * len(self.specs)
+            for place, spec in enumerate(self.order):
+                self._rank[spec] = place
+            for at, group in enumerate(self.groups):
+                for target in group.targets:
+                    if isinstance(target, Link):
+                        for need in target.lanes.specs:
+                            self._below[need].append((at, target))
+                        continue
                     for need in target.specs:
                         self._below[need].append((at, None))
                     some = frozenset(target.jobs)
                     for need in {self.spec_of(job) for job in some}:
                         self._below[need].append((at, some))
-        return self._below
+        return self._below, self._rank
 
 
 def cycles(count: int, edges: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -282,15 +305,6 @@ def cycles(count: int, edges: Sequence[Sequence[int]]) -> Iterator[list[int]]:
                 iterators.pop()
 
 
-def texts_of(needs: Needs) -> Iterator[str]:
-    """What the needs name, as written: all of `all_of`, then each group of `any_of`."""
-    for need in needs.all_of:
-        yield need.job
-    for group in needs.any_of:
-        for need in group:
-            yield need.job
-
-
 def problems_of(flow: FlowSpec) -> tuple[Problem, ...]:
     """Everything that is wrong with the needs of a flow; empty when it can be planned."""
     try:
@@ -298,76 +312,3 @@ def problems_of(flow: FlowSpec) -> tuple[Problem, ...]:
     except GraphError as error:
         return error.problems
     return ()
-
-
-class _Resolver:
-    """What texts mean, while the graph does not change. Labels of a matrix are kept from one text to the next."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._labels: dict[int, dict[str, int]] = {}
-
-    def resolve(self, text: str) -> Target | None:
-        """Return None when the text means no job."""
-        exact = self._graph.spec_named(text)
-        if exact is not None:
-            return Target(specs=(exact,))
-        if "*" not in text and "?" not in text and not text.endswith("]"):
-            return None
-        target = self.resolve_among(text, range(len(self._graph.specs)))
-        return target if target.specs or target.jobs else None
-
-    def resolve_among(self, text: str, specs: Iterable[int]) -> Target:
-        """The same, with the given specs only."""
-        exact = self._graph.spec_named(text)
-        if exact is not None:
-            return Target(specs=(exact,))
-        base, bracket, rest = text.partition("[")
-        if not (bracket and rest.endswith("]")):
-            matches = glob_pattern(text)
-            return Target(specs=tuple(spec for spec in specs if matches.fullmatch(self._graph.specs[spec].name)))
-        only = self._graph.spec_named(base)
-        if only is not None:
-            specs = (only,)
-        matches = glob_pattern(base)
-        whole: list[int] = []
-        some: list[int] = []
-        for spec in specs:
-            if self._graph.specs[spec].matrix is not None and matches.fullmatch(self._graph.specs[spec].name):
-                jobs = self._select(spec, rest[:-1])
-                if len(jobs) == len(self._graph.jobs_of(spec)):
-                    whole.append(spec)
-                else:
-                    some += jobs
-        return Target(specs=tuple(whole), jobs=tuple(some))
-
-    def _select(self, spec: int, inside: str) -> list[int]:
-        """The jobs of a matrix whose label fits what stands in the brackets."""
-        labels = self._labels.get(spec)
-        if labels is None:
-            its_members = enumerate(self._graph.members_of(spec), self._graph.starts[spec])
-            labels = self._labels[spec] = {member.label[1:-1]: job for job, member in its_members}
-        if inside in labels:
-            return [labels[inside]]
-        if "=" not in inside:
-            matches = glob_pattern(inside)
-            return [job for label, job in labels.items() if matches.fullmatch(label)]
-        wanted = [(name, glob_pattern(value)) for name, value in _assignments(inside)]
-        found = []
-        for job, member in enumerate(self._graph.members_of(spec), self._graph.starts[spec]):
-            values = dict(member.values)
-            if all(name in values and pattern.fullmatch(values[name]) for name, pattern in wanted):
-                found.append(job)
-        return found
-
-
-def _assignments(inside: str) -> list[tuple[str, str]]:
-    """`seed=2,lr=*` in pieces. A comma that no `name=` follows belongs to the value."""
-    found: list[tuple[str, str]] = []
-    for piece in inside.split(","):
-        name, equals, value = piece.partition("=")
-        if equals:
-            found.append((name.strip(), value))
-        elif found:
-            found[-1] = (found[-1][0], f"{found[-1][1]},{piece}")
-    return found

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import compress
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import compress, product
 from math import prod
 from typing import overload
 
@@ -144,6 +144,33 @@ class Members(Sequence[Member]):
         found.reverse()
         return tuple(found)
 
+    def group(self, names: Sequence[str]) -> tuple[Sequence[int], list[tuple[str, ...]]]:
+        """The members by their values of some names: a number for each member, and the values of each number.
+
+        Every member must have each of the names. A number may have no member.
+        """
+        axes = dict(self._axes)
+        if self._extending is not None or self._added or not axes.keys() >= set(names):
+            return _group([tuple([dict(member.values)[name] for name in names]) for member in self])
+        if self._zip:
+            numbers, keys = _group(zip(*[axes[name] for name in names], strict=True) if names else [()] * self._base)
+        else:
+            numbers, keys = self._group_product(names)
+        return (numbers if self._kept is None else array("q", map(numbers.__getitem__, self._kept))), keys
+
+    def _group_product(self, names: Sequence[str]) -> tuple[Sequence[int], list[tuple[str, ...]]]:
+        numbers, count = array("q", [0]), 1
+        for name, values in reversed(self._axes):
+            if name in names:
+                numbers = array("q", [place * count + one for place in range(len(values)) for one in numbers])
+                count *= len(values)
+            else:
+                numbers = numbers * len(values)
+        chosen = [(name, values) for name, values in self._axes if name in names]
+        order = [[name for name, _ in chosen].index(name) for name in names]
+        keys = product(*[values for _, values in chosen])
+        return numbers, [tuple([key[at] for at in order]) for key in keys]
+
     def __len__(self) -> int:
         return (self._base if self._kept is None else len(self._kept)) + len(self._added)
 
@@ -192,6 +219,11 @@ class _Extensions:
         return tuple(base.items())
 
 
+def _group(rows: Iterable[tuple[str, ...]]) -> tuple[Sequence[int], list[tuple[str, ...]]]:
+    known: dict[tuple[str, ...], int] = {}
+    return array("q", [known.setdefault(row, len(known)) for row in rows]), list(known)
+
+
 _INVERTED = bytes([1, *bytes(255)])
 _ONE: Sequence[Member] = (Member(),)
 
@@ -199,6 +231,14 @@ _ONE: Sequence[Member] = (Member(),)
 def members(spec: JobSpec) -> Sequence[Member]:
     """All members of a spec. Keep the result when asking for many: making it may cost a walk over the matrix."""
     return _ONE if spec.matrix is None else Members(spec.matrix)
+
+
+def declared_names(spec: JobSpec) -> dict[str, None]:
+    """The names whose values the members of a spec have, axes first."""
+    if spec.matrix is None:
+        return {}
+    names = dict.fromkeys(name for name, _ in spec.matrix.axes)
+    return names | dict.fromkeys(name for row in spec.matrix.include for name, _ in row)
 
 
 def member_count(spec: JobSpec) -> int:

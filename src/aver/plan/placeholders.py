@@ -1,16 +1,17 @@
 """`{name}` in a job's texts: replaced for the names that its matrix declares, and for no others.
 
 All other braces stay, and so does `${name}`, which belongs to the shell. A value that is put
-in is never looked at again. In a shell's text each value is quoted as one word of the shell.
+in is never looked at again. For the text of a shell see `plan.shell_text`.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 AXIS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PARAMETER = "AVER_PARAM_"  # and a name: the variable that has its value
+_VARIABLE = re.compile(PARAMETER + r"([A-Za-z_][A-Za-z0-9_]*)")
 _PLACE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -19,11 +20,9 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda match: values.get(match[1], match[0]), text) if "{" in text else text
 
 
-def fill_shell(text: str, values: Mapping[str, str]) -> str:
-    """The text with each declared `{name}` replaced by its value, quoted for a shell."""
-    if "{" not in text:
-        return text
-    return _PLACE.sub(lambda match: shlex.quote(values[match[1]]) if match[1] in values else match[0], text)
+def parameters_in(text: str) -> frozenset[str]:
+    """Every name whose variable the text mentions."""
+    return frozenset(_VARIABLE.findall(text)) if PARAMETER in text else frozenset()
 
 
 def names_in(text: str) -> frozenset[str]:

@@ -83,14 +83,14 @@ class Plan:
                 self._started[job] = 1
         self._gates.changed.clear()
         stale: list[int] = []
-        for gate, specs in enumerate(self._gates.specs_of):
-            skipped = [job for spec in specs for job in self._graph.jobs_of(spec) if self._codes[job] == SKIPPED]
+        for gate in range(self._gates.count) if SKIPPED in self._codes else ():
+            skipped = self._skipped_by(gate)
             if skipped and self._gates.status(gate) == DEAD:
                 self._blames[gate] = self._blame(gate)
             else:
                 stale += skipped
         self._retract(stale)
-        for gate in range(len(self._gates.specs_of)):
+        for gate in range(self._gates.count):
             self._place_all(gate)
         self._advance()
         self._place(self._was)
@@ -135,7 +135,7 @@ class Plan:
             self._run_cancel = RunCancel.NOW
         elif self._run_cancel is RunCancel.NO:
             self._run_cancel = RunCancel.FINISHERS_RUN
-        for gate in range(len(self._gates.specs_of)):
+        for gate in range(self._gates.count):
             self._place_all(gate)
         self._advance()
         return self._told()
@@ -154,12 +154,12 @@ class Plan:
         Add before the generating job is settled, so that the run is not settled in between.
         """
         first, old_count = len(self._graph.specs), self._graph.count
-        targets = self._graph.extend(flow)
+        self._graph.extend(flow)
         more = bytes(self._graph.count - len(self._codes))
         self._codes += more
         self._started += more
         self._taints += more
-        self._gates.extend(targets, self._codes, self._taints)
+        self._gates.extend(self._codes, self._taints)
         self._promote(first)
         if self._has_begun:
             self._place(range(old_count, self._graph.count))
@@ -215,7 +215,7 @@ class Plan:
         """The needs that a pending job waits for, as its flow names them; at most `cap`."""
         if self._codes[job] or self._started[job]:
             return []
-        return self._gates.waiting_texts(self._gates.gate_of[self._graph.spec_of(job)])[:cap]
+        return self._gates.waiting_texts(self._gate(job))[:cap]
 
     def below(self, job: int) -> list[int]:
         """All jobs that need this one, directly or through others."""
@@ -237,7 +237,7 @@ class Plan:
                 continue
             spec = self._graph.spec_of(job)
             if code == SKIPPED:
-                self._was[job] = self._blames.get(self._gates.gate_of[spec])
+                self._was[job] = self._blames.get(self._gates.gate_of(job, spec))
             self._codes[job] = self._started[job] = 0
             self._count_of[code] -= 1
             self._foreground_left += self._is_foreground_spec(spec)
@@ -256,7 +256,7 @@ class Plan:
         self._count_of[code] += 1
         self._foreground_left -= self._is_foreground_spec(spec)
         self._gates.enter(job, spec, code)
-        taint = self._gates.taint(self._gates.gate_of[spec]) if code == SKIPPED else _TAINT_OF[code]
+        taint = self._gates.taint(self._gates.gate_of(job, spec)) if code == SKIPPED else _TAINT_OF[code]
         self._mark(job, spec, taint)
         self._follow_views()
 
@@ -269,6 +269,8 @@ class Plan:
     def _follow_views(self) -> None:
         """Skipped jobs are tainted or clean as their needs are."""
         views = self._gates.views
+        if not self._count_of[SKIPPED]:
+            views.clear()
         while views:
             gate = views.pop()
             taint = self._gates.taint(gate)
@@ -277,8 +279,7 @@ class Plan:
 
     def _skipped_by(self, gate: int) -> list[int]:
         codes = self._codes
-        jobs_of = self._graph.jobs_of
-        return [job for spec in self._gates.specs_of[gate] for job in jobs_of(spec) if codes[job] == SKIPPED]
+        return [job for job in self._gates.jobs_of(gate) if codes[job] == SKIPPED]
 
     def _advance(self) -> None:
         """Follow every gate that changed, until none does."""
@@ -293,7 +294,7 @@ class Plan:
     def _place(self, jobs: Iterable[int]) -> None:
         for job in jobs:
             spec = self._graph.spec_of(job)
-            self._place_one(job, self._gates.gate_of[spec], self._graph.specs[spec].condition)
+            self._place_one(job, self._gates.gate_of(job, spec), self._graph.specs[spec].condition)
         self._advance()
         for job in [job for job in self._was if self._comes_back_cancelled(job)]:  # found before any is cancelled
             self._cancel(job)
@@ -302,10 +303,9 @@ class Plan:
     def _place_all(self, gate: int) -> None:
         if self._gates.status(gate) not in (MET, DEAD) and self._run_cancel is RunCancel.NO:
             return
-        for spec in self._gates.specs_of[gate]:
-            condition = self._graph.specs[spec].condition
-            for job in self._graph.jobs_of(spec):
-                self._place_one(job, gate, condition)
+        condition = self._gates.condition(gate)
+        for job in self._gates.jobs_of(gate):
+            self._place_one(job, gate, condition)
 
     def _place_one(self, job: int, gate: int, condition: Condition) -> None:
         """Start, skip or cancel a job that is neither started nor settled, if that is certain by now."""
@@ -369,7 +369,7 @@ class Plan:
         ]
 
     def _gate(self, job: int) -> int:
-        return self._gates.gate_of[self._graph.spec_of(job)]
+        return self._gates.gate_of(job, self._graph.spec_of(job))
 
     # Foreground and background
 
@@ -382,10 +382,10 @@ class Plan:
         for spec in range(first, len(self._graph.specs)):
             if not self._graph.specs[spec].background:
                 self._foreground_left += len(self._graph.jobs_of(spec))
-                waiting += self._graph.above[spec]
+                waiting += self._graph.above(spec)
         while waiting:
             spec = waiting.pop()
             if not self._is_foreground_spec(spec):
                 self._promoted.add(spec)
                 self._foreground_left += sum(1 for job in self._graph.jobs_of(spec) if not self._codes[job])
-                waiting += self._graph.above[spec]
+                waiting += self._graph.above(spec)

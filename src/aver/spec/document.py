@@ -19,7 +19,7 @@ from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.scanner import Scanner
 
-from aver.spec.mistakes import Mistakes, shown
+from aver.spec.mistakes import Mistakes, Point, shown
 
 try:
     _FastParser: Any = importlib.import_module("yaml.cyaml").CParser
@@ -29,11 +29,6 @@ except ImportError:
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_NODES = 10_000_000  # after aliases are followed
-
-
-class Point(NamedTuple):
-    line: int
-    column: int
 
 
 class Scalar(NamedTuple):
@@ -114,6 +109,7 @@ def read_document(data: bytes | str, mistakes: Mistakes, *, is_json: bool = Fals
     if len(text) > MAX_BYTES:
         mistakes.add(None, f"the file has more than {MAX_BYTES // 2**20} MiB", "generate jobs, or use a matrix")
         return None
+    mistakes.source = text
     bad = _UNPRINTABLE.search(text)
     if bad:
         what = "a NUL byte" if bad[0] == "\0" else f"the character U+{ord(bad[0]):04X}"

@@ -1,6 +1,6 @@
 """A file of the command line as a flow: a flow file or a batch script, by extension and content.
 
-The only module of `spec` that touches the file system.
+With `spec.files` the only module of `spec` that touches the file system.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from aver.model.job import FlowSpec
 from aver.model.record import replace
 from aver.printable import printable
 from aver.spec import document
+from aver.spec.files import FolderFiles
 from aver.spec.flags import Overrides, flag_of
 from aver.spec.flow.file import looks_like_flow, parse_flow
 from aver.spec.mistakes import shown
@@ -26,9 +27,17 @@ FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def load(
-    path: str, overrides: Overrides = Overrides(), *, args: Sequence[str] = (), now: float | None = None
+    path: str,
+    overrides: Overrides = Overrides(),
+    *,
+    args: Sequence[str] = (),
+    now: float | None = None,
+    folder: str | None = None,
 ) -> FlowSpec:
-    """The flow or script at `path`, with flags and arguments; raise UsageError or SpecError."""
+    """The flow or script at `path`, with flags and arguments; raise UsageError or SpecError.
+
+    `folder` is where its jobs start (default: the current one), and where its lists of files are looked up.
+    """
     moment = time.time() if now is None else now
     data = read_bytes(path, args)
     suffix = Path(path).suffix.lower()
@@ -38,7 +47,8 @@ def load(
         return script.parse_script(data, path, overrides, args=args, now=moment)
     _refuse_flags(path, overrides, args)
     is_json = suffix == ".json"
-    flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json)
+    files = FolderFiles(folder)
+    flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json, files=files)
     return replace(flow, name=overrides.name) if overrides.name else flow
 
 

@@ -6,13 +6,17 @@ Lines and columns count from 1. A mistake's text is one line.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterable
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Protocol
 
 from aver.errors import UsageError
 from aver.model.record import Record
+from aver.model.wording import did_you_mean, shown
 from aver.printable import printable
+
+__all__ = ["Mistake", "Mistakes", "Place", "Point", "SpecError", "did_you_mean", "printable", "shown"]
 
 
 class Place(Protocol):
@@ -39,6 +43,11 @@ class Mistake(Record):
         return f"{place}: {self.text}; {self.hint}" if self.hint else f"{place}: {self.text}"
 
 
+class Point(Record):
+    line: int
+    column: int
+
+
 class SpecError(UsageError):
     """A flow, script or command is wrong. Holds all its mistakes; its text has one line for each."""
 
@@ -52,11 +61,27 @@ class Mistakes:
 
     def __init__(self, file: str) -> None:
         self.file = printable(file)
+        self.source = ""  # the file's text, once it is known
+        self._starts: list[int] = []  # of its lines
         self._found: dict[Mistake, None] = {}
 
     def add(self, place: Place | None, text: str, hint: str = "") -> None:
         line, column = (place.line, place.column) if place else (0, 0)
         self._found[Mistake(self.file, line, column, printable(text), printable(hint))] = None
+
+    def inside(self, place: Place, fragment: str, count: int) -> Place:
+        """Where the fragment stands in a text that begins at `place`, after `count` others; `place` if unknown."""
+        if not self._starts:
+            self._starts = [0, *(found.end() for found in re.finditer("\n", self.source))]
+        if place.line > len(self._starts):
+            return place
+        at = self._starts[place.line - 1] + place.column - 2
+        for _ in range(count + 1):
+            at = self.source.find(fragment, at + 1)
+            if at < 0:
+                return place
+        line = bisect_right(self._starts, at)
+        return Point(line, at - self._starts[line - 1] + 1)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -65,21 +90,3 @@ class Mistakes:
         """Raise SpecError with all mistakes, in the order of the file, if there are any."""
         if self._found:
             raise SpecError(sorted(self._found, key=lambda mistake: (mistake.line, mistake.column)))
-
-
-def shown(text: str) -> str:
-    """The text in quotes, cut so that a message stays readable."""
-    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
-
-
-def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A hint that names the nearest known word, or an empty one."""
-    if len(word) > 255:
-        return ""
-    if len(known) > 2000:  # difflib compares with each: look only at those that begin alike
-        known = [name for name in known if name[:1] == word[:1] and abs(len(name) - len(word)) <= 2][:2000]
-    nearest = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    if not nearest:
-        lower = {name.lower(): name for name in known}
-        nearest = [lower[match] for match in difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)]
-    return f'did you mean "{nearest[0]}"?' if nearest else ""

@@ -17,7 +17,8 @@ from aver.coordinator.state.steps import is_shared
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
-from aver.plan.placeholders import fill, fill_shell
+from aver.plan.placeholders import PARAMETER, fill
+from aver.plan.shell_text import fill_shell
 from aver.spec.patterns import Facts, expand_pattern
 from aver.spec.prologue import interpreter, prologue
 
@@ -29,7 +30,7 @@ LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
     """Everything that the witness needs to start this attempt.
 
-    OSError if its script can't be written or its environment can't be read.
+    OSError if its script can't be written or its environment can't be read, ValueError if no command can be made.
     """
     spec = run.spec(attempt.index)
     name = run.name(attempt.index)
@@ -93,7 +94,7 @@ def _script(run: LiveRun, attempt: LiveAttempt) -> ScriptText | None:
         case Script(text=text, args=args):
             return ScriptText(interpreter(text), text, args)
         case Shell(text=text, shell=shell):
-            filled = fill_shell(text, dict(run.values(attempt.index)))
+            filled = fill_shell(text, dict(run.values(attempt.index)), shell)
             is_long = len(os.fsencode(filled)) > LONGEST_INLINE_TEXT_BYTES
             return ScriptText(shell, filled) if is_long else None
         case Argv():
@@ -232,7 +233,7 @@ def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
             path = os.fspath(script_path(home, run.number, run.spec_number(attempt.index)))
             return (*interpreter(text), path, *args)
         case Shell(text=text, shell=shell):
-            filled = prologue(shell, os.fspath(home.bin)) + (fill_shell(text, values) if values else text)
+            filled = prologue(shell, os.fspath(home.bin)) + (fill_shell(text, values, shell) if values else text)
             if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
                 return (*shell, "-c", filled, run.name(attempt.index))
             path = os.fspath(_write_text(home, run, attempt, filled))
@@ -276,6 +277,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         pairs.append(f"BASH_ENV={home.bin / BASH_ENV}")
     if attempt.request.gpus and not attempt.can.has_queue:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
+    pairs += [f"{PARAMETER}{key}={value}" for key, value in values.items()]
     pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)

@@ -22,6 +22,7 @@ from aver.report.correction.flow_edit import edit_flow
 from aver.report.correction.rules import Blocked, Change, Group, correct, grow, value_text
 from aver.report.measure import Measured, Resource, Rules
 from aver.report.usage import GroupKey, Requests, measured_of
+from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import FLOW_SUFFIXES, read_bytes
 from aver.spec.mistakes import SpecError
@@ -103,14 +104,16 @@ def propose(
     return found
 
 
-def correct_file(path: str, flow: FlowSpec, proposals: Sequence[Proposal], now: float) -> Correction:
+def correct_file(
+    path: str, flow: FlowSpec, proposals: Sequence[Proposal], now: float, folder: str | None = None
+) -> Correction:
     """The flow's file with the proposals written in; nothing is written to disk.
 
     Raise UsageError if the file can't be read, is no flow, or can't be edited safely.
     """
     before = read_bytes(path)
     is_json = path.endswith(".json")
-    known = _parse(before, path, now)
+    known = _parse(before, path, now, folder)
     found = {spec.name: spec for spec in known.jobs}
     then = {spec.name: spec for spec in flow.jobs}
     left: list[LeftAlone] = []
@@ -130,7 +133,7 @@ def correct_file(path: str, flow: FlowSpec, proposals: Sequence[Proposal], now: 
         left.append(LeftAlone(value.job, f"{value.key} in {os.path.basename(path)}: {value.why}"))
         del meant[value.job][Resource(value.key)]
     after = before if edited is None else edited.text.encode("utf-8")
-    result = _parse(after, path, now) if after != before else known
+    result = _parse(after, path, now, folder) if after != before else known
     expected = tuple(_with(spec, tuple(meant.get(spec.name, {}).values())) for spec in known.jobs)
     if result != replace(known, jobs=expected):
         raise UsageError(f"{path} can't be edited safely: its values depend on each other; edit it by hand")
@@ -169,9 +172,10 @@ def is_flow_file(path: str) -> bool:
     return path.lower().endswith(FLOW_SUFFIXES)
 
 
-def _parse(data: bytes, path: str, now: float) -> FlowSpec:
+def _parse(data: bytes, path: str, now: float, folder: str | None) -> FlowSpec:
+    files, is_json = FolderFiles(folder), path.endswith(".json")
     try:
-        return parse_flow(data, path, now=now, name=Path(path).stem, is_json=path.endswith(".json"))
+        return parse_flow(data, path, now=now, name=Path(path).stem, is_json=is_json, files=files)
     except SpecError as error:
         raise UsageError(f"{path} has mistakes now, and is left alone:\n{error}") from None
 

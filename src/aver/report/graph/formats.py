@@ -68,7 +68,8 @@ def _line(shown: Picture, number: int, parent: int, needs: list[int], labels: di
     node = shown.nodes[number]
     notes = list(node.notes)
     if parent >= 0 and labels[parent, number]:
-        notes.insert(0, f"after {labels[parent, number]}")
+        label = labels[parent, number]
+        notes.insert(0, label if label.startswith("per ") else f"after {label}")
     others = [source for source in needs if source != parent]
     if others:
         names = [shown.nodes[source].label for source in others[:3]]

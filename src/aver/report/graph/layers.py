@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 from aver.model.job import Condition, FlowSpec, JobSpec, Need, Outcome
 from aver.model.record import Record, replace
-from aver.plan.address import NameIndex, parse_address
+from aver.plan.graph import Graph
+from aver.plan.lanes import Link
 from aver.plan.matrix import member_count
+from aver.plan.needs import Target
+from aver.plan.placeholders import names_in
 
 MOST_NODES = 150
 
@@ -28,7 +31,7 @@ class Node(Record):
 class Edge(Record):
     source: int
     target: int
-    label: str = ""  # empty: success
+    label: str = ""  # `failure per sample`; empty: success of all members
     is_alternative: bool = False
 
 
@@ -91,20 +94,19 @@ def _label(spec: JobSpec) -> str:
 
 
 def _edges(flow: FlowSpec) -> list[Edge]:
-    index = {spec.name: number for number, spec in enumerate(flow.jobs)}
-    names = NameIndex(index)
-    globs: dict[str, list[int]] = {}
+    graph = Graph(flow)
     edges: dict[tuple[int, int], Edge] = {}
     for target, spec in enumerate(flow.jobs):
-        for need, is_alternative in _needs_of(spec):
-            name = parse_address(need.job).name
-            sources = [index[name]] if name in index else globs.get(name)
-            if sources is None:
-                sources = globs[name] = [index[match] for match in names.matching(name)]
-            label = _edge_label(need)
-            for source in sources:
+        for (need, is_alternative), means in zip(_needs_of(spec), graph.groups[target].targets, strict=True):
+            label = " ".join(filter(None, (_edge_label(need), _lane_label(means))))
+            for source in graph.specs_in(means):
                 edges[source, target] = Edge(source, target, label, is_alternative)
     return list(edges.values())
+
+
+def _lane_label(means: Target | Link) -> str:
+    """`per sample`, where each member needs members of its own."""
+    return f"per {', '.join(sorted(names_in(means.text)))}" if isinstance(means, Link) else ""
 
 
 def _needs_of(spec: JobSpec) -> list[tuple[Need, bool]]:

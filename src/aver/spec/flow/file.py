@@ -1,7 +1,7 @@
 """A flow file: YAML or JSON to a FlowSpec, with every mistake at once.
 
 A FlowSpec that is returned is whole: its needs name jobs of the flow, there is no cycle, and
-every value was checked. Nothing is expanded, and nothing outside the text is looked at.
+every value was checked. Nothing is expanded, and of the world only `files` are looked at.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from aver.model.job import FlowSpec, JobSpec
 from aver.printable import printable
 from aver.spec.document import Entry, Mapping, Scalar, Value, read_document
 from aver.spec.document import Sequence as Items
+from aver.spec.files import Files
 from aver.spec.flow.draft import Draft
 from aver.spec.flow.graph import check_graph
 from aver.spec.flow.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.flow.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
-from aver.spec.flow.matrix import Allowance
+from aver.spec.flow.matrix import Allowance, read_axes
 from aver.spec.flow.notify import read_notify
 from aver.spec.mistakes import Mistakes, shown
 from aver.spec.values import Reader, kind
@@ -27,12 +28,23 @@ from aver.spec.values import Reader, kind
 MAX_NAME = 255
 
 
-def parse_flow(data: bytes | str, file: str, *, now: float, name: str = "flow", is_json: bool = False) -> FlowSpec:
-    """The flow in `data`; `name` is its name if it has none. Raise SpecError with all mistakes."""
+def parse_flow(
+    data: bytes | str,
+    file: str,
+    *,
+    now: float,
+    name: str = "flow",
+    is_json: bool = False,
+    files: Files | None = None,
+) -> FlowSpec:
+    """The flow in `data`; `name` is its name if it has none. Raise SpecError with all mistakes.
+
+    `files` are where values of matrices are looked up.
+    """
     mistakes = Mistakes(file)
     with collector_paused():
         root = read_document(data, mistakes, is_json=is_json)
-        flow = _read_flow(root, mistakes, now, name) if root is not None else None
+        flow = _read_flow(root, mistakes, now, name, files) if root is not None else None
     mistakes.refuse_if_any()
     assert flow is not None
     return flow
@@ -50,7 +62,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str) -> FlowSpec | None:
+def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str, files: Files | None) -> FlowSpec | None:
     if not isinstance(root, Mapping):
         hint = 'a flow has "jobs:" with the jobs by their names'
         mistakes.add(root, f"the flow must be a map, not {kind(root)}", hint)
@@ -74,7 +86,10 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str) -> FlowSp
     if "jobs" not in parts:
         mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
-    jobs = read_jobs(parts["jobs"], defaults, (), Allowance(), mistakes, now)
+    allowance = Allowance(files=files)
+    if "axes" in parts:
+        read_axes(parts["axes"], Reader(mistakes, "axes", now), allowance)
+    jobs = read_jobs(parts["jobs"], defaults, (), allowance, mistakes, now)
     return FlowSpec(
         printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify, sync=sync or (),
         sync_exclude=exclude or (),

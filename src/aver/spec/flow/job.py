@@ -21,13 +21,14 @@ from aver.model.job import (
     Shell,
 )
 from aver.plan.address import JOB_NAME
-from aver.plan.placeholders import names_in
+from aver.plan.placeholders import PARAMETER, names_in, parameters_in
+from aver.plan.shell_text import WHOLE_NUMBER, Context, places_in, used_in
 from aver.spec.clock import parse_moment
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
 from aver.spec.flow.cluster_keys import CLUSTER_READERS
 from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
 from aver.spec.flow.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
-from aver.spec.flow.matrix import Allowance
+from aver.spec.flow.matrix import Allowance, matrix_entries, values_by_name
 from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
 from aver.spec.flow.retry import read_checkpoint, read_retry
 from aver.spec.mistakes import did_you_mean, shown
@@ -137,20 +138,46 @@ def _check_whole(mapping: Mapping, draft: Draft, reader: Reader) -> None:
     if draft.begin is not None and draft.deadline is not None and draft.begin >= draft.deadline:
         reader.wrong(parts.get("deadline") or parts["begin"], "leaves no time between begin and deadline")
     if draft.matrix is not None:
-        _check_axes_used(parts["matrix"], draft, reader)
+        values = values_by_name(draft.matrix)
+        unknown = _check_places(parts.get("run"), draft, values, reader)
+        _check_axes_used(parts["matrix"], draft, values.keys() - unknown, reader)
 
 
-def _check_axes_used(entry: Entry, draft: Draft, reader: Reader) -> None:
-    assert draft.matrix is not None
-    assert isinstance(entry.value, Mapping)
-    used: set[str] = set()
+def _check_places(entry: Entry | None, draft: Draft, values: dict[str, set[str]], reader: Reader) -> set[str]:
+    """Note each place in the text of a shell where a value can't be put in; return the names that stand there."""
+    found: set[str] = set()
+    if entry is None or not isinstance(draft.run, str) or not isinstance(entry.value, Scalar):
+        return found
+    for place in places_in(draft.run, draft.shell):
+        if place.name not in values:
+            continue
+        written = f"{{{place.name}}}"
+        odd = [one for one in values[place.name] if not WHOLE_NUMBER.fullmatch(one)]
+        if place.context is Context.UNKNOWN:
+            text = f"has {written} {place.why}, where no value can be put in"
+        elif place.context is Context.NUMBER and odd:
+            text = f"has {written} inside ((...)), and its value {shown(min(odd))} is not a whole number"
+        else:
+            continue
+        found.add(place.name)
+        at = reader.mistakes.inside(entry.value, written, draft.run.count(written, 0, place.start))
+        text = f"{shown(entry.key.text)} in {reader.where} {text}"
+        reader.mistakes.add(at, text, f"use the variable ${PARAMETER}{place.name} there")
+    return found
+
+
+def _check_axes_used(entry: Entry, draft: Draft, declared: Iterable[str], reader: Reader) -> None:
+    mapping = matrix_entries(entry)
+    used: set[str] = set(used_in(draft.run, draft.shell)) if isinstance(draft.run, str) else set()
     for text in _texts_with_places(draft):
         used |= names_in(text)
-    declared = dict.fromkeys(name for name, _ in draft.matrix.axes)
-    declared |= dict.fromkeys(name for row in draft.matrix.include for name, _ in row)
-    for name in declared:
+    for text in draft.run if isinstance(draft.run, tuple) else (draft.run or "",):
+        used |= parameters_in(text)
+    if any(written.address.is_same for written in draft.read_needs.written):
+        return  # which axes it uses is known once the other jobs are
+    for name in sorted(declared):
         if name not in used:
-            found = entry.value.entries.get(name)
+            found = mapping.entries.get(name) if mapping is not None else None
             dollar = isinstance(draft.run, str) and f"${{{name}}}" in draft.run
             hint = f"write {{{name}}}, not ${{{name}}}" if dollar else f"use {{{name}}} in run, env or output"
             place = found.key if found else entry.key
@@ -158,7 +185,7 @@ def _check_axes_used(entry: Entry, draft: Draft, reader: Reader) -> None:
 
 
 def _texts_with_places(draft: Draft) -> Iterable[str]:
-    yield from draft.run if isinstance(draft.run, tuple) else (draft.run or "",)
+    yield from draft.run if isinstance(draft.run, tuple) else ()
     yield from (value for _, value in draft.env)
     yield from (written.need.job for written in draft.read_needs.written)
     yield from draft.inputs

@@ -81,6 +81,7 @@ FLOW_KEYS: dict[str, Key] = {
     "name": Key(NAME, "the flow's name; the file's name without it"),
     "defaults": Key(_ref("defaults"), "values for every job that does not say otherwise"),
     "jobs": Key(_ref("jobs"), "the jobs by their names"),
+    "axes": Key(_ref("axes"), "lists of values that matrices may name"),
     "max_parallel": Key(COUNT, "how many jobs of the run may be active at once"),
     "retry_budget": Key({"type": "integer", "minimum": 0}, "how many retries the whole run may use"),
     "notify": Key(_ref("notify"), "commands that are told of verdicts"),

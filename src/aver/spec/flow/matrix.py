@@ -1,5 +1,6 @@
 """`matrix:` of a job: axes, ranges, zip, include, exclude, max_parallel.
 
+An axis without values is the flow's own of that name (`axes:`).
 Values are kept as the text that was written. A range is `1..100`, `0..100..10` (step) or
 `{from: 0, to: 100, step: 10}`, both ends included; leading zeros give the width, as in bash.
 Members are not made here, only counted and checked; `plan.matrix` makes them. What the matrices of one file ask for is
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import product
 from math import prod
 from typing import TypeVar
 
@@ -17,6 +19,8 @@ from aver.model.job import Matrix
 from aver.plan.matrix import Members
 from aver.plan.placeholders import AXIS_NAME
 from aver.spec.document import Entry, Mapping, Scalar, Sequence, Value
+from aver.spec.files import Files
+from aver.spec.flow.lists import CSV, LISTS, looks_like_files, read_list, read_table
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.values import Reader
 
@@ -24,7 +28,7 @@ MAX_MEMBERS = 1_000_000
 MOST_COMPARED = 10_000_000
 MAX_RULES = 1_000
 MOST_HINTS = 1_000  # values of an axis among which the nearest is looked for
-OPTIONS = ("zip", "include", "exclude", "max_parallel")
+OPTIONS = ("zip", "include", "exclude", "max_parallel", "csv")
 _RANGE = re.compile(r"([-+]?[0-9]{1,12})\.\.([-+]?[0-9]{1,12})(?:\.\.([-+]?[0-9]{1,12}))?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -35,11 +39,13 @@ T = TypeVar("T")
 class Allowance:
     """How many jobs and how many values of matrices a file may still have: one limit for each, over the whole file."""
 
-    def __init__(self, most: int = MAX_MEMBERS) -> None:
+    def __init__(self, most: int = MAX_MEMBERS, files: Files | None = None) -> None:
         self.most = most
         self._jobs_left = most
         self._values_left = most
         self._matrices: dict[int, tuple[Matrix | None, int]] = {}  # by the node that it was read from
+        self.axes: dict[str, tuple[str, ...]] = {}  # of the flow
+        self.files = files  # None: no files are looked up
 
     def matrix(self, entry: Entry, reader: Reader) -> Matrix | None:
         """Read a matrix, one that several jobs share once; None after noting its mistakes."""
@@ -71,20 +77,24 @@ class Allowance:
 
 def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | None:
     """The matrix, or None after noting its mistakes, or with more than the file is allowed."""
-    mapping = reader.mapping(entry)
+    mapping = matrix_entries(entry, reader)
     if mapping is None:
         return None
     before = len(reader.mistakes)
     axes: dict[str, tuple[str, ...]] = {}
     for name, axis in mapping.entries.items():
         if name not in OPTIONS:
-            values = _axis(axis, reader, allowance)
+            values = _flow_axis(axis, reader, allowance) if is_empty(axis.value) else _axis(axis, reader, allowance)
             if allowance.is_used_up:
                 return None
             if values:
                 axes[name] = values
     is_zip = bool(reader.boolean(mapping.entries["zip"])) if "zip" in mapping.entries else False
     limit = reader.integer(mapping.entries["max_parallel"], 1) if "max_parallel" in mapping.entries else None
+    if CSV in mapping.entries:
+        axes, is_zip = _with_table(mapping.entries[CSV], axes, is_zip, reader, allowance), True
+        if allowance.is_used_up:
+            return None
     include = _rows(mapping.entries.get("include"), reader)
     exclude = _rows(mapping.entries.get("exclude"), reader)
     if len(reader.mistakes) > before:
@@ -101,6 +111,58 @@ def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | 
     return matrix if len(reader.mistakes) == before else None
 
 
+def read_axes(entry: Entry, reader: Reader, allowance: Allowance) -> None:
+    """`axes:` of a flow: lists that its matrices may name."""
+    mapping = reader.mapping(entry)
+    for name, axis in mapping.entries.items() if mapping else ():
+        if name in OPTIONS:
+            reader.mistakes.add(axis.key, f"{shown(name)} can't be the name of an axis in {reader.where}")
+            continue
+        values = _axis(axis, reader, allowance)
+        if values and len(set(values)) < len(values):
+            reader.wrong(axis, f"has the value {shown(_first_twice(values))} twice")
+        elif values:
+            allowance.axes[name] = values
+
+
+def matrix_entries(entry: Entry, reader: Reader | None = None) -> Mapping | None:
+    """The parts of a matrix: a map, or a list of axes of the flow."""
+    value = entry.value
+    if not isinstance(value, Sequence):
+        return reader.mapping(entry) if reader is not None else value if isinstance(value, Mapping) else None
+    entries: dict[str, Entry] = {}
+    for item in value.items:
+        if isinstance(item, Scalar) and item.value is not None:
+            entries[item.text] = Entry(item, Scalar(item.line, item.column, "", None))
+        elif reader is not None:
+            hint = "write it as [sample] or {seed: [1, 2, 3]}"
+            reader.wrong(Entry(entry.key, item), "must be a map, or a list of axes of the flow", hint)
+    return Mapping(value.line, value.column, entries)
+
+
+def is_empty(value: Value) -> bool:
+    return isinstance(value, Scalar) and value.value is None
+
+
+def _flow_axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
+    """The values that the flow has for an axis."""
+    name = axis.key.text
+    values = allowance.axes.get(name)
+    if values is None:
+        hint = did_you_mean(name, allowance.axes) or f"give it values, here or in the flow's axes: {{{name}: [...]}}"
+        reader.mistakes.add(axis.key, f"axis {shown(name)} in {reader.where} has no values", hint)
+    return values
+
+
+def values_by_name(matrix: Matrix) -> dict[str, set[str]]:
+    """The values that each name of a matrix may have, axes first."""
+    values = {name: set(texts) for name, texts in matrix.axes}
+    for row in matrix.include:
+        for name, value in row:
+            values.setdefault(name, set()).add(value)
+    return values
+
+
 def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
     name = axis.key.text
     if not AXIS_NAME.fullmatch(name):
@@ -108,6 +170,8 @@ def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] 
         reader.mistakes.add(axis.key, f"{shown(name)} can't be the name of an axis in {reader.where}", hint)
         return None
     value = axis.value
+    if isinstance(value, Mapping) and not value.entries.keys().isdisjoint(LISTS):
+        return _checked(axis, read_list(axis, value, reader, allowance.files), reader, allowance)
     if isinstance(value, Mapping):
         return _range_map(axis, value, reader, allowance)
     texts: list[str] = []
@@ -130,10 +194,41 @@ def _texts(axis: Entry, item: Value, reader: Reader, allowance: Allowance) -> tu
     match = _RANGE.fullmatch(text)
     if match:
         return _range(at, match[1], match[2], match[3] or "", reader, allowance)
-    if _CONTROL.search(text):
+    if looks_like_files(text):
+        hint = f'did you mean {{glob: "{text}"}}? for the text itself write {{list: ["{text}"]}}'
+        reader.wrong(at, f"has the value {shown(text)}, which is not looked up", hint)
+        return None
+    return _checked(at, [text], reader, allowance)
+
+
+def _checked(at: Entry, texts: list[str] | None, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
+    """The values, if they can be values and are not too many."""
+    if texts is None:
+        return None
+    if any(map(_CONTROL.search, texts)):
         reader.wrong(at, "has a control character in a value")
         return None
-    return (text,) if allowance.take_values(1) else None
+    return tuple(texts) if allowance.take_values(len(texts)) else None
+
+
+def _with_table(
+    entry: Entry, axes: dict[str, tuple[str, ...]], is_zip: bool, reader: Reader, allowance: Allowance
+) -> dict[str, tuple[str, ...]]:
+    """The columns of a table and the other axes, zipped: each row with each combination of the others."""
+    table = read_table(entry, reader, allowance.files)
+    columns = {name: _checked(entry, list(values), reader, allowance) or () for name, values in table.items()}
+    twice = sorted(axes.keys() & columns.keys())
+    if twice:
+        reader.wrong(entry, f"has the column {shown(twice[0])}, which is an axis too")
+    if not axes or not columns or is_zip or twice or allowance.is_used_up:
+        return columns | axes
+    others = prod(map(len, axes.values()))
+    count = len(next(iter(columns.values())))
+    if not allowance.take_values(count * others * (len(axes) + len(columns))):
+        return {}
+    rows = list(product(*axes.values()))
+    made = {name: tuple([value for value in values for _ in rows]) for name, values in columns.items()}
+    return made | {name: tuple([row[at] for row in rows] * count) for at, name in enumerate(axes)}
 
 
 def _range_map(axis: Entry, value: Mapping, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
@@ -228,7 +323,7 @@ def _check(entry: Entry, mapping: Mapping, matrix: Matrix, reader: Reader, most:
     else:
         for name, values in matrix.axes:
             if len(set(values)) < len(values):
-                reader.wrong(mapping.entries[name], f"has the value {shown(_first_twice(values))} twice")
+                reader.wrong(mapping.entries.get(name, entry), f"has the value {shown(_first_twice(values))} twice")
                 return
         if prod(lengths.values()) > most:
             reader.wrong(entry, f"has {prod(lengths.values())} members; the most is {most}")

@@ -4,6 +4,8 @@
     needs: [prep, "shard-*", "train[seed=2]"]
     needs: {prep: any, build: failure, train: [TIMEOUT, CHECKPOINTED]}
     needs: {all_of: [prep], any_of: [mirror-a, mirror-b]}
+    needs: ["prep[sample={sample}]"]             each member its own
+    needs: {prep: same}                          the same, for all axes that both have
 
 Whether the jobs exist is checked later, by `spec.flow.graph`, when all of them are known.
 """
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 
 from aver.model.job import Need, Needs, Outcome
 from aver.model.states import SETTLED, State
-from aver.plan.address import Address, parse_address
+from aver.plan.address import SAME, Address, parse_address
 from aver.spec.document import Entry, Mapping, Scalar, Sequence, Value
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.values import Reader
@@ -116,8 +118,11 @@ class _Reading:
         return [need]
 
     def edge(self, part: Entry) -> list[Need]:
-        """`name: outcome`, `name: STATE` or `name: [STATE, STATE]`."""
+        """`name: outcome`, `name: STATE`, `name: [STATE, STATE]` or `name: same`."""
         value = part.value
+        if isinstance(value, Scalar) and value.value == SAME:
+            text = f"{part.key.text}[{SAME}]"
+            return self.name(part.key._replace(text=text, value=text))
         if part.key.text in GROUPS:
             self.reader.mistakes.add(part.key, f"{shown(part.key.text)} can't stand inside a list of needs")
             return []
@@ -136,8 +141,8 @@ class _Reading:
             return None
         if text in _STATES:
             return State(text)
-        known = (*_OUTCOMES, *_STATES)
+        known = (*_OUTCOMES, SAME, *_STATES)
         hint = f'write "{text.upper()}"' if text.upper() in _STATES else did_you_mean(text, known)
-        hint = hint or "write success, failure, any, or a list of states such as [FAILED, TIMEOUT]"
+        hint = hint or "write success, failure, any, same, or a list of states such as [FAILED, TIMEOUT]"
         self.reader.wrong(Entry(part.key, item), f"can't end as {shown(text)}", hint)
         return None

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from aver.config import SHIPPED_ENGINES, engine_names
 from aver.model.job import NotifyOn, Outcome
 from aver.model.states import SETTLED
+from aver.plan.address import SAME
 from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, Key, Schema
+from aver.spec.flow.lists import LISTS
 from aver.spec.flow.needs import GROUPS
 
 JOB_NAME_PATTERN = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$"
@@ -36,6 +38,7 @@ def flow_schema(engines: Sequence[str] = SHIPPED_ENGINES) -> Schema:
             "engine": {"enum": [*engines]},
             "needs": _needs(),
             "matrix": _matrix(),
+            "axes": {"type": "object", "additionalProperties": _axis()},
             "retry": _retry(),
             "notify": _notify(),
             "checkpoint": {"anyOf": [FLAG, _closed({"codes": _several({"type": "integer"}), "rounds": COUNT})]},
@@ -79,7 +82,7 @@ def _jobs() -> Schema:
 
 def _needs() -> Schema:
     states = sorted(state.value for state in SETTLED)
-    edge: Schema = {"anyOf": [{"enum": [outcome.value for outcome in Outcome] + states}]}
+    edge: Schema = {"anyOf": [{"enum": [*(outcome.value for outcome in Outcome), SAME, *states]}]}
     edge["anyOf"].append({"type": "array", "minItems": 1, "items": {"enum": states}})
     edges: Schema = {"type": "object", "additionalProperties": edge}
     several: Schema = {"anyOf": [NAME, edges, {"type": "array", "items": {"anyOf": [NAME, edges]}}]}
@@ -92,15 +95,21 @@ def _needs() -> Schema:
     return {"anyOf": [NAME, {"type": "array", "items": {"anyOf": [NAME, edges]}}, by_name]}
 
 
-def _matrix() -> Schema:
+def _axis() -> Schema:
     steps = {name: {"type": "integer"} for name in ("from", "to", "step")}
-    axis: Schema = {"anyOf": [NAME, {"type": "array", "minItems": 1, "items": NAME}, _closed(steps)]}
+    lists = _closed({name: _several(NAME) for name in LISTS})
+    return {"anyOf": [NAME, {"type": "array", "minItems": 1, "items": NAME}, _closed(steps), lists]}
+
+
+def _matrix() -> Schema:
+    axis: Schema = {"anyOf": [*_axis()["anyOf"], {"type": "null"}]}
     rows: Schema = {"type": "array", "items": {"type": "object", "additionalProperties": NAME}}
-    return {
+    by_axis: Schema = {
         "type": "object",
-        "properties": {"zip": FLAG, "include": rows, "exclude": rows, "max_parallel": COUNT},
+        "properties": {"zip": FLAG, "include": rows, "exclude": rows, "max_parallel": COUNT, "csv": TEXT},
         "additionalProperties": axis,
     }
+    return {"anyOf": [by_axis, {"type": "array", "minItems": 1, "items": TEXT}]}
 
 
 def _notify() -> Schema:

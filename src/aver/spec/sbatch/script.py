@@ -13,9 +13,8 @@ from functools import cache
 from aver.model.job import FlowSpec, JobSpec, Script
 from aver.model.record import replace
 from aver.spec import getopt
-from aver.spec.document import Point
 from aver.spec.flags import Overrides, apply, clean_name
-from aver.spec.mistakes import Mistakes, did_you_mean, shown
+from aver.spec.mistakes import Mistakes, Point, did_you_mean, shown
 from aver.spec.sbatch import lines
 from aver.spec.sbatch.options import USES, Values
 from aver.spec.sbatch.table import sbatch_table

@@ -70,12 +70,13 @@ def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | Non
     """The flow as its file has it now; None, with a word, if the file that it came from is gone."""
     from aver.spec.load import load  # YAML is paid for only here
 
+    origin = session.submission(number).origin
     if file is not None:
-        return load(file)
-    known = session.submission(number).origin.file
+        return load(file, folder=origin.folder)
+    known = origin.file
     if known is None:
         return None
     if not os.path.exists(known):
         session.output.note(f"{known} is gone: only inputs and outputs are compared")
         return None
-    return load(known)
+    return load(known, folder=origin.folder)
