@@ -12,13 +12,14 @@ from aver.cli.attach.signals import SignalReceived, heard, held_back, listen
 from aver.cli.attach.wait import ChangeLines
 from aver.cli.commands.run.run import SIGNALS, Attached
 from aver.cli.commands.run.submit import report
+from aver.cli.engine_choice import EngineChoice
 from aver.cli.facts import files_of, jobs_facts
 from aver.cli.group import Invocation
 from aver.cli.options import json_option
 from aver.cli.output.progress import LiveLine, bar, change_line
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.cli.submission import ENGINES, Accepted, environment_of, on_engine, redacted, submit
+from aver.cli.submission import Accepted, environment_of, on_engine, redacted, submit
 from aver.client.documents import run_facts
 from aver.client.origin import origin_of
 from aver.config import load_config
@@ -40,7 +41,7 @@ from aver.store.read.rows import JobRow
 @click.option("--mem", metavar="SIZE", help="Memory limit of each job: 512 (MiB), 2G.")
 @click.option("--cpus", "-c", metavar="N", help="CPUs of each job (default: 1).")
 @click.option("--name", "-J", metavar="NAME", help="The job's name (default: the program's).")
-@click.option("--engine", type=click.Choice(ENGINES), help="Where to run: local (this machine) or slurm.")
+@click.option("--engine", type=EngineChoice(), help="Where to run: local (this machine) or slurm.")
 @click.option("--keep-order", "-k", is_flag=True, help="Print output in the order of the inputs.")
 @click.option("--dry-run", "-n", is_flag=True, help="Print the commands and run nothing.")
 @click.option("--submit", "detach", is_flag=True, help="Run in the background and print the run's number.")
