@@ -46,15 +46,21 @@ def submit(context: Context, peer: Peer, request: Submit, now: float) -> Submitt
     if peer.owns is not None and peer.descriptors:
         raise UsageError("a connection can have the standard streams of one run")
     asked = with_content(context.home, request.submission)
-    known = find_known(context.machine, context.open_reader(), asked) if request.is_again else None
-    if known is not None:
-        return known
+
+    def known() -> Submitted | None:
+        return find_known(context.machine, context.open_reader(), asked) if request.is_again else None
+
+    if (before := known()) is not None:
+        return before
     number, submission = numbered(context, checked(context, asked))
     env, streams = request.env, peer.take_streams()
     if not needs_outputs(submission.flow.jobs) and not _home_checks(submission):
         return _with_streams(context, peer, streams, lambda: take(context, submission, env, number, now))
 
     def go_on(refused: AverError | Failed | None, then: float) -> Submitted:
+        if (meanwhile := known()) is not None:  # another request with this key was quicker
+            give_up()
+            return meanwhile
         return _with_streams(
             context, peer, streams, lambda: _take_prepared(context, submission, env, number, refused, then)
         )
