@@ -49,3 +49,17 @@ def test_not_even_a_coordinator(live: LiveHome, typed: Typed) -> None:
     assert done.returncode != 0
     assert done.stderr.count(b"\n") == 1
     assert b"Too many open files" in done.stderr
+
+
+def test_limits_of_whoever_started_the_coordinator(live: LiveHome, typed: Typed) -> None:
+    """A job that can't be given its submitter's hard limits says so, and gets them after `aver stop`."""
+    words = ("submit", "--", "sh", "-c", "ulimit -Hn > limit; sleep 300")
+    assert typed(*words, preexec_fn=limited(512)).stderr == b""
+    said = typed("submit", "--", "true")
+    assert b"open files 512" in said.stderr
+    assert typed("stop").returncode == 0
+    live.wait_until_gone()
+    again = typed("submit", "-o", "own", "--", "sh", "-c", "ulimit -Hn")
+    assert again.stderr == b""
+    live.settle([int(again.stdout)])
+    assert (live.folder / "own").read_text() == f"{resource.getrlimit(resource.RLIMIT_NOFILE)[1]}\n"

@@ -19,7 +19,7 @@ from aver.cli.engine_choice import EngineChoice
 from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.client.origin import origin_of
-from aver.client.submit import check_key, submit_once
+from aver.client.submit import check_key, lower_limits, submit_once
 from aver.config import load_config
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
@@ -202,6 +202,9 @@ def submit(session: Session, submission: Submission, environment: list[str]) -> 
     _unsubmitted.clear()
     accepted = Accepted(reply.run, reply.first_job, reply.jobs, submission)
     session.hide(accepted.run, submission.origin.secrets)
+    if lower := lower_limits(session.home):
+        text = "jobs get lower limits than this shell's, since the coordinator was started with them"
+        session.output.note(f"{text} ({'; '.join(lower)}): `aver stop`, and submit again")
     return accepted
 
 
