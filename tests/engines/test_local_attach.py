@@ -46,7 +46,16 @@ def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
         ]
     )
     (tmp_path / "1.log").write_bytes(journal)
-    hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "due": None, "journal": len(journal)}
+    hello = {
+        "ev": "hello",
+        "witness": 9,
+        "key": "two",
+        "pid": 7,
+        "start": 2.0,
+        "due": None,
+        "protocol": 2,
+        "journal": len(journal),
+    }
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "1.sock"))
         listener.listen()
@@ -95,7 +104,16 @@ def test_witness_that_cut_its_journal_while_we_attached(
         was_read.wait(20)
         begin = _line({"ev": "begin", "key": "two", "at": 2.0, "boot": "b" * padding})
         journal.write_bytes(begin)
-        hello = {"ev": "hello", "witness": 9, "key": "two", "pid": 7, "start": 2.0, "due": None, "journal": len(begin)}
+        hello = {
+            "ev": "hello",
+            "witness": 9,
+            "key": "two",
+            "pid": 7,
+            "start": 2.0,
+            "due": None,
+            "protocol": 2,
+            "journal": len(begin),
+        }
         connection.sendall(_line(hello))
         connection.recv(1)
 
@@ -113,7 +131,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
         thread.join(20)
 
 
-@pytest.mark.parametrize(("says", "reply"), [({"due": None}, Submitted), ({}, Rejected)])
+@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 2}, Submitted), ({"due": None}, Rejected)])
 def test_an_idle_witness_of_an_earlier_version_gets_no_order(
     tmp_path: Path, says: dict[str, object], reply: type[object]
 ) -> None:

@@ -67,8 +67,8 @@ def test_losses_on_a_cluster_use_up_no_retries() -> None:
     """A node that was lost is tried again by itself; the rule's attempts are still all there."""
     job = spec(RetryRule(max=1, states=(State.FAILED,)))
     lost = ended(State.NODE_FAIL, State.PREEMPTED)
-    assert decide(job, lost, verdict(State.FAILED), None, on_cluster=True) is not None
-    assert decide(job, [*lost, *ended(State.FAILED)], verdict(State.FAILED), None, on_cluster=True) is None
+    assert decide(job, lost, verdict(State.FAILED), None, may_lose_nodes=True) is not None
+    assert decide(job, [*lost, *ended(State.FAILED)], verdict(State.FAILED), None, may_lose_nodes=True) is None
 
 
 def test_an_exit_code_is_not_a_signal() -> None:
@@ -151,6 +151,17 @@ def test_grown_memory_is_whole_mib_and_never_less(mem_bytes: int, factor: float)
     assert grown is not None
     assert grown >= mem_bytes
     assert grown == mem_bytes or grown % MIB == 0
+
+
+def test_growth_stops_at_what_the_machine_has() -> None:
+    """A retry that no machine could ever hold would wait for ever."""
+    job = spec(RetryRule(max=3, states=(State.OUT_OF_MEMORY,), grow_mem=4.0, mem_ceiling_bytes=900 * MIB))
+    again = decide(job, [], verdict(State.OUT_OF_MEMORY), None, most_bytes=250 * MIB)
+    assert again is not None
+    assert again.request.mem_bytes == 250 * MIB
+    again = decide(job, ended(State.OUT_OF_MEMORY), verdict(State.OUT_OF_MEMORY), None, again.request, False, 250 * MIB)
+    assert again is not None
+    assert again.request.mem_bytes == 250 * MIB
 
 
 def test_no_limit_stays_no_limit() -> None:

@@ -89,3 +89,19 @@ def test_a_new_signal_to_the_witness_is_noted_after_many(slot: Slot, tmp_path: P
     end = slot.expect("end")
     assert set(end["got"]) == {USR1, USR2, TERM}
     assert TERM in parse_record(end).got
+
+
+def test_a_warning_says_how_many_it_reached(slot: Slot, tmp_path: Path) -> None:
+    """A script without a trap does not get a warning for its program; one with a trap does."""
+    end = slot.run("none", "t60000", f"w{USR1} 60000 p", *sh("sleep 0.3 & wait; exit 0"))
+    (warning,) = end["acts"]
+    assert (warning["act"], warning["to"]) in (("warn", 0), ("warn", 1))  # its sleep may have begun
+    end = slot.run("trapped", "t60000", f"w{USR1} 59800 p", *sh("trap 'exit 0' USR1; while :; do sleep 0.05; done"))
+    assert end["acts"][0]["to"] >= 1
+    assert parse_record(end).acts[0].reached == end["acts"][0]["to"]
+
+
+def test_a_warning_for_a_shell_alone_reaches_nobody(slot: Slot) -> None:
+    """Only the shell is there, and it has no trap: nobody got the warning."""
+    end = slot.run("alone", "t60000", f"w{USR1} 59700 p", *sh("for ((;;)); do ((SECONDS > 1)) && exit 0; done"))
+    assert (end["raw"], [(act["act"], act["to"]) for act in end["acts"]]) == (0, [("warn", 0)])

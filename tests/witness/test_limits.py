@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from witness_driver import Line, Slot, acts, is_running, sh, sig, state_of, until
 
 TERM, KILL, USR1 = signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1
@@ -227,6 +228,15 @@ def test_signals_to_the_witness_are_forwarded_and_noted(slot: Slot, tmp_path: Pa
     os.kill(slot.process.pid, USR1)
     end = slot.expect("end")
     assert (end["raw"], end["got"], end["acts"]) == (9 << 8, [USR1], [])
+
+
+@pytest.mark.parametrize("number", [32, 33])
+def test_signals_that_libc_keeps_for_itself_are_signals(slot: Slot, number: int) -> None:
+    """Signals 32 and 33, which no program of libc's can block, are noted and forwarded as any other."""
+    slot.start("odd", "asleep", "a60")
+    os.kill(slot.process.pid, number)
+    end = slot.expect("end")
+    assert (sig(end), end["got"]) == ((0, number), [number])
 
 
 def test_idle_witness_ends_on_term(slot: Slot) -> None:

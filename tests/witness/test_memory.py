@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,35 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from witness_driver import CGROUP1, Line, Slot, acts, read_lines, sh, sig
+from witness_driver import Line, Slot, acts, hog, read_lines, sh, sig
 
 MIB = 1 << 20
 KILL = signal.SIGKILL
 PATH = f"EPATH={os.environ['PATH']}"
-
-
-def hog(mib: int, then: str = "") -> tuple[str, ...]:
-    """Arguments of a program that takes so much memory, says so, and stays."""
-    text = f"import sys, time\nx = bytearray({mib} << 20)\nprint('ready', flush=True)\n{then or 'time.sleep(60)'}"
-    return ("a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
-
-
-@pytest.fixture
-def cgroup1() -> Iterator[Path]:
-    """A v1 memory cgroup folder of this test's own."""
-    folder = CGROUP1 / f"aver-test-{os.getpid()}"
-    if not (CGROUP1 / "memory.limit_in_bytes").exists():
-        pytest.skip("this machine has no v1 memory cgroup")
-    try:
-        folder.mkdir()
-    except OSError as error:
-        pytest.skip(f"the v1 memory cgroup can't be written: {error}")
-    yield folder
-    for inner in folder.iterdir():
-        if inner.is_dir():
-            with contextlib.suppress(OSError):
-                inner.rmdir()
-    folder.rmdir()
 
 
 def test_sampling_kills_above_the_limit(slot: Slot) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Callable
@@ -210,6 +211,12 @@ class Slot:
 def sh(script: str) -> tuple[str, str, str]:
     """The argument fields that run a bash script."""
     return ("abash", "a-c", "a" + script)
+
+
+def hog(mib: int, then: str = "") -> tuple[str, ...]:
+    """Arguments of a program that takes so much memory, says so, and stays."""
+    text = f"import sys, time\nx = bytearray({mib} << 20)\nprint('ready', flush=True)\n{then or 'time.sleep(60)'}"
+    return ("a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
 
 
 def sig(line: Line) -> tuple[int, int]:

@@ -31,7 +31,7 @@ def explain(session: Session, job: JobRow) -> Explained:
     happened = events_of(session, job)
     attempts = reader.attempts(job.id)
     request = attempts[-1].request if attempts else session.spec(job).request
-    record = _last_record(happened, job.attempt)
+    record = last_record(happened, job.attempt)
     verdict = job.verdict
     if verdict is None:
         sentence = render.unsettled_sentence(job.state, job.reason)
@@ -77,7 +77,8 @@ def events_of(session: Session, job: JobRow) -> list[ev.Event]:
     return [event for _, event in sorted(found.items()) if is_about(event, job.id, job.first_job)]
 
 
-def _last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None:
+def last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None:
+    """The exit record of this attempt, if its witness left one."""
     for event in reversed(happened):
         if isinstance(event, ev.Observed) and event.attempt == attempt:
             said = parse_said(event.source, event.said)

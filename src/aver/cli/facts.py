@@ -7,6 +7,7 @@ from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
 from aver.client.documents import exit_facts, job_facts
 from aver.client.output_paths import JobFiles, Which, job_files
+from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, Script, Shell
 from aver.plan.matrix import member_at
 from aver.plan.placeholders import fill
@@ -23,7 +24,8 @@ def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]
     return tuple(job_facts(job, job.run in single, warned.get(job.id, ())) for job in jobs)
 
 
-def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow) -> doc.AttemptFacts:
+def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: WitnessRecord | None) -> doc.AttemptFacts:
+    highest = None if record is None else record.highest
     files = files_of(session, job, attempt.attempt)
     return doc.AttemptFacts(
         attempt=attempt.attempt,
@@ -42,7 +44,9 @@ def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow) -> doc.Att
         elapsed_s=attempt.elapsed_s,
         user_s=attempt.user_s,
         sys_s=attempt.sys_s,
+        is_cpu_least=record is not None and record.is_cpu_least,
         peak_bytes=attempt.peak_bytes,
+        peak_of=None if highest is None else "largest" if highest[1] else "all",
         node=attempt.node,
         cpus=attempt.request.cpus,
         gpus=attempt.request.gpus,

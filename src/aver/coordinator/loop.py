@@ -103,6 +103,7 @@ class Loop:
         ask_engines(self._machine, self._engines, now)
         self._engines.keep_only(self._machine.runs)
         self._aside.begin()
+        self._tidy_soon()
         reached("recovered")
         if self._machine.runs:
             log(f"took up {len(self._machine.runs)} runs, {len(self._machine.attempts)} attempts planned or running")
@@ -235,7 +236,11 @@ class Loop:
         if heard:
             reached("heard")
             self._reasons_due = time.monotonic() + QUIET_S
-            self._tidy_due = self._tidy_due or time.monotonic() + 1.0
+            self._tidy_soon()
+
+    def _tidy_soon(self) -> None:
+        """The engine has something to look after, or will have."""
+        self._tidy_due = self._tidy_due or time.monotonic() + 1.0
 
     def _is_late(self, one: Heard, now: float) -> bool:
         """Whether it is of an attempt that is over and still open to evidence."""
@@ -277,8 +282,10 @@ class Loop:
             if has_room_again:
                 self._machine.schedule(now)
             self._reasons_due = time.monotonic() + QUIET_S
+            self._tidy_soon()
         while out.task_starts:
             self._start_tasks(now)
+            self._tidy_soon()
         if out.controls:
             controls, out.controls = out.controls, []
             self._engines.control(controls, self._machine.engine_of)

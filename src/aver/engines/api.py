@@ -90,6 +90,7 @@ class Order(Record):
     kill_wait_s: float
     streams: tuple[int, ...] = ()  # for stdin, stdout, stderr where no file is named; the engine closes none
     job_due_s: float | None = None  # of a task: when its job's limit passes, by the monotonic clock
+    job_mem_bytes: int | None = None  # of a task: its job's limit
     name: str = ""  # the job's, for people
     group: str = ""  # orders with the same one are alike in all that a scheduler sees, and may be handed over together
     script: ScriptText | None = None  # then `args` name a file on this machine, and an engine elsewhere takes this

@@ -32,6 +32,7 @@ from aver.model.evidence import (
     LimitMoved,
     LimitPassed,
     MachineRestarted,
+    MemoryWatch,
     NeedsUnmet,
     NeverSeen,
     NobodySaid,
@@ -51,6 +52,7 @@ from aver.model.exit import ExitStatus
 from aver.model.record import replace
 from aver.model.signals import signal_name
 from aver.model.states import State
+from aver.model.units import KIB, MIB
 
 WITNESS = "witness"
 MACHINE = "machine"
@@ -181,25 +183,26 @@ def judge_record(record: WitnessRecord, rules: Rules) -> Verdict:
     if record.exit is None:
         return _judge_launch(record)
     exit_status = record.exit
-    if exit_status.is_success and not record.acts and not record.oom_kills and not record.left_over:
+    warnings = _warnings(record)
+    is_plain = not record.acts and not record.oom_kills and not record.left_over and not warnings
+    if exit_status.is_success and is_plain and not _is_over_time(record):
         return _CLEAN
-    warnings: tuple[str, ...] = ()
-    if record.oom_kills or _first(record, ActKind.MEMORY):
+    if record.oom_kills or record.oomd_kills or _first(record, ActKind.MEMORY):
         if not (rules.oom_warns and exit_status.is_success):
-            return _witnessed(State.OUT_OF_MEMORY, exit_status, reasons.OUT_OF_MEMORY, record)
-        warnings = (_memory_warning(record),)
+            return _witnessed(State.OUT_OF_MEMORY, exit_status, reasons.OUT_OF_MEMORY, record, warnings)
+        warnings = (_memory_warning(record), *warnings)
     ended = _first(record, ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL)
-    if ended is not None and ended.kind is ActKind.TIME:
+    if (ended is None and _is_over_time(record)) or (ended is not None and ended.kind is ActKind.TIME):
         return _witnessed(State.TIMEOUT, exit_status, reasons.TIME_LIMIT, record, warnings)
     if ended is not None:
         reason = reasons.TIME_LIMIT if ended.kind is ActKind.JOB_TIME else reasons.NONE
         return _witnessed(State.CANCELLED, exit_status, reason, record, warnings)
     if exit_status.signal:
-        return _witnessed(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), record)
-    if record.warned is not None and exit_status.code in rules.checkpoint_codes:
+        return _witnessed(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), record, warnings)
+    if _was_warned(record) and exit_status.code in rules.checkpoint_codes:
         return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, warnings)
     if exit_status.code:
-        return _witnessed(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, record)
+        return _witnessed(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, record, warnings)
     return _witnessed(State.COMPLETED, exit_status, reasons.NONE, record, warnings)
 
 
@@ -215,6 +218,52 @@ _CLEAN = Verdict(State.COMPLETED, ExitStatus(), reasons.NONE, verified=True, sou
 
 def _first(record: WitnessRecord, *kinds: ActKind) -> Act | None:
     return next((act for act in record.acts if act.kind in kinds), None)
+
+
+def _is_over_time(record: WitnessRecord) -> bool:
+    """Its witness acts on a limit that passed; whatever kept it from that, the times are in the record."""
+    limit_s = record.time_limit_s
+    return limit_s is not None and record.elapsed_s - record.suspended_s >= limit_s
+
+
+def _was_warned(record: WitnessRecord) -> bool:
+    """Whether a process got its warning. One that ended as it was sent may have finished its work."""
+    warned = record.warned
+    return warned is not None and warned.reached != 0
+
+
+def _warnings(record: WitnessRecord) -> tuple[str, ...]:
+    """What its verdict alone does not say, and every surface must."""
+    if record.stays == record.inner_oom_kills == 0 and record.limit_bytes is None:
+        return ()
+    said: list[str] = []
+    highest = record.highest
+    is_over = record.limit_bytes is not None and highest is not None and highest[0] > record.limit_bytes
+    if is_over and record.watch is MemoryWatch.SAMPLED and not _first(record, ActKind.MEMORY):
+        assert highest is not None
+        whose = " of its largest process" if highest[1] else ""
+        used = f"peak {_size(highest[0])}{whose} of {_size(record.limit_bytes or 0)}"
+        said.append(f"exceeded its memory limit: {used}; the limit could not be enforced here")
+    if record.inner_oom_kills:
+        kills = _counted(record.inner_oom_kills, "process", "processes")
+        said.append(f"the kernel killed {kills} for the memory limit of a cgroup that the job itself made")
+    if record.stays:
+        said.append(_stays(record.stays))
+    return tuple(said)
+
+
+def _stays(count: int) -> str:
+    return f"{_counted(count, 'process', 'processes')} of it could not be ended and may still run"
+
+
+def _size(count: int) -> str:
+    """`96 MiB`, `1.5 MiB`, `12 KiB`: no two sizes of a comparison look alike unless they are nearly so."""
+    amount, unit = (count / MIB, "MiB") if count >= MIB else (count / KIB, "KiB")
+    return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _witnessed(
@@ -245,6 +294,8 @@ def _sent(act: Act) -> str:
 
 
 def _memory_warning(record: WitnessRecord) -> str:
+    if record.oomd_kills and not record.oom_kills:
+        return "systemd-oomd killed processes of it for memory, and the script still exited 0 (oom: warn)"
     if not record.oom_kills:
         return "its witness killed for memory, and the script still exited 0 (oom: warn)"
     times = "once" if record.oom_kills == 1 else f"{record.oom_kills} times"
@@ -287,4 +338,5 @@ def _judge_vanished(vanished: WitnessVanished) -> Verdict:
     if vanished.swept:
         noun = "process" if vanished.swept == 1 else "processes"
         detail += f"; {vanished.swept} {noun} of the job ended afterwards"
-    return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, COORDINATOR, (), detail)
+    warnings = (_stays(vanished.stays),) if vanished.stays else ()
+    return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, COORDINATOR, warnings, detail)

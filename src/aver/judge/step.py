@@ -122,7 +122,10 @@ def task_cause(record: WitnessRecord) -> TaskCause:
 def judge_step(tasks: Sequence[JudgedTask], is_open: bool) -> StepVerdict:
     """The verdict on a step whose tasks have all ended; `is_open`: nobody said how many tasks it has."""
     folded = fold_step(one.task for one in tasks)
+    warnings = [(one.task.rank, said) for one in tasks if one.verdict is not None for said in one.verdict.warnings]
     verdict = _judge_step(tasks, folded, is_open)
+    if warnings:
+        verdict = replace(verdict, warnings=tuple(f"task {rank}: {said}" for rank, said in warnings))
     code = 1 if verdict.state is State.OUT_OF_MEMORY else folded.srun_code  # 1 as Slurm's srun
     never_began = all(one.verdict is not None and _never_began(one.verdict) for one in tasks)
     derived = 0 if never_began else step_raw(verdict.exit, verdict.state)

@@ -131,10 +131,15 @@ def parse_record(said: Mapping[str, object]) -> WitnessRecord:
         watch=_watch(said),
         limit_bytes=_count_or_none(said, "limit"),
         oom_kills=_count(said, "oom", 0, _LARGEST),
+        time_limit_s=_seconds(said, "time") if "time" in said else None,
+        inner_oom_kills=_count(said, "inner", 0, _LARGEST) if "inner" in said else 0,
+        oomd_kills=_count(said, "oomd", 0, _LARGEST) if "oomd" in said else 0,
         host_oom_kills=_count(said, "hostoom", 0, _LARGEST),
         acts=_acts(said),
         got=_got(said),
         left_over=_count(said, "left", 0, _LARGEST),
+        stays=_count(said, "stays", 0, _LARGEST) if "stays" in said else 0,
+        is_cpu_least=said.get("cpu") == "least",
         launch=launch,
         boot=_text(said, "boot", 256),
         step_tasks=_count(said, "tasks", 1, _LARGEST) if "tasks" in said else None,
@@ -192,7 +197,8 @@ def _act(value: object) -> Act:
     if kind is None:
         raise ValueError(f"a witness's act is none of {', '.join(_ACTS)}")
     if "times" not in value:
-        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST))
+        reached = _count(value, "to", 0, _LARGEST) if "to" in value else None
+        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), reached=reached)
     times, last_s = _count(value, "times", 2, _LARGEST), _seconds(value, "last")
     return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), times, last_s)
 

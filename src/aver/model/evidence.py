@@ -31,6 +31,7 @@ class Act(Record):
     signal: int = 0
     times: int = 1  # so often the same signal was sent by request
     last_s: float | None = None  # the last of several
+    reached: int | None = None  # of a warning: so many processes were sent it; None: nobody counted
 
 
 class MemoryWatch(StrEnum):
@@ -86,15 +87,26 @@ class WitnessRecord(Record):
     maxrss_bytes: int | None = None  # of the largest process, as the kernel counts
     watch: MemoryWatch = MemoryWatch.NONE
     limit_bytes: int | None = None
+    time_limit_s: float | None = None  # as it was at the end
     oom_kills: int = 0
+    inner_oom_kills: int = 0  # likewise, for the limit of a cgroup that the job itself made inside its own
+    oomd_kills: int = 0  # processes that systemd-oomd says it killed in the job's cgroup
     host_oom_kills: int = 0  # on the whole machine meanwhile: a hint, not a cause
     acts: tuple[Act, ...] = ()
     got: tuple[int, ...] = ()  # signals sent to the witness itself
     left_over: int = 0  # processes that the job left behind, killed
+    stays: int = 0  # processes of it that could not be ended
+    is_cpu_least: bool = False  # children that nobody waited for may have used more CPU time than is known
     launch: LaunchFailure | None = None
     boot: str = ""
     step_tasks: int | None = None  # of a task on a cluster: how many its step has
     name: str = ""  # likewise: its program
+
+    @property
+    def highest(self) -> tuple[int, bool] | None:
+        """The most memory that it is known to have used, and whether that is of its largest process alone."""
+        known = [(size, alone) for size, alone in ((self.peak_bytes, False), (self.maxrss_bytes, True)) if size]
+        return max(known, key=lambda one: one[0], default=None)
 
     @property
     def warned(self) -> Act | None:
@@ -107,6 +119,7 @@ class WitnessVanished(Record):
     at: float
     witness_pid: int | None = None
     swept: int = 0  # processes of the job that were ended afterwards
+    stays: int = 0  # those that could not be ended
 
 
 class MachineRestarted(Record):

@@ -1,7 +1,7 @@
 """The reason strings of verdicts and of pending jobs.
 
 Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`, `Retry`,
-`ConditionNotMet`, `GeneratedJobs` (those that it generated can't be used), `AllocationPending`,
+`ConditionNotMet`, `Starting`, `GeneratedJobs` (those that it generated can't be used), `AllocationPending`,
 `AllocationTooSmall`, `NoAllocation`, and those that name the need for which a job was SKIPPED:
 
     NeedFailed:prep(OUT_OF_MEMORY)    the need ended badly
@@ -43,6 +43,7 @@ JOB_HELD_ADMIN = "JobHeldAdmin"
 JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes it
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
+STARTING = "Starting"
 RETRY = "Retry"
 REQUEUE = "Requeue"
 ALLOCATION_PENDING = "AllocationPending"
@@ -63,6 +64,7 @@ PENDING_WORDS: dict[str, str] = {
     RETRY: "its last attempt failed, and it will be tried again",
     REQUEUE: "the cluster lost or evicted it, and it will be tried again",
     CHECKPOINT: "it was checkpointed, and will be continued",
+    STARTING: "it is being started, and a folder, a file or its program does not answer",
     ALLOCATION_PENDING: "its run's allocation waits in the cluster's queue",
     ALLOCATION_TOO_SMALL: "it asks for more than any node of its run's allocation has; `aver allocate` takes another",
     NO_ALLOCATION: "no allocation of its run is left; `aver allocate` takes another",

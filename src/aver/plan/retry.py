@@ -58,15 +58,16 @@ def decide(
     budget_left: int | None,
     request: Request | None = None,
     may_lose_nodes: bool = False,
+    most_bytes: int | None = None,
 ) -> Again | None:
     """Return the attempt that is due after an attempt with this verdict, or None: the job is settled.
 
     `attempts` are those before it, in order. `request` is what it might use itself; None: what the rule made of the
     attempt before it. `budget_left` is how many retries the whole run may still make; None is no limit. Continuations
-    after a checkpoint are not counted there.
+    after a checkpoint are not counted there. Memory does not grow beyond `most_bytes`, what the machine has.
     """
     if request is None:
-        request = _request_after(spec, attempts[-1]) if attempts else spec.request
+        request = _request_after(spec, attempts[-1], most_bytes) if attempts else spec.request
     if verdict.state is State.CHECKPOINTED and spec.checkpoint is not None:
         continued = sum(1 for attempt in attempts if _was_continued(spec, attempt))
         if continued < spec.checkpoint.rounds:
@@ -83,13 +84,13 @@ def decide(
     )
     if retried >= rule.max or (budget_left is not None and budget_left <= 0):
         return None
-    return Again(_grown(rule, request, verdict.state), _delay(rule, retried), Why.RETRY)
+    return Again(_grown(rule, request, verdict.state, most_bytes), _delay(rule, retried), Why.RETRY)
 
 
-def _request_after(spec: JobSpec, attempt: AttemptSummary) -> Request:
+def _request_after(spec: JobSpec, attempt: AttemptSummary, most_bytes: int | None) -> Request:
     if spec.retry is None or not _applies(spec.retry, attempt.verdict):
         return attempt.request
-    return _grown(spec.retry, attempt.request, attempt.verdict.state)
+    return _grown(spec.retry, attempt.request, attempt.verdict.state, most_bytes)
 
 
 def _was_continued(spec: JobSpec, attempt: AttemptSummary) -> bool:
@@ -110,11 +111,12 @@ def _applies(rule: RetryRule, verdict: Verdict) -> bool:
     return verdict.reason in rule.reasons or word in rule.reasons
 
 
-def _grown(rule: RetryRule, request: Request, state: State) -> Request:
+def _grown(rule: RetryRule, request: Request, state: State, most_bytes: int | None) -> Request:
     """What was too little grows, up to its ceiling: memory after OUT_OF_MEMORY, time after TIMEOUT, nothing else."""
     match state:
         case State.OUT_OF_MEMORY if request.mem_bytes is not None:
-            mem_bytes = _grow(request.mem_bytes, rule.grow_mem, rule.mem_ceiling_bytes, MIB)
+            ceilings = [most for most in (rule.mem_ceiling_bytes, most_bytes) if most is not None]
+            mem_bytes = _grow(request.mem_bytes, rule.grow_mem, min(ceilings, default=None), MIB)
             return Request(request.cpus, request.gpus, mem_bytes, request.time_s)
         case State.TIMEOUT if request.time_s is not None:
             time_s = _grow(request.time_s, rule.grow_time, rule.time_ceiling_s, 1)

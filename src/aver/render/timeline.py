@@ -243,14 +243,20 @@ def _act(act: Act) -> str:
             assert_never(act.kind)
 
 
+def _whose(is_of_one: bool) -> str:
+    return " (its largest process, resident)" if is_of_one else " (all its processes)"
+
+
 def _end(record: WitnessRecord) -> str:
     if record.launch is not None:
         return f"could not start: {launch_text(record.launch)}"
     parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
     if record.oom_kills:
         parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")
-    if record.peak_bytes:  # 0: it ended before anybody measured
-        parts.append(f"peak memory {render.bytes_words(record.peak_bytes)}")
+    if record.highest is not None:
+        parts.append(f"peak memory {render.bytes_words(record.highest[0])}{_whose(record.highest[1])}")
+    if record.is_cpu_least:
+        parts.append("used at least the CPU time shown: some of its children were waited for by nobody")
     if record.left_over:
         left = "1 process" if record.left_over == 1 else f"{record.left_over} processes"
         parts.append(f"killed {left} that it left behind")

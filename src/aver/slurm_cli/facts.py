@@ -16,6 +16,7 @@ from aver.protocol.place import home_folder
 from aver.slurm_cli import texts
 from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
+from aver.slurm_cli.refusal import say
 from aver.store.read.glance import Glance, JobGlance, StepGlance
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
@@ -145,6 +146,13 @@ class Book:
         if self.glance is None:
             return []
         return [(at, fast_client.loads(data.encode())) for at, data in self.glance.observed(job, attempt)]
+
+
+def say_warnings(command: str, jobs: Iterable[JobFacts]) -> None:
+    """What the verdicts warn of, on stderr: a table has no room for it, and must not hide it."""
+    for job in jobs:
+        if job.row.warnings and (warnings := job.system_comment):
+            say(f"{command}: warning: job {job.id_text}: {warnings}")
 
 
 def gathered(jobs: Iterable[JobFacts]) -> list[JobFacts]:

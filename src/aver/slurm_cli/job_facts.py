@@ -351,6 +351,15 @@ class JobFacts:
         return raw_text(self.derived)
 
     @property
+    def system_comment(self) -> str:
+        """The warnings of its verdict, where Slurm has what its own plugins say of a job."""
+        if not self.row.warnings or self.row.warnings == "[]":
+            return ""
+        import json  # costs time, which only these jobs need
+
+        return self.book.shown("; ".join(str(one) for one in json.loads(self.row.warnings)))
+
+    @property
     def comment(self) -> str:
         return self.book.shown(str(self.changed.get("comment", self.spec.get("comment")) or ""))
 

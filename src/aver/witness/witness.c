@@ -12,6 +12,7 @@
 #include <libgen.h>
 #include <malloc.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,11 +28,12 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, PATH_KEPT = 4096 };
-enum { FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20 };
+enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, LEVELS = 4, PATH_KEPT = 4096 };
+enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20 };
 #define MS 1000LL
 #define SECOND 1000000LL
 #define NEVER INT64_MAX
@@ -46,8 +48,9 @@ static struct { /* what is to be started; pointers into the frame or into argv, 
     char **argv, **over, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME */
     size_t args, overs;
     const char *value[128]; /* of the fields d e i o r g A F O, by tag */
-    int umask, limits;
+    int umask, limits, levels;
     struct { unsigned resource; struct rlimit value; } limit[LIMITS];
+    struct { const char *name; bytes limit; } level[LEVELS]; /* of cgroups, from outside; the child is in the last */
 } order;
 
 static struct {
@@ -56,17 +59,20 @@ static struct {
     pid_t pid;
     int raw, left, tries, acts, gots, got[GOTS], warn_signal;
     char warn_scope;
-    struct act { const char *what; usec at, last; int sig, times; } act[ACTS]; /* one for each signal, few others */
+    struct act { const char *what; usec at, last; int sig, times, to; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
     usec limit, warn_lead, kill_wait;       /* limit: -1 is none */
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
-    bytes maxrss, mem_limit, peak, last, oom, oom_base, hostoom;
+    bytes maxrss, mem_limit, peak, last, oom, inner_oom, oomd, stays, hostoom;
+    struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
     int cgroup_version, cgroup, procs; /* cgroup: its folder, or -1; procs: its cgroup.procs until the exec, or -1 */
+    int depth;                         /* of levels that are made */
     char cgroup_path[PATH_KEPT];
-    bool warned, ending, killed, sampled, stuck;
+    bool own_cgroup, is_fresh; /* own: of the job alone, and not the witness's; fresh: nobody was in it */
+    bool warned, ending, killed, sampled, stuck, unwaited; /* unwaited: somebody in it does not wait for its children */
     struct stat program; /* what was started; st_ino 0: not looked at */
 } job;
 
@@ -80,6 +86,15 @@ static char boot[64], scratch[16384], line[LINE_SIZE];
 static size_t line_len;
 static struct { char *data; size_t have, want; } in; /* the frame that is being read, its length first */
 static bytes host_oom_seen;
+static struct { /* the witness's own cgroup, in which it stays: what it starts is in it from the beginning */
+    int version, folder, events; /* version 0: there is none */
+    struct kills seen;
+    bytes oomd_seen;
+    struct cpu { usec user, sys; } cpu; /* v2: of its jobs so far */
+    char path[PATH_KEPT];
+} home = {.folder = -1, .events = -1};
+static pid_t *others; /* witnesses of tasks of this job, whose processes count in its memory where that is sampled */
+static size_t others_n;
 
 /* ---- clocks, files, numbers ---- */
 static usec now(void) {
@@ -110,9 +125,11 @@ static ssize_t slurp(int folder, const char *name, char *to, size_t size) {
     return n < 0 && !have ? -1 : (ssize_t)have;
 }
 
-static bool spit(int folder, const char *name, bytes value) {
-    int fd = openat(folder, name, O_WRONLY | O_CLOEXEC);
-    bool good = fd >= 0 && dprintf(fd, "%lld", value) > 0;
+static bool spit(const char *folder, const char *name, const char *format, bytes value) {
+    char path[PATH_KEPT + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool good = fd >= 0 && dprintf(fd, format, value) > 0;
     if (fd >= 0) close(fd);
     return good;
 }
@@ -141,6 +158,12 @@ static bool parse(const char *text, long long most, long long unit, long long *t
     *to = n * unit;
     return true;
 }
+
+typedef uint64_t sigs; /* as the kernel has them: libc's own calls leave 32 and 33 out */
+
+static sigs bit(int sig) { return 1ULL << (sig - 1); }
+
+static void set_mask(int how, sigs set) { syscall(SYS_rt_sigprocmask, how, &set, NULL, sizeof set); }
 
 static double seconds(usec t) { return (double)t / 1e6; }
 
@@ -251,7 +274,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"witness\":%d", getpid());
+    say(",\"protocol\":2,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
@@ -261,7 +284,8 @@ static void say_hello(void) {
 }
 
 static const char *how_memory_is_watched(void) {
-    if (job.cgroup_version) return job.cgroup_version == 1 ? "cgroup1" : "cgroup2";
+    if (job.cgroup_version && (!job.mem_limit || job.cgroup < 0 || job.own_cgroup))
+        return job.cgroup_version == 1 ? "cgroup1" : "cgroup2";
     return job.mem_limit ? "sampled" : "none";
 }
 
@@ -281,12 +305,18 @@ static void make_record(bool for_journal) {
     say(",\"oom\":%lld,\"hostoom\":%lld,\"acts\":[", job.oom, job.hostoom);
     for (struct act *a = job.act; a < job.act + job.acts; a++) {
         say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > job.act ? "," : "", a->what, seconds(a->at), a->sig);
+        if (a->to >= 0) say(",\"to\":%d", a->to);
         if (a->times > 1) say(",\"times\":%d,\"last\":%.6f", a->times, seconds(a->last));
         say("}");
     }
     say("],\"got\":[");
     for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", job.got[i]);
     say("],\"left\":%d", job.left);
+    if (job.limit >= 0) say(",\"time\":%.6f", seconds(job.limit));
+    if (job.inner_oom) say_number("inner", true, job.inner_oom);
+    if (job.oomd) say_number("oomd", true, job.oomd);
+    if (job.stays) say_number("stays", true, job.stays);
+    if (job.unwaited) say(",\"cpu\":\"least\"");
     if (step_tasks) {
         say(",\"tasks\":%s,\"name\":", step_tasks);
         say_text(order.argv[0]);
@@ -350,11 +380,40 @@ static void add_children(pid_t pid) {
     if (folder) closedir(folder);
 }
 
-static bool is_coordinator(pid_t pid) { /* its environment begins with the mark that its starter gave it */
+static bool is_coordinator(pid_t pid) { /* its environment begins with its home, whose lock has its pid */
     static const char mark[] = "AVER_COORDINATOR=";
-    char path[64];
+    char path[PATH_KEPT], pair[32];
     snprintf(path, sizeof path, "/proc/%d/environ", pid);
-    return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0 && !strncmp(scratch, mark, sizeof mark - 1);
+    if (slurp(AT_FDCWD, path, scratch, sizeof scratch) <= 0 || strncmp(scratch, mark, sizeof mark - 1)) return false;
+    snprintf(path, sizeof path, "%.*s/lock", (int)sizeof path - 16, scratch + sizeof mark - 1);
+    snprintf(pair, sizeof pair, "\"pid\": %d,", pid);
+    return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0 && strstr(scratch, pair);
+}
+
+typedef void visitor(const char *path);
+static bool no_inner; /* of the cgroup that is being looked at: known already */
+
+static bool has_inner(const char *folder) {
+    struct stat st;
+    return !no_inner && !stat(folder, &st) && st.st_nlink > 2;
+}
+
+static void each_inner(const char *folder, visitor *visit) { /* cgroups that the job made inside its own, inmost first */
+    char path[PATH_KEPT];
+    DIR *inside = has_inner(folder) ? opendir(folder) : NULL;
+    for (struct dirent *e; inside && (e = readdir(inside));) {
+        if (e->d_type != DT_DIR || e->d_name[0] == '.') continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
+        each_inner(path, visit);
+        visit(path);
+    }
+    if (inside) closedir(inside);
+}
+
+static void add_members(const char *folder) {
+    char path[PATH_KEPT + 16];
+    snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+    add_all_in(AT_FDCWD, path);
 }
 
 static int by_number(const void *a, const void *b) { return *(const pid_t *)a - *(const pid_t *)b; }
@@ -372,6 +431,7 @@ static void list_job(void) { /* all descendants, and all in the cgroup, each onc
     for (size_t i = 0; i < pids_n; i++) add_children(pids[i]);
     if (job.cgroup < 0) return;
     add_all_in(job.cgroup, "cgroup.procs");
+    each_inner(job.cgroup_path, add_members);
     qsort(pids, pids_n, sizeof *pids, by_number);
     for (size_t i = 0; i < pids_n; i++)
         if ((!n || pids[i] != pids[n - 1]) && pids[i] != spared) pids[n++] = pids[i];
@@ -380,7 +440,7 @@ static void list_job(void) { /* all descendants, and all in the cgroup, each onc
 
 static void kill_all(void) { /* a group's kill is atomic against its forks; groups outside our session are the job's */
     pid_t session = getsid(0), its, group;
-    if (job.cgroup_version == 2 && job.cgroup >= 0) spit(job.cgroup, "cgroup.kill", 1);
+    if (job.cgroup_version == 2 && job.own_cgroup) spit(job.cgroup_path, "cgroup.kill", "%lld", 1);
     list_job();
     for (size_t i = 0; i < pids_n; i++) {
         its = getsid(pids[i]);
@@ -394,7 +454,7 @@ static bool has_in(pid_t pid, const char *set, int sig) { /* one of the sets of 
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     const char *bits = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 ? NULL : value_of(scratch, set);
-    return bits && strtoull(bits, NULL, 16) >> (sig - 1) & 1;
+    return bits && strtoull(bits, NULL, 16) & bit(sig);
 }
 
 static void replace_canary(pid_t by) {
@@ -438,19 +498,30 @@ static bool is_another_program(void) { /* a shell that made way for the program 
            (it.st_ino != job.program.st_ino || it.st_dev != job.program.st_dev);
 }
 
-static void signal_job(int sig, char scope) { /* a: all; p: the program, see the contract; b: the child alone */
-    if (scope == 'b') kill(job.pid, sig);
-    else if (scope == 'a' && sig == SIGKILL) kill_all();
-    else {
-        list_job();
-        for (size_t i = 0; i < pids_n; i++)
-            if (scope == 'a' || pids[i] != job.pid || is_another_program() || has_in(job.pid, "SigCgt", sig))
-                kill(pids[i], sig);
+static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too */
+    char path[64], *end;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const bool dead = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) ||
+                      (end[1] && strchr("ZX", end[2]));
+    return !kill(pid, sig) && !dead;
+}
+
+static int signal_job(int sig, char scope) { /* a: all; p: the program, see the contract; b: the child alone */
+    int reached = 0;
+    if (scope == 'b') return send_to(job.pid, sig);
+    if (scope == 'a' && sig == SIGKILL) {
+        kill_all();
+        return (int)pids_n;
     }
+    list_job();
+    for (size_t i = 0; i < pids_n; i++)
+        if (scope == 'a' || pids[i] != job.pid || is_another_program() || has_in(job.pid, "SigCgt", sig))
+            reached += send_to(pids[i], sig);
+    return reached;
 }
 
 static void note_at(usec at, const char *what, int sig) {
-    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1};
+    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1, -1};
 }
 
 static void note(const char *what, int sig) { /* what decides is there once or twice, so there is always room for it */
@@ -497,44 +568,164 @@ static void kill_job(const char *why) { /* again and again, until the child is r
 }
 
 /* ---- memory ---- */
-static const struct { const char *limit, *swap, *events, *highest, *anon, *shmem; } cgroup_files[] = {
-    [1] = {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control", "memory.max_usage_in_bytes",
-           "total_rss", "total_shmem"},
-    [2] = {"memory.max", "memory.swap.max", "memory.events", "memory.peak", "anon", "shmem"},
+static const struct { const char *limit, *swap, *events, *local, *highest, *anon, *shmem; } cgroup_files[] = {
+    [1] = {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control", NULL,
+           "memory.max_usage_in_bytes", "total_rss", "total_shmem"},
+    [2] = {"memory.max", "memory.swap.max", "memory.events", "memory.events.local", "memory.peak", "anon", "shmem"},
 };
 
-static bool read_of_cgroup(const char *file) { /* to scratch */
+static bool read_of(const char *folder, const char *file) { /* to scratch */
     char path[PATH_KEPT + 64];
-    snprintf(path, sizeof path, "%s/%s", job.cgroup_path, file);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
     return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0;
 }
 
-static bytes kills_for_memory(void) { /* so far, in the cgroup; -1: can't be read */
-    const char *count = read_of_cgroup(cgroup_files[job.cgroup_version].events) ? value_of(scratch, "oom_kill") : NULL;
-    return count ? strtoll(count, NULL, 10) : -1;
+static bool reread(int fd) { /* a file of the kernel's that stays open, to scratch */
+    const ssize_t n = pread(fd, scratch, sizeof scratch - 1, 0);
+    if (n > 0) scratch[n] = 0;
+    return n > 0;
+}
+
+static struct kills found; /* by the visitor */
+
+static void count_inner(const char *folder) { /* v1: each cgroup counts the kills of its own members alone */
+    if (read_of(folder, cgroup_files[1].events)) found.inner += number_in(scratch, "oom_kill");
+    if (read_of(folder, "memory.failcnt") && strtoll(scratch, NULL, 10)) found.inner_limits++;
+}
+
+static bool count_kills(const char *folder, struct kills *to) { /* for memory, so far; false: can't be read */
+    const int version = job.cgroup_version;
+    const bool kept = folder == home.path; /* its file is open */
+    const char *count = (kept ? reread(home.events) : read_of(folder, cgroup_files[version].events))
+                            ? value_of(scratch, "oom_kill") : NULL;
+    if (!count) return false;
+    found = (struct kills){strtoll(count, NULL, 10), 0, number_in(scratch, "oom")};
+    if (version == 1) {
+        found.inner_limits = 0;
+        each_inner(folder, count_inner);
+        found.all += found.inner;
+    } else if (found.all && read_of(folder, cgroup_files[2].local)) {
+        found.inner = found.all - number_in(scratch, "oom_kill");
+        found.inner_limits = found.inner_limits - number_in(scratch, "oom");
+    } else found.inner_limits = 0;
+    *to = found;
+    return true;
+}
+
+static bool is_limit_reached(void) { /* of the job, its step or its task: any level that has one */
+    char path[PATH_KEPT];
+    snprintf(path, sizeof path, "%s", job.cgroup_path);
+    for (int i = job.depth - 1; i >= 0; i--) {
+        const bool v1 = job.cgroup_version == 1;
+        if (read_of(path, v1 ? "memory.failcnt" : cgroup_files[2].local) &&
+            (v1 ? strtoll(scratch, NULL, 10) : number_in(scratch, "oom")))
+            return true;
+        *strrchr(path, '/') = 0;
+    }
+    return false;
+}
+
+static bytes oomd_kills(const char *folder, int levels) { /* systemd-oomd moves no counter of the kernel's */
+    char path[PATH_KEPT], text[32] = "";
+    bytes count = 0;
+    snprintf(path, sizeof path, "%s", folder);
+    for (; levels > 0; levels--) {
+        const ssize_t n = getxattr(path, "user.oomd_kill", text, sizeof text - 1);
+        if (n > 0) text[n] = 0, count += strtoll(text, NULL, 10);
+        *strrchr(path, '/') = 0;
+    }
+    return count;
+}
+
+static void remove_levels(void) { /* those above the job's own go when the last one inside has gone */
+    for (; job.depth > 0; job.depth--) {
+        rmdir(job.cgroup_path);
+        *strrchr(job.cgroup_path, '/') = 0;
+    }
+}
+
+static void use_home(void) { /* the job is in the witness's own cgroup, if there is one */
+    job.own_cgroup = false;
+    job.cgroup = home.folder;
+    job.cgroup_version = home.version;
+    job.kills_base = home.seen;
+    snprintf(job.cgroup_path, sizeof job.cgroup_path, "%s", home.path);
 }
 
 static void leave_cgroup(void) { /* the job is not in it */
     if (job.cgroup >= 0) close(job.cgroup);
-    job.cgroup = -1;
+    if (job.procs >= 0) close(job.procs);
+    job.procs = -1;
+    remove_levels();
+    use_home();
+}
+
+static bool make_level(int version, int i) {
+    const size_t have = strlen(job.cgroup_path), size = sizeof job.cgroup_path - have;
+    if (snprintf(job.cgroup_path + have, size, "/%s", order.level[i].name) >= (int)size) return false;
+    job.depth++;
+    job.is_fresh = !mkdir(job.cgroup_path, 0755);
+    if (!job.is_fresh && errno != EEXIST) return false;
+    if (order.level[i].limit) {
+        const bytes limit = order.level[i].limit;
+        if (!spit(job.cgroup_path, cgroup_files[version].limit, "%lld", limit)) return false;
+        spit(job.cgroup_path, cgroup_files[version].swap, "%lld", version == 1 ? limit : 0);
+    }
+    if (version == 2 && order.value['n']) spit(job.cgroup_path, "pids.max", "%lld", strtoll(order.value['n'], NULL, 10));
+    if (version == 2 && i + 1 < order.levels) {
+        spit(job.cgroup_path, "cgroup.subtree_control", "+memory%.0lld", 0);
+        spit(job.cgroup_path, "cgroup.subtree_control", "+pids%.0lld", 0);
+    }
+    return true;
+}
+
+static void move_home(const char *folder, const char *name) { /* once: whoever is started later is born there */
+    const int version = folder[0] - '0', size = sizeof home.path;
+    if (home.version || snprintf(home.path, (size_t)size, "%s/%s", folder + 2, name) >= size) return;
+    mkdir(home.path, 0755);
+    home.folder = open(home.path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    home.events = openat(home.folder, cgroup_files[version].events, O_RDONLY | O_CLOEXEC);
+    job.cgroup_version = version;
+    bool good = home.events >= 0 && count_kills(home.path, &home.seen);
+    if (good && spit(home.path, "cgroup.procs", "%lld", getpid())) home.version = version;
+    else {
+        close(home.folder);
+        close(home.events);
+        home.folder = -1;
+        rmdir(home.path);
+    }
+    home.oomd_seen = version == 2 ? oomd_kills(home.path, 1) : 0;
     job.cgroup_version = 0;
-    rmdir(job.cgroup_path);
+}
+
+static void leave_home(void) { /* the last one who was in it has gone; v2: who started us removes it */
+    char *end = strrchr(home.path, '/');
+    if (!home.version) return;
+    *end = 0;
+    spit(home.path, "cgroup.procs", "%lld", getpid());
+    *end = '/';
+    rmdir(home.path);
 }
 
 static void open_cgroup(const char *where) { /* VERSION FOLDER; on any failure there is none, and memory is sampled */
     const int version = where[0] - '0', size = sizeof job.cgroup_path;
-    if (snprintf(job.cgroup_path, (size_t)size, "%s/%s", where + 2, job.key) >= size) return;
-    if (mkdir(job.cgroup_path, 0755) && errno != EEXIST) return;
-    job.cgroup = open(job.cgroup_path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-    bool good = job.cgroup >= 0 && !faccessat(job.cgroup, "memory.stat", R_OK, 0);
-    if (good && job.mem_limit) {
-        good = spit(job.cgroup, cgroup_files[version].limit, job.mem_limit);
-        spit(job.cgroup, cgroup_files[version].swap, version == 1 ? job.mem_limit : 0);
+    if (order.value['G']) move_home(where, order.value['G']);
+    use_home();
+    if (!order.levels && (job.mem_limit || !order.value['G'])) {
+        order.level[0].name = job.key;
+        order.level[order.levels++].limit = job.mem_limit;
     }
-    if (good) job.procs = openat(job.cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (!order.levels || snprintf(job.cgroup_path, (size_t)size, "%s", where + 2) >= size) return;
+    job.own_cgroup = true;
+    job.cgroup = -1;
     job.cgroup_version = version;
-    if (job.procs < 0) leave_cgroup();
-    else job.oom_base = kills_for_memory();
+    bool good = true;
+    for (int i = 0; i < order.levels && good; i++) good = make_level(version, i);
+    if (good) job.cgroup = open(job.cgroup_path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    good = job.cgroup >= 0 && !faccessat(job.cgroup, "memory.stat", R_OK, 0);
+    if (good) job.procs = openat(job.cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    job.kills_base = (struct kills){0};
+    if (job.procs < 0 || (!job.is_fresh && !count_kills(job.cgroup_path, &job.kills_base))) leave_cgroup();
 }
 
 static void find_cgroup(void) { /* the one that a scheduler made for this job, and that the child will share */
@@ -548,18 +739,59 @@ static void find_cgroup(void) { /* the one that a scheduler made for this job, a
     snprintf(job.cgroup_path, sizeof job.cgroup_path, "/sys/fs/cgroup%s%.*s/",
              job.cgroup_version == 1 ? "/memory" : "", n, path);
     snprintf(mark, sizeof mark, "/job_%s/", id); /* a daemon's own has kills of other jobs, too */
-    if (!strstr(job.cgroup_path, mark) || (job.oom_base = kills_for_memory()) < 0) job.cgroup_version = 0;
+    if (!strstr(job.cgroup_path, mark) || !count_kills(job.cgroup_path, &job.kills_base)) job.cgroup_version = 0;
 }
 
 static void read_cgroup_end(void) {
-    bytes kills = kills_for_memory(), highest = 0;
-    if (kills < 0) job.cgroup_version = 0; /* nobody knows */
-    job.oom = kills > job.oom_base ? kills - job.oom_base : 0;
-    if (!job.oom) return;
-    if (read_of_cgroup(cgroup_files[job.cgroup_version].highest)) highest = strtoll(scratch, NULL, 10);
+    struct kills end;
+    bytes highest = 0;
+    if (!count_kills(job.cgroup == home.folder && home.version ? home.path : job.cgroup_path, &end)) {
+        job.cgroup_version = 0; /* nobody knows */
+        return;
+    }
+    job.oom = end.all > job.kills_base.all ? end.all - job.kills_base.all : 0;
+    const bytes inner = end.inner - (job.cgroup_version == 2 ? job.kills_base.inner : 0);
+    const bytes inner_limits = end.inner_limits - (job.cgroup_version == 2 ? job.kills_base.inner_limits : 0);
+    if (job.cgroup >= 0 && inner > 0 && inner_limits > 0 && !is_limit_reached()) { /* a limit that the job set itself */
+        job.inner_oom = inner < job.oom ? inner : job.oom;
+        job.oom -= job.inner_oom;
+    }
+    if (job.cgroup_version == 2 && job.cgroup >= 0 && WIFSIGNALED(job.raw) && WTERMSIG(job.raw) == SIGKILL)
+        job.oomd = oomd_kills(job.cgroup_path, job.own_cgroup ? job.depth : 1) - (job.own_cgroup ? 0 : home.oomd_seen);
+    if (!job.own_cgroup) {
+        home.seen = end;
+        if (job.oomd > 0) home.oomd_seen += job.oomd;
+    }
+    if (!job.oom || (job.cgroup >= 0 && !job.own_cgroup)) return;
+    if (read_of(job.cgroup_path, cgroup_files[job.cgroup_version].highest)) highest = strtoll(scratch, NULL, 10);
     if (job.mem_limit && highest > job.mem_limit) highest = job.mem_limit;
     if (highest > job.peak) job.peak = highest; /* looking may have missed the spike */
     job.sampled = job.peak > 0;
+}
+
+static void look_at_status(void) { /* of a process, in scratch */
+    const bytes highest = number_in(scratch, "VmHWM") * 1024;
+    const char *ignored = value_of(scratch, "SigIgn");
+    if (highest > job.maxrss) job.maxrss = highest;
+    if (ignored && strtoull(ignored, NULL, 16) & bit(SIGCHLD)) job.unwaited = true;
+}
+
+static void read_cpu_end(void) { /* v2: of all processes, also of those that nobody waited for */
+    struct rusage own;
+    if (!read_of(job.cgroup_path, "cpu.stat") || !value_of(scratch, "user_usec")) return;
+    usec user = number_in(scratch, "user_usec"), sys = number_in(scratch, "system_usec");
+    if (!job.own_cgroup) { /* less our own */
+        const struct cpu before = home.cpu;
+        getrusage(RUSAGE_SELF, &own);
+        home.cpu.user = user - own.ru_utime.tv_sec * SECOND - own.ru_utime.tv_usec;
+        home.cpu.sys = sys - own.ru_stime.tv_sec * SECOND - own.ru_stime.tv_usec;
+        user = home.cpu.user - before.user;
+        sys = home.cpu.sys - before.sys;
+    }
+    job.unwaited = false;
+    if (user + sys <= (job.user.tv_sec + job.sys.tv_sec) * SECOND + job.user.tv_usec + job.sys.tv_usec) return;
+    job.user = (struct timeval){user / SECOND, user % SECOND};
+    job.sys = (struct timeval){sys / SECOND, sys % SECOND};
 }
 
 static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares: each page divided among its users */
@@ -570,6 +802,7 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
         bool divided = shares && slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0 && value_of(scratch, "Pss_Anon");
         snprintf(path, sizeof path, "/proc/%d/status", pids[i]);
         if (!divided && slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0) continue;
+        if (!divided) look_at_status();
         sum += number_in(scratch, divided ? "Pss_Anon" : "RssAnon");
         sum += number_in(scratch, divided ? "Pss_Shmem" : "RssShmem");
     }
@@ -577,12 +810,21 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
 }
 
 static bytes memory_in_use(void) {
-    if (job.cgroup >= 0) {
-        if (!read_of_cgroup("memory.stat")) return 0;
+    if (job.own_cgroup) {
+        if (job.cgroup_version == 1) { /* for what only the processes say */
+            list_job();
+            sum_processes(false);
+        }
+        if (!read_of(job.cgroup_path, "memory.stat")) return 0;
         return number_in(scratch, cgroup_files[job.cgroup_version].anon) +
                number_in(scratch, cgroup_files[job.cgroup_version].shmem);
     }
     list_job();
+    for (size_t i = 0; i < others_n; i++) {
+        size_t n = pids_n;
+        add_children(others[i]);
+        for (; n < pids_n; n++) add_children(pids[n]);
+    }
     bytes used = sum_processes(false);
     return pids_n > 1 && used > job.peak ? sum_processes(true) : used;
 }
@@ -591,8 +833,8 @@ static void sample(void) { /* less often while nothing changes, and for at most 
     usec began_at = now(), longest = job.mem_limit ? 2 * SECOND : 5 * SECOND;
     if (!job.sampled) host_oom_seen = host_oom_kills();
     bytes used = memory_in_use(), change = used > job.last ? used - job.last : job.last - used;
-    if (job.cgroup < 0 && job.mem_limit && used > job.mem_limit / 2) longest = 100 * MS;
-    if (job.cgroup < 0 && job.mem_limit && used > job.mem_limit) kill_job("memory");
+    if (!job.own_cgroup && job.mem_limit && used > job.mem_limit / 2) longest = 100 * MS;
+    if (!job.own_cgroup && job.mem_limit && used > job.mem_limit) kill_job("memory");
     job.interval = change > job.last / 8 ? job.interval / 2 : job.interval * 2;
     if (job.interval > longest) job.interval = longest;
     if (job.interval < 20 * MS) job.interval = 20 * MS;
@@ -716,17 +958,39 @@ static void child_execs(void) {
     child_fails("exec", name);
 }
 
-static void child_main(void) {
-    sigset_t none;
+static bool is_born_inside;
+
+static _Noreturn void child_main(void) {
     if (slot) setsid();
-    if (job.procs >= 0 && write(job.procs, "0", 1) < 0) failure.join = errno;
+    if (job.procs >= 0 && !is_born_inside && write(job.procs, "0", 1) < 0) failure.join = errno;
     if (order.umask >= 0) umask((mode_t)order.umask);
     if (order.value['d'] && chdir(order.value['d'])) child_fails("chdir", order.value['d']);
     child_opens_all();
     child_sets_limits();
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    set_mask(SIG_SETMASK, 0);
     child_execs();
+    _exit(127);
+}
+
+static __attribute__((noinline)) pid_t spawn(void) { /* shares our memory until its exec; nothing here is live across */
+#if defined(__x86_64__)
+    if (job.cgroup_version == 2 && job.procs >= 0) { /* born in its cgroup, where the kernel can do that */
+        static struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+                        set_tid_size, cgroup; } how;
+        long pid;
+        how.flags = 0x200000000ULL | CLONE_VM | CLONE_VFORK; /* CLONE_INTO_CGROUP */
+        how.exit_signal = SIGCHLD;
+        how.cgroup = (uint64_t)job.cgroup;
+        is_born_inside = true;
+        __asm__ volatile("syscall" : "=a"(pid) : "a"(435L), "D"(&how), "S"(sizeof how) : "rcx", "r11", "memory");
+        if (pid == 0) child_main();
+        if (pid > 0) return (pid_t)pid;
+    }
+#endif
+    is_born_inside = false;
+    pid_t pid = vfork();
+    if (pid == 0) child_main();
+    return pid;
 }
 
 static bool load_env(const char *path) {
@@ -762,15 +1026,15 @@ static bool launch(void) {
     add_to_env();
     if (order.value['g']) open_cgroup(order.value['g']);
     else if (!slot) find_cgroup();
-    pid_t pid = vfork();
-    if (pid == 0) child_main();
+    pid_t pid = spawn();
     job.end = now();
     close_streams();
+    if (failure.join) leave_cgroup();
     if (job.procs >= 0) close(job.procs);
+    job.procs = -1;
     if (pid < 0) return fail("fork", "");
     job.pid = pid;
     if (failure.op) waitpid(pid, NULL, 0);
-    if (failure.join) leave_cgroup();
     if (!failure.op && job.warn_scope == 'p' && !job.program.st_ino) look_at_program(&job.program);
     return !failure.op;
 }
@@ -807,16 +1071,38 @@ static void start_job(void) {
 }
 
 /* ---- ending ---- */
-static void finish(void) { /* nothing of the job is left: close the books; comes again while the cgroup is busy */
+static void remove_cgroup(const char *path) { rmdir(path); }
+
+static size_t count_members(void) { /* of the cgroup, inner ones too; none is ours to keep */
+    pids_n = 0;
+    if (job.own_cgroup) add_members(job.cgroup_path);
+    else add_all_in(home.folder, "cgroup.procs");
+    each_inner(job.cgroup_path, add_members);
+    for (size_t i = 0; i < pids_n; i++)
+        if (pids[i] == spared) pids[i--] = pids[--pids_n];
+    return pids_n;
+}
+
+static void finish(void) { /* no descendant is left: close the books; comes again while the cgroup is not empty */
+    if (job.cgroup >= 0) no_inner = !has_inner(job.cgroup_path);
+    if (job.cgroup >= 0 && !job.stuck && count_members()) {
+        no_inner = false;
+        job.stuck = now() >= job.sweep_until;
+        kill_all(); /* who is no descendant any more, or never was */
+        if (!job.stuck) return;
+    }
+    if (job.stuck) job.stays = (bytes)pids_n;
     if (job.cgroup_version) read_cgroup_end();
     if (job.cgroup >= 0) {
-        if (rmdir(job.cgroup_path) && errno == EBUSY && now() < job.sweep_until) {
-            kill_all(); /* somebody moved in who is no descendant */
-            return;
+        if (job.cgroup_version == 2) read_cpu_end();
+        each_inner(job.cgroup_path, remove_cgroup);
+        if (job.own_cgroup) {
+            remove_levels();
+            close(job.cgroup);
         }
-        close(job.cgroup);
         job.cgroup = -1;
     }
+    no_inner = false;
     if (job.sampled || (!failure.op && WIFSIGNALED(job.raw) && WTERMSIG(job.raw) == SIGKILL)) {
         bytes count = host_oom_kills();
         job.hostoom = count > host_oom_seen ? count - host_oom_seen : 0;
@@ -865,7 +1151,7 @@ static void reap(void) {
     job.retry_at = now() + 2 * MS;
     if (pid == 0) kill_all();
     bool left = pid == 0 && pids_n > 0; /* whoever is spared stays */
-    job.stuck = left && now() >= job.sweep_until;
+    job.stuck = job.stuck || (left && now() >= job.sweep_until);
     if (!left || job.stuck) finish();
 }
 
@@ -881,7 +1167,9 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
     if (job.warn_signal && !job.warned && first < NEVER && due(first - job.warn_lead)) {
         job.warned = true;
         note("warn", job.warn_signal);
-        signal_job(job.warn_signal, job.warn_scope);
+        struct act *warning = job.acts ? &job.act[job.acts - 1] : NULL;
+        const int reached = signal_job(job.warn_signal, job.warn_scope);
+        if (warning) warning->to = reached;
     } else if (due(own)) end_job("time");
     else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
     else if (job.ending && due(job.kill_at)) kill_job("kill");
@@ -897,6 +1185,7 @@ static void clear_order(void) {
     job.cgroup = job.procs = order.umask = -1;
     job.limit = job.job_limit = -1;
     job.kill_wait = 30 * SECOND;
+    others_n = 0;
 }
 
 static bool set_key(const char *key) { /* it names a cgroup's folder, and stands in lines as it is */
@@ -929,6 +1218,20 @@ static bool set_limit(const char *text) {
     return !text[used] && soft >= -1 && hard >= -1;
 }
 
+static bool is_name(const char *text) {
+    const size_t n = strlen(text);
+    return n && n <= KEY_MAX && text[0] != '.' && !strchr(text, '/');
+}
+
+static bool set_level(char *text) { /* BYTES NAME; 0: no limit of its own */
+    char *name;
+    const long long limit = strtoll(text, &name, 10);
+    if (order.levels == LEVELS || name == text || *name++ != ' ' || limit < 0 || !is_name(name)) return false;
+    order.level[order.levels].limit = limit;
+    order.level[order.levels++].name = name;
+    return true;
+}
+
 static bool set_field(char tag, char *v) { /* one field of a run order, or the same as an option of once */
     usec offset;
     switch (tag) {
@@ -939,6 +1242,7 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'D': return parse(v, TIME_MAX, MS, &job.job_limit);
     case 'K': return parse(v, TIME_MAX, MS, &job.kill_wait);
     case 'm': return parse(v, INT64_MAX, 1, &job.mem_limit);
+    case 'L': return set_level(v);
     case 'a':
         order.argv[order.args++] = v;
         return true;
@@ -954,6 +1258,12 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
         return true;
     case 'g':
         if (strncmp(v, "1 /", 3) && strncmp(v, "2 /", 3)) return false;
+        break;
+    case 'G':
+        if (!is_name(v)) return false;
+        break;
+    case 'n':
+        if (!parse(v, INT64_MAX, 1, &offset) || !offset) return false;
         break;
     case 'O':
         if (strcmp(v, "1") && strcmp(v, "2")) return false;
@@ -1013,6 +1323,10 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         if (sig && strcmp(sig, "9")) return "a cancel is TERM first, or KILL at once";
         if (sig) kill_job("cancel");
         else end_job(jobs ? "jobtime" : "cancel");
+    } else if (verb == 'N') {
+        if (!value['p'] || !parse(value['p'], INT32_MAX, 1, &n) || n < 2) return "bad process";
+        others = need(realloc(others, (others_n + 1) * sizeof *others));
+        others[others_n++] = (pid_t)n;
     } else if (verb == 'P' && !job.stopped_at && !job.ending) {
         job.stopped_at = now();
         tell_due();
@@ -1032,7 +1346,8 @@ static bool has_hung_up(void) { /* who gave an order and is gone may have given 
 }
 
 static void take_frame(char *p, size_t n) { /* p[n] is 0 */
-    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ksD", ['P'] = "k", ['U'] = "k", ['T'] = "ktD"};
+    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ksD", ['P'] = "k", ['U'] = "k", ['T'] = "ktD",
+                                           ['N'] = "kp"};
     const char *wrong = NULL;
     char verb = *p, *end = p + n;
     bool whole = n >= 2 && !end[-1] && !p[1];
@@ -1061,20 +1376,20 @@ static ssize_t receive_bytes(void *to, size_t size) { /* and up to three descrip
     return n;
 }
 
-static void receive(void) { /* reads no further than the frame's end, so that descriptors stay with theirs */
+static bool receive(void) { /* whether a frame was taken; reads no further than the frame's end, so that descriptors stay with theirs */
     uint32_t size;
     if (!in.data) in.data = need(malloc(in.want = sizeof size));
     do {
         ssize_t n = receive_bytes(in.data + in.have, in.want - in.have);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) disconnect();
-        if (n <= 0) return;
+        if (n <= 0) return false;
         in.have += (size_t)n;
         if (in.have != sizeof size) continue;
         memcpy(&size, in.data, sizeof size);
         if ((size = le32toh(size)) > FRAME_MAX) {
             complain("frame too long");
             disconnect();
-            return;
+            return false;
         }
         in.want += size;
         in.data = need(realloc(in.data, in.want + 1));
@@ -1085,19 +1400,17 @@ static void receive(void) { /* reads no further than the frame's end, so that de
     in.have = 0;
     take_frame(frame + sizeof size, in.want - sizeof size);
     free(frame);
+    return conn >= 0;
 }
 
 /* ---- the forms ---- */
 static void set_up(void) {
-    static const int stopping[] = {SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU}, unread[] = {SIGPIPE, SIGXFSZ, SIGURG, SIGWINCH};
     char zero[64] = {0};
-    sigset_t mask;
-    for (int sig = 1; sig <= 64; sig++) syscall(SYS_rt_sigaction, sig, zero, NULL, (size_t)8); /* also 32 and 33 */
-    sigfillset(&mask);
-    for (size_t i = 0; i < 4; i++) sigdelset(&mask, stopping[i]);
-    sigprocmask(SIG_SETMASK, &mask, NULL);
-    for (size_t i = 0; i < 4; i++) sigdelset(&mask, unread[i]);
-    signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    for (int sig = 1; sig <= SIGNALS; sig++) syscall(SYS_rt_sigaction, sig, zero, NULL, sizeof(sigs));
+    sigs mask = ~(bit(SIGCONT) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU));
+    set_mask(SIG_SETMASK, mask);
+    mask &= ~(bit(SIGPIPE) | bit(SIGXFSZ) | bit(SIGURG) | bit(SIGWINCH));
+    signals = (int)syscall(SYS_signalfd4, -1, &mask, sizeof mask, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) _exit(70);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (slurp(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
@@ -1116,7 +1429,10 @@ static void take_signals(void) {
     ssize_t n = read(signals, info, sizeof info);
     for (ssize_t i = 0; i < n / (ssize_t)sizeof *info; i++) {
         int sig = (int)info[i].ssi_signo;
-        if (job.phase == IDLE && (sig == SIGTERM || sig == SIGINT)) exit(0);
+        if (job.phase == IDLE && (sig == SIGTERM || sig == SIGINT)) {
+            leave_home();
+            exit(0);
+        }
         if (job.phase == IDLE || sig == SIGCHLD) continue;
         note_got(sig);
         bool of_terminal = info[i].ssi_code == SI_KERNEL; /* the whole group got it */
@@ -1135,12 +1451,15 @@ static void loop(void) { /* returns when there is nothing left to do */
         bool leaving = idle && conn < 0 && (served || lonely);
         usec left = wake - now(), wait = wake == NEVER ? -1 : left > 0 ? (left + MS - 1) / MS : 0;
         struct pollfd fds[2] = {{signals, POLLIN, 0}, {conn >= 0 ? conn : LISTENER, POLLIN, 0}};
+        const int had = conn;
         int n = poll(fds, slot ? 2 : 1, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
         if (leaving && n <= 0) return;
         if (!slot && wake < NEVER && now() - wake > SECOND) job.suspended += now() - wake; /* stopped with our job */
+        for (int i = 0; fds[1].revents && had >= 0 && i < FRAMES && receive(); i++)
+            if (!fds[0].revents) break; /* else all of them: what was asked before the job ended comes before its end */
         if (fds[0].revents) take_signals();
-        if (fds[1].revents && conn >= 0) receive();
-        else if (fds[1].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
+        if (had >= 0) continue;
+        if (fds[1].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
     }
 }
 
@@ -1158,6 +1477,7 @@ static int run_slot(void) {
     syscall(SYS_close_range, OWN_FILE + 1u, ~0u, 0u);
     set_up();
     loop();
+    leave_home();
     return 0;
 }
 
@@ -1190,15 +1510,12 @@ static void leave_record(const char *path) { /* by a process of its own: a folde
 
 static int end_as_the_child(void) {
     struct rlimit no_core = {0, 0};
-    sigset_t one;
     int sig = WTERMSIG(job.raw);
     if (!WIFSIGNALED(job.raw)) return WEXITSTATUS(job.raw);
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a core_pattern that is a pipe does not ask for the limit */
-    sigemptyset(&one);
-    sigaddset(&one, sig);
     kill(getpid(), sig);
-    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    set_mask(SIG_UNBLOCK, bit(sig));
     return 128 + sig;
 }
 

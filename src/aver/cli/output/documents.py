@@ -30,7 +30,9 @@ class AttemptFacts(Record):
     elapsed_s: float | None
     user_s: float | None
     sys_s: float | None
+    is_cpu_least: bool  # children that nobody waited for may have used more
     peak_bytes: int | None
+    peak_of: str | None  # all: its processes together; largest: one process; None: nobody said
     node: str | None
     cpus: int | None
     gpus: int | None

@@ -239,10 +239,12 @@ def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
         f"memory {size(attempt.mem_bytes)}" if attempt.mem_bytes is not None else "",
         f"time {duration(attempt.time_s)}" if attempt.time_s is not None else "",
     ]
+    least = "at least " if attempt.is_cpu_least else ""
+    whose = {"largest": " (its largest process)", "all": " (all processes)"}.get(attempt.peak_of or "", "")
     used = [
-        f"user {duration(attempt.user_s)}" if attempt.user_s is not None else "",
-        f"system {duration(attempt.sys_s)}" if attempt.sys_s is not None else "",
-        f"peak memory {size(attempt.peak_bytes)}" if attempt.peak_bytes is not None else "",
+        f"user {least}{duration(attempt.user_s)}" if attempt.user_s is not None else "",
+        f"system {least}{duration(attempt.sys_s)}" if attempt.sys_s is not None else "",
+        f"peak memory {size(attempt.peak_bytes)}{whose}" if attempt.peak_bytes is not None else "",
     ]
     pairs = [
         ("  key", attempt.key),

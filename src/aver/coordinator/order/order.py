@@ -165,6 +165,7 @@ def task_order(
         kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=step.streams,
         job_due_s=attempt.due_s,
+        job_mem_bytes=attempt.request.mem_bytes,
     )
 
 

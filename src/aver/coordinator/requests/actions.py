@@ -127,6 +127,8 @@ def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, res
         return "not running"
     if attempt.can.refusals.suspend:
         return attempt.can.refusals.suspend
+    if attempt.cancel_asked or attempt.requeue or attempt.is_over_time or attempt.is_parked:
+        return "being ended"
     if attempt.is_suspended is not resume:
         return "suspended already" if attempt.is_suspended else "not suspended"
     word = "resume" if resume else "suspend"

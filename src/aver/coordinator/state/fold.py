@@ -173,7 +173,7 @@ def _observed(live: LiveState, event: Observed) -> None:
     reason = event.reason if event.job_reason is None else event.job_reason
     _move_job(live, run, index, event.job, after, reason)
     if event.verdict is not None and after is State.PENDING and attempt is not None:
-        _plan_another(run, attempt, event.verdict, event.at, reason)
+        _plan_another(live, run, attempt, event.verdict, event.at, reason)
 
 
 def _move_attempt(live: LiveState, attempt: LiveAttempt, event: Observed) -> None:
@@ -206,7 +206,9 @@ def remove_attempt(live: LiveState, attempt: LiveAttempt) -> None:
             del live.steps[token]
 
 
-def _plan_another(run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: float, reason: str) -> None:
+def _plan_another(
+    live: LiveState, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: float, reason: str
+) -> None:
     """The job is to have another attempt: by its rule, by the cluster, or since a person asked for it."""
     index = attempt.index
     if attempt.cancel_asked:
@@ -218,7 +220,9 @@ def _plan_another(run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: floa
     if reason not in RULE_WORDS:
         return
     history = run.history.setdefault(index, [])
-    again = decide(run.spec(index), history, verdict, None, attempt.request, attempt.can.may_lose_nodes)
+    may_lose_nodes = attempt.can.may_lose_nodes
+    most_bytes = None if may_lose_nodes else live.packer.total.mem_bytes
+    again = decide(run.spec(index), history, verdict, None, attempt.request, may_lose_nodes, most_bytes)
     history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
     if reason == reasons.RETRY:
         run.count_retry(index)

@@ -11,11 +11,12 @@ from aver.coordinator.state.end import settle
 from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.waiting import show_reason
 from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, judge
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
-from aver.model.evidence import LimitMoved, LimitPassed, Verdict, WitnessStart
+from aver.model.evidence import HeldBack, LimitMoved, LimitPassed, Verdict, WitnessStart
 from aver.model.states import State
 
 
@@ -25,7 +26,17 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
         return
     if isinstance(one.evidence, LimitPassed):  # its witness owns the time limit; its steps go by what that says
         attempt.is_over_time = True
+        if attempt.is_suspended:  # its witness lets it go on, so that it can end
+            said = "its time limit passed: it is being ended"
+            emit(
+                live,
+                Observed(now, run.number, attempt.job, attempt.attempt, one.source, said, State.RUNNING, reasons.NONE),
+            )
         steps.end_begun(live, attempt, now)
+        return
+    if isinstance(one.evidence, HeldBack):  # it is being started
+        if attempt.state is State.PENDING:
+            show_reason(live, run, attempt.job, one.evidence.reason, now)
         return
     attempt.evidence.append(one.evidence)
     if isinstance(one.evidence, WitnessStart):

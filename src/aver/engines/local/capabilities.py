@@ -14,12 +14,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from aver.engines.local.job_cgroup import top_of
 from aver.model.record import Record
 
 PROBE_TIMEOUT_S = 5
-_KEY = re.compile(
-    r"[0-9a-f]{8}\.[0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?"
-)  # an attempt's or a task's
 
 
 class CgroupBase(Record):
@@ -105,9 +103,10 @@ def leave_job_cgroup(machine: Machine = Machine()) -> None:
     """Started inside a job, go where the job's own cgroup was made: its limit is not ours, nor its end."""
     for version in (1, 2):
         own = _own_cgroup(machine, version)
-        if own is not None and _KEY.fullmatch(own.folder.name):
+        top = None if own is None else top_of(os.fspath(own.folder))
+        if top is not None:
             with contextlib.suppress(OSError):
-                (own.folder.parent / "cgroup.procs").write_text(str(os.getpid()))
+                (Path(top).parent / "cgroup.procs").write_text(str(os.getpid()))
 
 
 class _Own(Record):

@@ -35,17 +35,22 @@ from aver.engines.api import (
 )
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses
-from aver.engines.local.orders import control_frame, run_frame
+from aver.engines.local.job_cgroup import folders_of, job_of_task, remove, witness_name
+from aver.engines.local.orders import companion_frame, control_frame, run_frame
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import is_same_process, sweep
+from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
 from aver.judge.witness_record import parse_due, parse_passed, parse_record, parse_start
+from aver.model import reasons
 from aver.model.codec import parse
-from aver.model.evidence import LimitMoved, Refused, WitnessStart, WitnessVanished
+from aver.model.evidence import HeldBack, LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
 from aver.ownership import make_folder
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
+PROTOCOL = 2  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
+REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
 _KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
 REFUSALS = frozenset(
@@ -78,6 +83,7 @@ class LocalEngine:
         self._ends: dict[str, tuple[Slot, int]] = {}
         self._children: set[int] = set()  # witnesses that we started and that live
         self._dead: set[int] = set()  # those that have ended, to be reaped
+        self._left_cgroups: list[str] = []  # of witnesses that have been told to leave
         self._next_number = 1
         self._heard: list[Heard] = []
         _take_orphans(1)
@@ -117,7 +123,7 @@ class LocalEngine:
         except OSError as error:
             return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
         try:
-            frame = run_frame(order, self._cgroup, slot.durable_offset)
+            frame = run_frame(order, self._cgroup, slot.number, slot.durable_offset)
             slot.send(frame, self._poller, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
@@ -127,7 +133,9 @@ class LocalEngine:
             slot.cut_off |= slot.ended
             slot.ended.clear()
         slot.key, slot.order, slot.has_begun = order.key, order, False
+        slot.given_at, slot.due_s, slot.cancelled_at, slot.is_told_starting = time.monotonic(), None, None, False
         slot.job_pid = None
+        slot.cgroup_name = witness_name(order.key, slot.number)
         self._by_key[order.key] = slot
         return Submitted(order.key)
 
@@ -164,6 +172,8 @@ class LocalEngine:
             slot = self._by_key.get(control.key)
             if slot is not None and slot.connection is not None:
                 slot.send(control_frame(control), self._poller)
+                if control.verb in ("cancel", "time_out") and slot.cancelled_at is None:
+                    slot.cancelled_at = time.monotonic()
 
     def adopt(self, before: str, key: str) -> None:
         """Never: this engine starts nothing by itself."""
@@ -209,12 +219,14 @@ class LocalEngine:
                 slot.job_pid, slot.job_started_at = start.pid, start.at
                 slot.witness_pid = start.witness_pid
                 slot.has_begun = True
+                slot.watch, slot.due_s = start.watch, start.due_s
                 slot.cut_off.clear()
+                self._add_companion(start.key, start.witness_pid)
                 self._heard.append(Heard(start.key, WITNESS, text, start))
         elif event == "hello":
             slot.witness_pid = words["witness"]
             slot.has_said_hello = True
-            slot.is_of_earlier_version = "due" not in words
+            slot.is_of_earlier_version = words.get("protocol") != PROTOCOL
             if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
                 slot.cut_off |= slot.ended
                 slot.ended.clear()
@@ -225,7 +237,7 @@ class LocalEngine:
             if slot.key is None:
                 self._rest(slot)
             elif words["key"] == slot.key:
-                due_s = parse_due(words)
+                due_s = slot.due_s = parse_due(words)
                 start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
                 self._heard.append(Heard(slot.key, WITNESS, text, start))
         elif event == "begin" and words["key"] not in slot.cut_off:
@@ -235,11 +247,20 @@ class LocalEngine:
             if slot in self._idle:
                 self._idle.remove(slot)
         elif event == "due" and words["key"] == slot.key:
-            self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(parse_due(words))))
+            slot.due_s = parse_due(words)
+            self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(slot.due_s)))
         elif event == "limit" and words["key"] == slot.key:
+            slot.cancelled_at = slot.cancelled_at or time.monotonic()
             self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
         elif event == "error" and words["text"] in REFUSALS:
             self._take_refusal(slot, words["text"])
+
+    def _add_companion(self, key: str, witness_pid: int) -> None:
+        """Tell the witness of a job whose memory is sampled of this witness of a task of it."""
+        of_job = job_of_task(key)
+        slot = None if of_job is None else self._by_key.get(of_job)
+        if of_job is not None and slot is not None and slot.watch is MemoryWatch.SAMPLED:
+            slot.send(companion_frame(of_job, witness_pid), self._poller)
 
     def _take_end(self, slot: Slot, words: dict[str, object], text: str) -> None:
         record = parse_record(words)
@@ -301,6 +322,8 @@ class LocalEngine:
             self._children.discard(slot.witness_pid)
             self._dead.add(slot.witness_pid)
             self._reap()
+        if self._cgroup is not None and slot.cgroup_name is not None:
+            self._left_cgroups.append(os.path.join(self._cgroup.folder, slot.cgroup_name))
         unread = slot.order if slot.key is not None and not slot.has_begun else None
         if unread is not None:  # its journal has no beginning of it: it never ran
             self._by_key.pop(unread.key, None)
@@ -310,9 +333,12 @@ class LocalEngine:
             session = slot.job_pid
             if session is not None and not was_connected and not is_same_process(session, slot.job_started_at):
                 session = None
-            swept = sweep(key, session, self._cgroup, adopted=slot.is_ours, spared=self._children)
-            vanished = WitnessVanished(at=time.time(), witness_pid=slot.witness_pid, swept=swept)
-            said = json.dumps({"vanished": slot.witness_pid, "swept": swept})
+            folders = [] if self._cgroup is None else folders_of(self._cgroup.folder, key, slot.number)
+            swept = sweep(key, session, folders, adopted=slot.is_ours, spared=self._children)
+            if self._cgroup is not None:
+                remove(self._cgroup.folder, folders, REMOVE_WAIT_S)
+            vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays)
+            said = json.dumps({"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays})
             self._heard.append(Heard(key, "coordinator", said, vanished))
             self._by_key.pop(key, None)
             self._ends[key] = (slot, slot.read_offset)
@@ -348,13 +374,35 @@ class LocalEngine:
                 slot.remove_files()
 
     def tidy(self) -> float | None:
-        """Let slots go that have been idle for a while; return in how many seconds to call again, None: never."""
+        """Look after the witnesses, and let those go that have been idle for a while.
+
+        Return in how many seconds to call again, None: never.
+        """
+        busy = [slot for slot in self._slots.values() if slot.key is not None]
+        for slot in busy:
+            self._tend(slot)
         now = time.monotonic()
         for slot in [slot for slot in self._idle if now - slot.idle_since >= IDLE_SLOT_S and not slot.unsettled]:
             self._forget(slot)  # the witness sees the end of its connection and leaves
             self._bury(slot, was_connected=True)
         self._reap()
-        return IDLE_SLOT_S if self._idle or self._dead else None
+        self._remove_cgroups(0.0)
+        if busy:
+            return LOOK_S
+        return IDLE_SLOT_S if self._idle or self._dead or self._left_cgroups else None
+
+    def _tend(self, slot: Slot) -> None:
+        assert slot.key is not None
+        if is_starting(slot):
+            held = HeldBack(time.time(), reasons.STARTING, STARTING)
+            self._heard.append(Heard(slot.key, "engine", STARTING, held))
+        tend(slot, [] if self._cgroup is None else folders_of(self._cgroup.folder, slot.key, slot.number))
+
+    def _remove_cgroups(self, wait_s: float) -> None:
+        """Those of witnesses that have left; they can do it themselves where a cgroup may have members and children."""
+        if self._cgroup is not None and self._left_cgroups:
+            remove(self._cgroup.folder, self._left_cgroups, wait_s)
+            self._left_cgroups = [folder for folder in self._left_cgroups if os.path.isdir(folder)]
 
     def _reap(self) -> None:
         for pid in list(self._dead):
@@ -371,6 +419,9 @@ class LocalEngine:
             self._forget(slot)
             if is_idle:
                 slot.remove_files()
+                if self._cgroup is not None and slot.cgroup_name is not None:
+                    self._left_cgroups.append(os.path.join(self._cgroup.folder, slot.cgroup_name))
+        self._remove_cgroups(REMOVE_WAIT_S)
         self._poller.close()
         os.close(self._folder_fd)
         _take_orphans(0)

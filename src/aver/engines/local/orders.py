@@ -11,6 +11,7 @@ import struct
 
 from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.job_cgroup import levels, witness_name
 from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
 from aver.model.job import Scope
 
@@ -21,8 +22,8 @@ _VERBS = {
 }  # fmt: skip
 
 
-def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> bytes:
-    """Return the frame that starts the order; ValueError if a field holds a NUL or the frame is too large."""
+def run_frame(order: Order, cgroup: CgroupBase | None, slot: int, durable_offset: int) -> bytes:
+    """The frame that starts the order in this slot; ValueError if a field holds a NUL or the frame is too large."""
     fields = ["R", "k" + order.key, "d" + order.folder, f"j{durable_offset}", f"u{order.umask:o}"]
     if order.env_file is not None:
         fields.append("e" + order.env_file)
@@ -47,10 +48,12 @@ def run_frame(order: Order, cgroup: CgroupBase | None, durable_offset: int) -> b
     warning = order.warning
     if warning is not None and warning.scope is not Scope.STEPS:  # without a limit the witness never gives it
         fields.append(f"w{warning.signal} {warning.lead_s * 1000} {_SCOPES[warning.scope]}")
-    if request.mem_bytes is not None:
-        fields.append(f"m{request.mem_bytes}")
-        if cgroup is not None:
-            fields.append(f"g{cgroup.version} {cgroup.folder}")
+    limits = [limit for limit in (request.mem_bytes, order.job_mem_bytes) if limit is not None]
+    if limits:
+        fields.append(f"m{min(limits)}")
+    if cgroup is not None:
+        fields += [f"g{cgroup.version} {cgroup.folder}", "G" + witness_name(order.key, slot)]
+        fields += [f"L{limit} {name}" for limit, name in levels(order)]
     fields.append(f"K{int(order.kill_wait_s * 1000)}")
     fields += ["a" + argument for argument in order.args]
     return _frame(fields)
@@ -69,6 +72,11 @@ def control_frame(control: Control) -> bytes:
     elif control.verb == "time_out":
         fields.append("D")
     return _frame(fields)
+
+
+def companion_frame(key: str, witness_pid: int) -> bytes:
+    """The memory of what this witness runs, a task, counts in that of the attempt with this key."""
+    return _frame(["N", "k" + key, f"p{witness_pid}"])
 
 
 def _milliseconds(due_s: float) -> int:

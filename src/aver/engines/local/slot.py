@@ -23,6 +23,7 @@ from pathlib import Path
 from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 from aver.log import log
+from aver.model.evidence import MemoryWatch
 
 FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
 HEADER_BYTES = 18  # length, space, sum, space
@@ -52,6 +53,12 @@ class Slot:
         self.ended: set[str] = set()  # keys whose end is in the journal and was heard
         self.cut_off: set[str] = set()  # the same, in the part that the witness was told to cut off
         self.job_pid: int | None = None
+        self.cgroup_name: str | None = None  # of the witness's own, once it has had an order
+        self.given_at = 0.0  # its order, by the monotonic clock, as the next two
+        self.due_s: float | None = None  # when its time limit passes, as its witness says
+        self.cancelled_at: float | None = None
+        self.is_told_starting = False
+        self.watch = MemoryWatch.NONE  # of the memory of what runs in it
         self.job_started_at = 0.0
         self.witness_pid: int | None = None
         self.is_ours = False  # our own child, to be reaped

@@ -12,35 +12,58 @@ import os
 import signal
 import time
 
-from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.job_cgroup import members
 from aver.engines.local.mark import carries, mark_of, own_mark
+from aver.model.record import Record
 
 DEADLINE_S = 10.0
 PAUSE_S = 0.01
 START_TOLERANCE_S = 2.5  # the kernel gives the time of its boot in whole seconds
 
 
-def sweep(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> int:
-    """Kill every process of the attempt; return how many were killed.
+class Swept(Record):
+    killed: int
+    stays: int  # processes of the attempt that could not be ended
+
+
+def sweep(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> Swept:
+    """Kill every process of the attempt.
 
     With `adopted`, children of our own count too: a killed witness's orphans come to us. Those that are `spared`, and
     those that carry our own mark, were started by us.
     """
     killed: set[int] = set()
+    refused: set[int] = set()  # another user's: it will not be different the next time
     deadline = time.monotonic() + DEADLINE_S
     quiet = 0
     while quiet < 2 and time.monotonic() < deadline:
-        found = _find(key, session, cgroup, adopted, spared)
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        found = _find(key, session, cgroups, adopted, spared) - refused
+        refused |= _kill(found)
         _reap(found)
         killed |= found
-        quiet = 0 if found else quiet + 1
+        quiet = 0 if found - refused else quiet + 1
         if found:
             time.sleep(PAUSE_S)
-    _remove_cgroup(key, cgroup)
-    return len(killed)
+    stays = _find(key, session, cgroups, adopted, spared) if refused or quiet < 2 else set()
+    return Swept(len(killed - stays), len(stays))
+
+
+def _kill(pids: set[int]) -> set[int]:
+    """Return those that may not be killed."""
+    refused: set[int] = set()
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            refused.add(pid)
+    return refused
+
+
+def end_once(key: str, session: int | None, cgroups: list[str], spared: set[int]) -> None:
+    """Kill every process of the attempt that is there now; what it forks meanwhile is found the next time."""
+    _kill(_find(key, session, cgroups, False, spared))
 
 
 def is_same_process(pid: int, started_at: float) -> bool:
@@ -55,7 +78,7 @@ def is_same_process(pid: int, started_at: float) -> bool:
     return abs(boot + ticks / os.sysconf("SC_CLK_TCK") - started_at) < START_TOLERANCE_S
 
 
-def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: bool, spared: set[int]) -> set[int]:
+def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> set[int]:
     needle = b"AVER_KEY=" + key.encode() + b"\0"
     mark, own = mark_of(key), own_mark()
     me = os.getpid()
@@ -76,8 +99,7 @@ def _find(key: str, session: int | None, cgroup: CgroupBase | None, adopted: boo
         is_near = (session is not None and own_session == session) or is_orphan
         if is_near or carries(pid, mark) or needle in _environ(pid):
             found.add(pid)
-    if cgroup is not None:
-        found |= _members(os.path.join(cgroup.folder, key))
+    found |= members(cgroups)
     found -= spared | {me}
     grew = True
     while grew:
@@ -107,29 +129,7 @@ def _environ(pid: int) -> bytes:
         return b""
 
 
-def _members(folder: str) -> set[int]:
-    try:
-        with open(os.path.join(folder, "cgroup.procs")) as file:
-            return {int(line) for line in file}
-    except (OSError, ValueError):
-        return set()
-
-
 def _reap(pids: set[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ChildProcessError, ProcessLookupError):
             os.waitpid(pid, os.WNOHANG)
-
-
-def _remove_cgroup(key: str, cgroup: CgroupBase | None) -> None:
-    if cgroup is None:
-        return
-    for _ in range(50):
-        try:
-            os.rmdir(os.path.join(cgroup.folder, key))
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(PAUSE_S)
-        else:
-            return

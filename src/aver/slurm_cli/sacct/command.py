@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from aver.slurm_cli import words
-from aver.slurm_cli.facts import Book, JobFacts, gathered
+from aver.slurm_cli.facts import Book, JobFacts, gathered, say_warnings
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.sacct import fields as sacct_fields
@@ -92,6 +92,7 @@ def _list(parsed: Parsed, argv: Sequence[str]) -> int:
         return 0
     layout = Layout(parsed)
     show(layout.header(fields) + layout.lines(fields, rows))
+    say_warnings("sacct", jobs)
     return 0
 
 

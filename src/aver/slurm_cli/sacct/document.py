@@ -32,7 +32,7 @@ def _job(row: Row) -> Document:
     index = job.array_index if not job.rest and job.array_index.isdigit() else None
     return {
         "account": job.account,
-        "comment": {"administrator": "", "job": job.comment, "system": ""},
+        "comment": {"administrator": "", "job": job.comment, "system": job.system_comment},
         "allocation_nodes": 1 if job.has_run else 0,
         "array": {
             "job_id": job.array_job or 0,

@@ -326,7 +326,7 @@ FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
     ("Submit", 19, CUT, lambda row: texts.moment(row.job.submitted_at if row.step is None else row.step.started_at)),
     ("SubmitLine", 20, TEXT, _job_only(lambda job: job.submit_line)),
     ("Suspended", 10, WHOLE, lambda row: full_clock(row.job.suspended_s)),
-    ("SystemComment", 15, TEXT, nothing),
+    ("SystemComment", 15, TEXT, _job_only(lambda job: job.system_comment)),
     ("SystemCPU", 10, TEXT, lambda row: cpu_clock(row.system_s)),
     ("Timelimit", 10, TEXT, _job_only(lambda job: full_clock(job.limit_s))),
     ("TimelimitRaw", 10, TEXT, _job_only(_limit_minutes)),

@@ -98,6 +98,7 @@ def _what(job: JobFacts) -> list[str]:
         f"Command={job.command or NULL}",
         f"WorkDir={job.workdir}",
         *([f"Comment={job.comment} "] if job.comment else []),
+        *([f"SystemComment={job.system_comment} "] if job.system_comment else []),
         f"StdErr={job.book.shown(files.stderr or files.stdout)}",
         f"StdIn={job.book.shown(files.stdin or '/dev/null')}",
         f"StdOut={job.book.shown(files.stdout)}",

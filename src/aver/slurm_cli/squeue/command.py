@@ -10,7 +10,7 @@ import os
 import time
 
 from aver.slurm_cli import words
-from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name
+from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, say_warnings
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.squeue import fields as squeue_fields
@@ -104,6 +104,7 @@ def _print_jobs(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filt
     if not parsed.has("noheader"):
         show(form.header())
     show(form.lines(_sorted(jobs, chosen.sort or ("S" if parsed.has("start") else "P,t,-p"))))
+    say_warnings("squeue", jobs)
 
 
 def _publish(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter, argv: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ _EMPTY = (
     "admin_comment", "batch_features", "burst_buffer", "burst_buffer_state", "cluster_features", "container",
     "container_id", "cpus_per_tres", "cron", "extra", "failed_node", "federation_origin", "federation_siblings_active",
     "federation_siblings_viable", "het_job_id_set", "mail_user", "mcs_label", "memory_per_tres", "network", "prefer",
-    "scheduled_nodes", "selinux_context", "state_description", "system_comment", "tres_bind", "tres_freq",
+    "scheduled_nodes", "selinux_context", "state_description", "tres_bind", "tres_freq",
     "tres_per_job", "tres_per_socket", "tres_per_task",
 )  # fmt: skip
 _UNSET = (
@@ -52,6 +52,7 @@ def _who(job: JobFacts) -> Document:
         "batch_host": job.node,
         "cluster": CLUSTER,
         "comment": job.comment,
+        "system_comment": job.system_comment,
         "group_id": job.gid,
         "group_name": job.group,
         "job_id": job.number,

@@ -201,7 +201,7 @@ NAMES: dict[str, Field] = {name: LETTERS[letter] for name, letter in _BY_LETTER.
     "stderr": ("STDERR", lambda job: job.stream("stderr")),
     "stdin": ("STDIN", lambda job: job.stream("stdin")),
     "stdout": ("STDOUT", lambda job: job.stream("stdout")),
-    "system_comment": ("SYSTEM_COMMENT", _constant(NULL)),
+    "system_comment": ("SYSTEM_COMMENT", lambda job: job.system_comment or NULL),
     "tres-alloc": ("TRES_ALLOC", lambda job: ",".join(f"{name}={value}" for name, value in job.tres)),
     "tres": ("TRES_ALLOC", lambda job: ",".join(f"{name}={value}" for name, value in job.tres)),
     "tres-bind": ("TRES_BIND", _constant(NA)),

@@ -25,11 +25,11 @@ _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _ATTEMPT = "a.attempt, a.request, a.node, a.user_s, a.sys_s, nullif(a.peak_bytes, 0), a.planned_at, a.state"
 _JOB = "j.id, j.run, j.name, j.first_job, j.spec, j.member, j.submitted_at, j.attempt"
 _NEWEST = (
-    f"{_JOB}, j.state, j.reason, j.exit, j.detail, j.started_at, j.ended_at, j.elapsed_s, j.derived, 0, {_ATTEMPT}"
+    f"{_JOB}, j.state, j.reason, j.exit, j.warnings, j.started_at, j.ended_at, j.elapsed_s, j.derived, 0, {_ATTEMPT}"
 )
-_EACH = f"{_JOB}, a.state, a.reason, a.exit, a.detail, a.started_at, a.ended_at, a.elapsed_s, NULL, 1, {_ATTEMPT}"
+_EACH = f"{_JOB}, a.state, a.reason, a.exit, a.warnings, a.started_at, a.ended_at, a.elapsed_s, NULL, 1, {_ATTEMPT}"
 _JOB_COLUMNS = (
-    "id", "run", "name", "first_job", "spec", "member", "submitted_at", "newest", "state", "reason", "exit", "detail",
+    "id", "run", "name", "first_job", "spec", "member", "submitted_at", "newest", "state", "reason", "exit", "warnings",
     "started_at", "ended_at", "elapsed_s", "derived", "is_earlier", "attempt", "request", "node", "user_s", "sys_s",
     "peak_bytes", "planned_at", "attempt_state",
 )  # fmt: skip
@@ -55,7 +55,7 @@ class JobGlance:
     state: str
     reason: str
     exit: int | None
-    detail: str | None
+    warnings: str | None  # a JSON list
     started_at: float | None
     ended_at: float | None
     elapsed_s: float | None

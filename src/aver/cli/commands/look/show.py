@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from aver.cli.address import parse_step
-from aver.cli.explanation import explain
+from aver.cli.explanation import events_of, explain, last_record
 from aver.cli.facts import attempt_facts, command_of, jobs_facts
 from aver.cli.options import LISTED, json_option
 from aver.cli.output.documents import Document, JobShown, RunShown, StepShown
@@ -61,7 +61,11 @@ def _job(session: Session, job: JobRow) -> JobShown:
     session.mask([job.run])
     submission = session.submission(job.run)
     origin = submission.origin
-    attempts = tuple(attempt_facts(session, job, attempt) for attempt in reader.attempts(job.id))
+    happened = events_of(session, job)
+    attempts = tuple(
+        attempt_facts(session, job, attempt, last_record(happened, attempt.attempt))
+        for attempt in reader.attempts(job.id)
+    )
     return JobShown(
         job=jobs_facts(session, [job])[0],
         sentence=explain(session, job).sentence,

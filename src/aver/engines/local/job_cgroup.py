@@ -1,0 +1,96 @@
+"""The memory cgroups of jobs: their names, who is in them, and their removal. The design is `docs/design/witness.md`.
+
+A job with a memory limit has `KEY`, which has the limit, and in it `script`, and `sN/tM` for each task of its steps. A
+job without one shares the cgroup in which its witness lives, `HOME.wNUMBER`, with nobody else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from aver.engines.api import Order
+
+SCRIPT = "script"
+PAUSE_S = 0.01
+# Of a job, or of a witness.
+_TOP = re.compile(
+    r"[0-9a-f]{8}\.([0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?|w[0-9]+)"
+)  # a job's or a witness's
+_TASK = re.compile(r"(.+)\.(s[0-9]+)\.(t[0-9]+)")
+
+
+def levels(order: Order) -> list[tuple[int, str]]:
+    """The cgroups that the order is to run in, from outside, each with its limit (0: none); none without a limit."""
+    mem_bytes = order.request.mem_bytes
+    if mem_bytes is None:
+        return []
+    task = _TASK.fullmatch(order.key)
+    if task is None:
+        return [(mem_bytes, order.key), (0, SCRIPT)]
+    of_job = order.job_mem_bytes or 0
+    of_step = 0 if mem_bytes == of_job else mem_bytes
+    return [(of_job, task[1]), (of_step, task[2]), (0, task[3])]
+
+
+def job_of_task(key: str) -> str | None:
+    """The key of the attempt that this task's key belongs to; None if it is no task's."""
+    task = _TASK.fullmatch(key)
+    return None if task is None else task[1]
+
+
+def witness_name(key: str, number: int) -> str:
+    """The cgroup of the witness in this slot, to which it gets with its first order."""
+    return f"{key.partition('.')[0]}.w{number}"
+
+
+def top_of(folder: str) -> str | None:
+    """The outermost cgroup of a job or a witness that the folder is in, itself included; None if it is in none."""
+    found = None
+    while os.path.basename(folder):
+        if _TOP.fullmatch(os.path.basename(folder)):
+            found = folder
+        folder = os.path.dirname(folder)
+    return found
+
+
+def members(folders: list[str]) -> set[int]:
+    """The processes in these cgroups and in those inside them."""
+    found: set[int] = set()
+    for folder in folders:
+        for inner, _, _ in os.walk(folder):
+            try:
+                with open(os.path.join(inner, "cgroup.procs")) as file:
+                    found.update(int(line) for line in file)
+            except (OSError, ValueError):
+                continue
+    return found
+
+
+def folders_of(base: str, key: str, number: int) -> list[str]:
+    """Where processes of an attempt or a task may be, whose witness was in this slot."""
+    task = _TASK.fullmatch(key)
+    own = (key, SCRIPT) if task is None else task.groups()
+    return [os.path.join(base, *own), os.path.join(base, witness_name(key, number))]
+
+
+def remove(base: str, folders: list[str], wait_s: float) -> None:
+    """Remove these, what is inside them, and what is above them below the base if nobody else is in it."""
+    for folder in folders:
+        deadline = time.monotonic() + wait_s
+        for inner, _, _ in os.walk(folder, topdown=False):
+            while not _is_removed(inner) and time.monotonic() < deadline:
+                time.sleep(PAUSE_S)
+        while (folder := os.path.dirname(folder)) != base and folder.startswith(base):
+            _is_removed(folder)
+
+
+def _is_removed(folder: str) -> bool:
+    try:
+        os.rmdir(folder)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""A witness that is stopped, or that hangs while it starts its job: limits and cancellations hold all the same."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aver.model.job import Argv, JobSpec, Request
+from live_home import LiveHome, wait_for
+
+HOLD = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def live(aver_home: Path, tmp_path: Path) -> LiveHome:
+    return LiveHome(aver_home, tmp_path)
+
+
+@contextlib.contextmanager
+def leased(program: Path) -> Iterator[None]:
+    """A program whose start waits, as on a server that does not answer: somebody has a lease on its file."""
+    program.write_bytes(Path("/bin/true").read_bytes())
+    program.chmod(0o755)
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(program)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def ask(live: LiveHome, op: str, number: int) -> str:
+    with live.client() as client:
+        (result,) = client.call(op, ids=[number], by="tester")["results"]
+    return str(result)
+
+
+def verdict(live: LiveHome, number: int) -> tuple[str, str]:
+    live.settle([number])
+    row = live.job(number)
+    return str(row.state), row.reason
+
+
+def test_a_stopped_witness_keeps_the_time_limit(live: LiveHome) -> None:
+    """A job that stops its witness is over its limit all the same."""
+    number = live.run_text("kill -STOP $PPID; sleep 300", time_s=2)
+    assert verdict(live, number) == ("TIMEOUT", "TimeLimit")
+
+
+def test_a_job_that_stops_its_witness_again_and_again(live: LiveHome) -> None:
+    """It is ended by the coordinator itself."""
+    script = "trap '' TERM; while :; do kill -STOP $PPID; done"
+    number = live.submit(JobSpec("job", Argv(("bash", "-c", script)), request=Request(time_s=2), kill_wait_s=1))
+    assert verdict(live, number) == ("TIMEOUT", "TimeLimit")
+
+
+def test_a_stopped_witness_is_cancelled(live: LiveHome, tmp_path: Path) -> None:
+    number = live.run_text(f"touch {tmp_path}/ready; kill -STOP $PPID; sleep 300")
+    wait_for(lambda: (tmp_path / "ready").exists(), "the job runs")
+    ask(live, "cancel", number)
+    assert verdict(live, number)[0] == "CANCELLED"
+
+
+def test_a_start_that_hangs_is_shown_and_cancelled(live: LiveHome, tmp_path: Path) -> None:
+    """It is PENDING (Starting), and a cancel ends it."""
+    with leased(tmp_path / "program"):
+        number = live.submit(JobSpec("job", Argv((f"{tmp_path}/program",))))
+        wait_for(lambda: live.job(number).reason == "Starting", "its reason says so")
+        ask(live, "cancel", number)
+        assert verdict(live, number)[0] == "CANCELLED"
+
+
+def test_a_start_that_hangs_reaches_its_limit(live: LiveHome, tmp_path: Path) -> None:
+    """Its limit counts from its order on."""
+    with leased(tmp_path / "program"):
+        number = live.submit(JobSpec("job", Argv((f"{tmp_path}/program",)), request=Request(time_s=3)))
+        assert verdict(live, number) == ("TIMEOUT", "TimeLimit")
+
+
+def test_a_job_that_is_being_ended_is_not_suspended(live: LiveHome, tmp_path: Path) -> None:
+    """Suspend says why not, and the job is not shown as what it is not."""
+    script = f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.1; done"
+    number = live.submit(JobSpec("job", Argv(("bash", "-c", script)), kill_wait_s=4))
+    wait_for(lambda: (tmp_path / "ready").exists(), "the job runs")
+    ask(live, "cancel", number)
+    assert "being ended" in ask(live, "suspend", number)
+    assert str(live.job(number).state) != "SUSPENDED"
+    assert verdict(live, number)[0] == "CANCELLED"
+    assert os.path.exists(tmp_path / "ready")

@@ -1,0 +1,151 @@
+"""Memory of whole jobs: kills and peaks, under a real coordinator and a real witness."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aver.engines.api import Order, Totals
+from aver.engines.local.engine import LocalEngine
+from aver.judge.local import judge
+from aver.model.evidence import Rules, WitnessRecord
+from aver.model.job import Request
+from aver.model.states import State
+from live_home import LiveHome, wait_for
+
+MIB = 1 << 20
+MEMORY = Path("/sys/fs/cgroup/memory")
+_numbers = itertools.count()
+
+
+def eat(mib: int, then: str = "") -> str:
+    return f"{sys.executable} -I -S -c 'x = bytearray({mib} << 20){then}'"
+
+
+@pytest.fixture
+def container() -> Iterator[Path]:
+    """A cgroup with a limit of 400 MB, as a container has."""
+    folder = MEMORY / f"aver-container-{os.getpid()}-{next(_numbers)}"
+    try:
+        folder.mkdir()
+        (folder / "memory.limit_in_bytes").write_text(str(400 * MIB))
+    except OSError as error:
+        pytest.skip(f"no v1 memory cgroup can be made: {error}")
+    yield folder
+    for inner, _, _ in os.walk(folder, topdown=False):
+        wait_for(lambda inner=inner: _is_removed(inner), f"{inner} is empty")  # type: ignore[misc]
+
+
+def _is_removed(folder: str) -> bool:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("then", "state"), [("; exit 0", "OUT_OF_MEMORY"), ("", "OUT_OF_MEMORY")])
+def test_a_kill_in_a_limited_container(container: Path, aver_home: Path, tmp_path: Path, then: str, state: str) -> None:
+    """A job without --mem whose process the kernel kills for the container's limit is OUT_OF_MEMORY, also under
+    exit 0; the next job in its slot is not."""
+    for script, expected in ((eat(900) + then, state), ("exit 0", "COMPLETED")):
+        done = subprocess.run(
+            [sys.executable, "-m", "aver", "run", "--json", "--", "sh", "-c", script],
+            env={**os.environ, "AVER_HOME": str(aver_home)}, cwd=tmp_path, capture_output=True, text=True,
+            timeout=120, check=False, preexec_fn=lambda: (container / "cgroup.procs").write_text(str(os.getpid())),
+        )  # fmt: skip
+        assert f'"state": "{expected}"' in done.stdout.replace('":"', '": "'), done.stdout + done.stderr
+    LiveHome(aver_home, tmp_path).end_everything()
+
+
+def test_the_peak_is_the_highest_that_is_known(aver_home: Path, tmp_path: Path) -> None:
+    """Memory that was there for a moment is not shown as a few MB."""
+    live = LiveHome(aver_home, tmp_path)
+    number = live.run_text(eat(300))
+    live.settle([number])
+    peak = live.attempt(number).peak_bytes
+    assert peak is not None
+    assert 290 * MIB < peak < 400 * MIB
+
+
+class Desk:
+    """The engine of a machine that gives no cgroup."""
+
+    def __init__(self, folder: Path, witness: Path) -> None:
+        self.engine = LocalEngine(folder, witness, Totals(cpus=4, gpus=0, mem_bytes=1 << 40), None)
+        self.engine.attach()
+        self.records: dict[str, WitnessRecord] = {}
+        self.started: set[str] = set()
+
+    def submit(self, key: str, script: str, mem_bytes: int) -> None:
+        order = Order(
+            key=key, args=("/bin/sh", "-c", script), folder="/", env_file=None, env=(f"PATH={os.environ['PATH']}",),
+            umask=0o22, limits=(), request=Request(mem_bytes=mem_bytes), stdin=None, stdout=None, stderr=None,
+            append=False, warning=None, kill_wait_s=1.0,
+        )  # fmt: skip
+        self.engine.submit([order])
+
+    def listen(self) -> None:
+        select.select([self.engine], [], [], 0.1)
+        for one in self.engine.heard():
+            words = json.loads(one.said)
+            self.started |= {one.key} if words["ev"] == "start" else set()
+            if isinstance(one.evidence, WitnessRecord):
+                self.records[one.key] = one.evidence
+
+    def record(self, key: str) -> WitnessRecord:
+        wait_for(lambda: self.listen() or key in self.records, f"the record of {key}")  # type: ignore[func-returns-value]
+        return self.records[key]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, witness_binary: Path) -> Iterator[Desk]:
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    desk = Desk(folder, witness_binary)
+    yield desk
+    desk.engine.close()
+
+
+def test_sampling_does_not_lie(desk: Desk) -> None:
+    """A burst over the limit is killed, or said: never a plain completion, and never a peak of a few KB."""
+    for number in range(5):
+        desk.submit(f"burst{number}", eat(96), 60 * MIB)
+        record = desk.record(f"burst{number}")
+        verdict = judge([record], Rules())
+        assert verdict is not None
+        assert verdict.state is State.OUT_OF_MEMORY or "exceeded its memory limit: peak" in verdict.warnings[0]
+        assert record.highest is not None
+        assert verdict.state is State.OUT_OF_MEMORY or record.highest[0] > 90 * MIB
+
+
+def test_sampling_adds_the_tasks_to_their_job(desk: Desk) -> None:
+    """Script and task are over the job's limit together: the job is ended for memory, though neither is alone."""
+    desk.submit("job", eat(60, '; __import__("time").sleep(60)'), 100 * MIB)
+    desk.submit("job.s0.t0", eat(60, '; __import__("time").sleep(60)'), 100 * MIB)
+    verdict = judge([desk.record("job")], Rules())
+    assert verdict is not None
+    assert verdict.state is State.OUT_OF_MEMORY
+    assert "job.s0.t0" not in desk.records
+
+
+def test_show_says_whose_the_peak_is(aver_home: Path, tmp_path: Path) -> None:
+    """`aver show` names the source of the peak, and CPU time that is only known in part."""
+    live = LiveHome(aver_home, tmp_path)
+    text = "import os, signal, time; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.fork() or os._exit(0)"
+    number = live.run_text(f"{sys.executable} -I -S -c '{text}; x = bytearray(300 << 20); time.sleep(1)'")
+    live.settle([number])
+    done = subprocess.run(
+        [sys.executable, "-m", "aver", "show", str(number)],
+        env={**os.environ, "AVER_HOME": str(aver_home)}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "user at least" in done.stdout
+    assert "(its largest process)" in done.stdout or "(all processes)" in done.stdout
