@@ -42,7 +42,7 @@ from aver.model.job import Allocation
 from aver.model.slurm_names import STEP_CANCEL
 from aver.model.states import UNSETTLED, State, attempt_may_move, may_move
 from aver.plan.planner import RunCancel
-from aver.plan.retry import AttemptSummary, Why, decide
+from aver.plan.retry import AttemptSummary, Why, decide, requeues
 
 ALLOCATE = "allocate"
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
@@ -146,6 +146,9 @@ def _attempt_planned(live: LiveState, event: AttemptPlanned) -> None:
     attempt.cancel_asked = bool(event.goes_on_from) and index in run.still_cancelled
     run.still_cancelled.discard(index)
     run.note_planned(index, event.attempt)
+    before = _newest(live, event.job, event.attempt)
+    if before is not None:  # planned before a restart of the machine
+        remove_attempt(live, before)
     live.attempts[event.key] = attempt
     live.keys[event.job, event.attempt] = event.key
     live.by_job[event.job] = attempt
@@ -173,7 +176,7 @@ def _observed(live: LiveState, event: Observed) -> None:
     reason = event.reason if event.job_reason is None else event.job_reason
     _move_job(live, run, index, event.job, after, reason)
     if event.verdict is not None and after is State.PENDING and attempt is not None:
-        _plan_another(run, attempt, event.verdict, event.at, reason)
+        _plan_another(live, run, attempt, event.verdict, event.at, reason)
 
 
 def _move_attempt(live: LiveState, attempt: LiveAttempt, event: Observed) -> None:
@@ -206,7 +209,9 @@ def remove_attempt(live: LiveState, attempt: LiveAttempt) -> None:
             del live.steps[token]
 
 
-def _plan_another(run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: float, reason: str) -> None:
+def _plan_another(
+    live: LiveState, run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: float, reason: str
+) -> None:
     """The job is to have another attempt: by its rule, by the cluster, or since a person asked for it."""
     index = attempt.index
     if attempt.cancel_asked:
@@ -218,7 +223,8 @@ def _plan_another(run: LiveRun, attempt: LiveAttempt, verdict: Verdict, at: floa
     if reason not in RULE_WORDS:
         return
     history = run.history.setdefault(index, [])
-    again = decide(run.spec(index), history, verdict, None, attempt.request, attempt.can.may_lose_nodes)
+    is_requeued = requeues(run.spec(index), attempt.can.may_lose_nodes, live.requeues_lost)
+    again = decide(run.spec(index), history, verdict, None, attempt.request, is_requeued)
     history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
     if reason == reasons.RETRY:
         run.count_retry(index)

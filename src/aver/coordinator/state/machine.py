@@ -53,6 +53,7 @@ from aver.model.states import State
 from aver.plan.matrix import FlowIndex
 from aver.plan.packing import Packer, Room
 from aver.plan.planner import Cancel, Instruction, RunCancel, Skip, Start, Unskip
+from aver.plan.retry import requeue_wish
 
 __all__ = ["Machine", "Identity"]
 
@@ -61,9 +62,10 @@ class Machine:
     def __init__(
         self, identity: Identity, total: Room, next_id: int, capabilities_of: FindCapabilities,
         max_running: int | None = None, max_submitted: int | None = None, fallback_completes: bool = False,
+        requeues_lost: bool = False,
     ) -> None:  # fmt: skip
         packer = Packers(Packer(total, max_running), max_submitted)
-        self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of)
+        self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of, requeues_lost)
         self.identity = identity
         self.packer = packer
         self.runs = self.live.runs
@@ -333,6 +335,20 @@ class Machine:
         if attempt.cancel_asked:
             cancel_unstarted(self.live, attempt, now)
             self.advance(now)
+
+    def plan_again(self, attempt: LiveAttempt, now: float) -> bool:
+        """Plan an attempt anew that was planned before a restart of the machine; False where that must not be.
+
+        Nothing shows that it began. Where a power cut took its journal's last lines it may have: a job that must not
+        run twice says `requeue: false`.
+        """
+        if attempt.state is not State.PENDING or requeue_wish(self.runs[attempt.run].spec(attempt.index)) is False:
+            return False
+        if attempt.cancel_asked:
+            self.wait_again(attempt, now)
+        else:
+            start.plan_again(self.live, attempt, self._restarted(attempt, now).said, now)
+        return True
 
     def ask_for_again(self, attempt: LiveAttempt) -> None:
         """Pass on all that was asked for of an attempt that its engine has: whether it was before nobody knows."""

@@ -21,7 +21,10 @@ from aver.coordinator.state.end import cancel_unstarted
 from aver.coordinator.state.fold import BEGUN, emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.model.events import AttemptPlanned, GpusGiven
+from aver.judge.local import MACHINE
+from aver.model import reasons
+from aver.model.events import AttemptPlanned, GpusGiven, Observed
+from aver.model.states import State
 from aver.plan.packing import Cap, LaneKey, room_of
 
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
@@ -49,6 +52,19 @@ def wait_again(live: LiveState, attempt: LiveAttempt) -> None:
     attempt.gpus, attempt.has_gpus = (), False  # it is given some anew
     if index not in run.held:
         live.packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), attempt.can)
+
+
+def plan_again(live: LiveState, attempt: LiveAttempt, said: str, now: float) -> None:
+    """The machine was restarted before anybody saw the attempt begin: it has a key of this boot, and is next."""
+    run, job = live.runs[attempt.run], attempt.job
+    said = f"{said}; nothing shows that it began: it is planned again"
+    emit(live, Observed(now, run.number, job, attempt.attempt, MACHINE, said, State.PENDING, reasons.REQUEUE))
+    key = live.identity.key(job, attempt.attempt)
+    request = run.request(attempt.index)
+    emit(live, AttemptPlanned(now, run.number, job, attempt.attempt, key, attempt.engine, request))
+    live.ahead += 1
+    if attempt.index not in run.held:
+        live.packer.add_ahead(job, _lane(run, attempt.index), _priority(run, attempt.index), attempt.can)
 
 
 # ---- intents ------------------------------------------------------------------------------------
