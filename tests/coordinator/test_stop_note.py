@@ -55,6 +55,22 @@ def test_the_next_coordinator_judges_by_the_note(tmp_path: Path) -> None:
     assert verdict[0] is State.UNVERIFIED  # it started after the logout
 
 
+def test_a_slow_answer_does_not_move_the_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop is dated by when it was asked about: on a busy machine systemd's answer takes longer than the slack."""
+    clock = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+
+    def answer() -> Stop:
+        clock[0] += 3600
+        return Stop.LOGOUT
+
+    said = record(1000.0, ExitStatus(signal=15), got=(15,))
+    assert judged(StopNote(tmp_path / "note", BOOT, answer), said) == (
+        State.NODE_FAIL,
+        "ended when its user logged out",
+    )
+
+
 def test_a_program_that_dies_by_itself_has_failed(tmp_path: Path) -> None:
     """Nothing is stopping; or the end is no signal's; or somebody asked for the signal; or it was long before."""
     quiet = StopNote(tmp_path / "none", BOOT, lambda: None)

@@ -6,7 +6,6 @@ import os
 
 from aver.durable_files import replace_file
 from aver.home import Home
-from aver.protocol.lock import read_holder
 
 TOLD = "logout-told"
 
@@ -19,7 +18,7 @@ def logout_notice(home: Home, engine: str) -> str | None:
     from aver.engines.local.login import ends_at_logout  # only where a logout may end jobs
     from aver.engines.registry import capabilities_of
 
-    pid = read_holder(home.lock).get("pid")
+    pid = home.holder().get("pid")
     if not isinstance(pid, int) or capabilities_of(engine).outlives_machine:
         return None
     why = ends_at_logout(pid)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from aver.coordinator.state.live import boot_of
 from aver.durable_files import write_file
 from aver.engines.api import Heard
 from aver.engines.local.shutdown import find_stop
@@ -18,7 +19,7 @@ from aver.judge.local import MACHINE, was_ended_by_stop
 from aver.log import log
 from aver.model.evidence import Stop, Stopping, WitnessRecord, WitnessVanished
 
-BEFORE_S = 10.0  # an end so long before the note is of the same stop: all are sent the signal at once
+BEFORE_S = 30.0  # an end so long before the note is of the same stop: all are sent the signal at once
 LONGEST_STOP_S = 600.0
 ASK_AGAIN_S = 1.0
 
@@ -38,7 +39,8 @@ class StopNote:
         if self._asked_at is not None and time.monotonic() - self._asked_at < ASK_AGAIN_S:
             return
         self._asked_at = time.monotonic()
-        stop, now, known = self._find(), time.time(), self._stopping
+        now, known = time.time(), self._stopping
+        stop = self._find()
         if stop is None or (known is not None and self._boot_then == self._boot and now - known.at < LONGEST_STOP_S):
             return
         self._boot_then, self._stopping = self._boot, Stopping(now, stop)
@@ -50,7 +52,7 @@ class StopNote:
 
     def evidence_for(self, one: Heard, started_at: float | None) -> Heard | None:
         """What is known of a stop that ended this attempt, which was seen to start then; to be heard before its end."""
-        boot, ended_at = one.key.split(".")[3], None
+        boot, ended_at = boot_of(one.key), None
         if isinstance(one.evidence, WitnessRecord):
             if not was_ended_by_stop(one.evidence):
                 return None

@@ -59,7 +59,7 @@ def plan_again(live: LiveState, attempt: LiveAttempt, said: str, now: float) -> 
     run, job = live.runs[attempt.run], attempt.job
     said = f"{said}; nothing shows that it began: it is planned again"
     emit(live, Observed(now, run.number, job, attempt.attempt, MACHINE, said, State.PENDING, reasons.REQUEUE))
-    key = live.identity.key(job, attempt.attempt)
+    key = live.identity.new_key(job, attempt.attempt)
     request = run.request(attempt.index)
     emit(live, AttemptPlanned(now, run.number, job, attempt.attempt, key, attempt.engine, request))
     live.ahead += 1

@@ -134,13 +134,13 @@ def user_name() -> str:
 
 def _move(pid: int, name: str, machine: Machine) -> Obstacle | None:
     """Put the process into the scope's leaf, and see to it that cgroups beside that have the memory controller."""
-    problem = _ask_for(pid, name)
+    problem = _ask_for(pid, name, machine)
     if problem is None:
         problem = _arrive(name, machine) or memory_failure(machine)
     return None if problem is None else Obstacle(problem, f"`systemctl --user status {name}` shows more")
 
 
-def _ask_for(pid: int, name: str) -> str | None:
+def _ask_for(pid: int, name: str, machine: Machine) -> str | None:
     """Have the process in a new scope of this name, or in the one that is there; return why it can't be."""
     properties = ("Description", "s", "Jobs of Aver", "Slice", "s", SLICE, "Delegate", "b", "true",
                   "TasksMax", "t", NO_TASK_LIMIT, "PIDs", "au", "1", str(pid))  # fmt: skip
@@ -148,6 +148,9 @@ def _ask_for(pid: int, name: str) -> str | None:
     for _ in range(TRIES):  # the scope of a coordinator that just left is neither there nor gone
         problem = _call("StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail", "5", *properties, "0")
         if problem is None or _call("AttachProcessesToUnit", "ssau", name, f"/{LEAF}", "1", str(pid)) is None:
+            return None
+        scope = own_scope(machine)
+        if scope is not None and scope.name == name:  # the manager was slow, and carried it out after all
             return None
         time.sleep(PAUSE_S)
     return problem

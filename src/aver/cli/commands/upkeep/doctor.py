@@ -213,8 +213,8 @@ def _coordinator(session: Session) -> Check:
 
 def _logout(session: Session) -> Check:
     """Of the coordinator that runs, or of one that would be started here."""
-    pid = read_holder(session.home.lock).get("pid")
-    why = ends_at_logout(pid if isinstance(pid, int) and os.path.exists(f"/proc/{pid}") else None)
+    pid = session.home.holder().get("pid") if session.home.has_coordinator() else None
+    why = ends_at_logout(pid if isinstance(pid, int) else None)
     if why is None:
         return Check("logout", OK, "jobs go on after your logout", None)
     return Check("logout", LIMITED, f"jobs end when you log out: {why}", f"`{linger_command()}`")
