@@ -53,7 +53,6 @@ from aver.model.states import State
 from aver.plan.matrix import FlowIndex
 from aver.plan.packing import Packer, Room
 from aver.plan.planner import Cancel, Instruction, RunCancel, Skip, Start, Unskip
-from aver.plan.retry import requeue_wish
 
 __all__ = ["Machine", "Identity"]
 
@@ -337,18 +336,10 @@ class Machine:
             self.advance(now)
 
     def plan_again(self, attempt: LiveAttempt, now: float) -> bool:
-        """Plan an attempt anew that was planned before a restart of the machine; False where that must not be.
-
-        Nothing shows that it began. Where a power cut took its journal's last lines it may have: a job that must not
-        run twice says `requeue: false`.
-        """
-        if attempt.state is not State.PENDING or requeue_wish(self.runs[attempt.run].spec(attempt.index)) is False:
-            return False
-        if attempt.cancel_asked:
-            self.wait_again(attempt, now)
-        else:
-            start.plan_again(self.live, attempt, self._restarted(attempt, now).said, now)
-        return True
+        """Plan an attempt anew that was planned before a restart of the machine; False where that must not be."""
+        is_planned = start.plan_again(self.live, attempt, self._restarted(attempt, now).said, now)
+        self.advance(now)
+        return is_planned
 
     def ask_for_again(self, attempt: LiveAttempt) -> None:
         """Pass on all that was asked for of an attempt that its engine has: whether it was before nobody knows."""

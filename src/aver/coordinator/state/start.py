@@ -26,6 +26,7 @@ from aver.model import reasons
 from aver.model.events import AttemptPlanned, GpusGiven, Observed
 from aver.model.states import State
 from aver.plan.packing import Cap, LaneKey, room_of
+from aver.plan.retry import requeue_wish
 
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
 
@@ -54,17 +55,27 @@ def wait_again(live: LiveState, attempt: LiveAttempt) -> None:
         live.packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), attempt.can)
 
 
-def plan_again(live: LiveState, attempt: LiveAttempt, said: str, now: float) -> None:
-    """The machine was restarted before anybody saw the attempt begin: it has a key of this boot, and is next."""
-    run, job = live.runs[attempt.run], attempt.job
+def plan_again(live: LiveState, attempt: LiveAttempt, said: str, now: float) -> bool:
+    """The machine was restarted, and nothing shows that the attempt began: it has a key of this boot, and is next.
+
+    Where a power cut took its journal's last lines it may have begun: False for a job that must not run twice, which
+    says `requeue: false`.
+    """
+    run, job, index = live.runs[attempt.run], attempt.job, attempt.index
+    if attempt.state is not State.PENDING or requeue_wish(run.spec(index)) is False:
+        return False
+    if attempt.cancel_asked:
+        wait_again(live, attempt)
+        cancel_unstarted(live, attempt, now)
+        return True
     said = f"{said}; nothing shows that it began: it is planned again"
     emit(live, Observed(now, run.number, job, attempt.attempt, MACHINE, said, State.PENDING, reasons.REQUEUE))
     key = live.identity.new_key(job, attempt.attempt)
-    request = run.request(attempt.index)
-    emit(live, AttemptPlanned(now, run.number, job, attempt.attempt, key, attempt.engine, request))
+    emit(live, AttemptPlanned(now, run.number, job, attempt.attempt, key, attempt.engine, run.request(index)))
     live.ahead += 1
-    if attempt.index not in run.held:
-        live.packer.add_ahead(job, _lane(run, attempt.index), _priority(run, attempt.index), attempt.can)
+    if index not in run.held:
+        live.packer.add_ahead(job, _lane(run, index), _priority(run, index), attempt.can)
+    return True
 
 
 # ---- intents ------------------------------------------------------------------------------------
