@@ -23,7 +23,7 @@ ALLOCATION_ENGINE = "allocation"  # chosen with --allocation, not by its name
 ENGINE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 SETTINGS = (
     "cpus", "engine", "engines", "gpus", "idle_exit", "keep_environments", "kill_wait", "max_running", "mem", "notify",
-    "retention", "secret", "settle", "slurm",
+    "requeue", "retention", "secret", "settle", "slurm",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ class Config(Record):
     gpus: int | None = None
     kill_wait_s: float = 30.0
     idle_exit_s: float = 10.0
+    requeue: bool = False  # attempts that ran when the machine went down are tried again
     max_running: int | None = None
     secrets: tuple[str, ...] = ()
     notify: tuple[NotifyRule, ...] = ()
@@ -136,6 +137,8 @@ def _from_table(path: Path, table: dict[str, Any]) -> Config:
                     values["mem_bytes"] = parse_size(str(value))
                 case "kill_wait" | "idle_exit":
                     values[f"{key}_s"] = _seconds(value)
+                case "requeue":
+                    values[key] = _flag(value)
                 case "notify":
                     values["notify"] = _notify(value)
                 case "retention":
@@ -240,6 +243,12 @@ def _word(value: object, known: tuple[str, ...]) -> str:
 def _count(value: object, least: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f"{value!r} is not a whole number of at least {least}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 

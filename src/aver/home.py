@@ -46,6 +46,11 @@ class Home:
         return self.path / "coordinator.log"
 
     @property
+    def stop_note(self) -> Path:
+        """What the last coordinator saw of a shutdown or logout."""
+        return self.path / "stopping"
+
+    @property
     def witnesses(self) -> Path:
         return self.path / "witness"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from campaign import RECORD
 
-from aver.coordinator.state.start import LOOK_AHEAD
 from aver.model import reasons
 from aver.model.exit import ExitStatus
 from aver.model.job import Matrix, Request, RetryRule
@@ -22,6 +21,7 @@ from aver.model.states import State
 from aver.protocol.messages import Accept, Results
 from live_home import LiveHome, shell_job, wait_for
 
+CPUS = 10  # as conftest.py has it
 OTHER_BOOT = "import aver.home\naver.home.read_boot_id = lambda: 'f' * 32\n"
 
 
@@ -113,8 +113,8 @@ def test_retry_rule_brings_a_lost_job_back(live: LiveHome, restart) -> None:  # 
     live.assert_nothing_left()
 
 
-def test_waiting_jobs_are_not_run_twice(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
-    """Of many jobs, each ran once or is NODE_FAIL; none that waited for room only is lost to both."""
+def test_what_was_only_planned_runs_after_the_restart(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """Of many jobs only those that ran are NODE_FAIL; intents that were made ahead run, each once, as attempt 1."""
     members = tuple(str(number) for number in range(100))
     run = live.submit(shell_job("one", RECORD + "sleep 0.2", matrix=Matrix((("n", members),))), is_single=False)
     wait_for(lambda: len(live.keys_run()) > 10, "some have run")
@@ -123,7 +123,26 @@ def test_waiting_jobs_are_not_run_twice(live: LiveHome, restart) -> None:  # typ
     with live.reader() as reader:
         jobs = reader.jobs(run=run)
     assert {job.state for job in jobs} <= {State.COMPLETED, State.NODE_FAIL}
+    assert sum(job.state is State.NODE_FAIL for job in jobs) <= CPUS
+    assert {job.attempt for job in jobs} == {1}
+    ran = [int(key.split(".")[1]) for key in live.keys_run()]
+    assert len(ran) == len(set(ran)) == len(members)
+    live.assert_store_is_whole()
+    live.assert_nothing_left()
+
+
+def test_a_job_says_itself_whether_it_is_requeued(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """`requeue: true` runs again what ran; with `requeue: false` not even what was only planned does."""
+    once = "[ -e first ] && exit 0; : > first; sleep 600"
+    again = live.submit(shell_job("again", RECORD + once, requeue=True, request=Request(cpus=CPUS)))
+    live.wait_running(again)
+    waiting = [live.submit(shell_job("never", RECORD + "sleep 600", requeue=False)) for _ in range(3)]
+    with live.reader() as reader:
+        wait_for(lambda: all(reader.attempts(one) for one in waiting), "their intents")
+    restart()
+    live.settle([again, *waiting])
+    assert (live.job(again).state, live.job(again).attempt) == (State.COMPLETED, 2)
+    assert {live.job(one).state for one in waiting} == {State.NODE_FAIL}
     assert set(live.keys_run().values()) == {1}
-    assert sum(job.state is State.COMPLETED for job in jobs) >= len(members) - LOOK_AHEAD - 4
     live.assert_store_is_whole()
     live.assert_nothing_left()

@@ -67,8 +67,8 @@ def test_losses_on_a_cluster_use_up_no_retries() -> None:
     """A node that was lost is tried again by itself; the rule's attempts are still all there."""
     job = spec(RetryRule(max=1, states=(State.FAILED,)))
     lost = ended(State.NODE_FAIL, State.PREEMPTED)
-    assert decide(job, lost, verdict(State.FAILED), None, may_lose_nodes=True) is not None
-    assert decide(job, [*lost, *ended(State.FAILED)], verdict(State.FAILED), None, may_lose_nodes=True) is None
+    assert decide(job, lost, verdict(State.FAILED), None, is_requeued=True) is not None
+    assert decide(job, [*lost, *ended(State.FAILED)], verdict(State.FAILED), None, is_requeued=True) is None
 
 
 def test_an_exit_code_is_not_a_signal() -> None:

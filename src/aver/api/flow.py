@@ -122,7 +122,7 @@ class Flow:
         gres: str | None = None,
         constraint: str | None = None,
         slurm_options: Sequence[str] | None = None,
-        requeue: str | None = None,
+        requeue: str | bool | None = None,
         srun_termination_signal: str | None = None,
     ) -> FlowJob:
         """Add a job: `run` is text for a shell, `argv` a command without one; all else as in a flow's file.

@@ -61,6 +61,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
         "Upkeep",
         {
             "doctor": "Show what this machine can and can't enforce, and why.",
+            "service": "Start the coordinator at boot and after a crash, so that pending jobs go on by themselves.",
             "prune": "Cut the logs of old runs; their verdicts stay.",
             "stop": "Stop the coordinator; jobs keep running.",
             "completion": "Print the shell's completion script.",

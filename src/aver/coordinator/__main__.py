@@ -2,6 +2,8 @@
 
 Started by the client. It leaves the caller's session, folder and descriptors, and answers on
 READY_FD with one line: `ready`, `busy` (another one is there) or `error STATUS SENTENCE`.
+With `--service` in place of READY_FD it is started by systemd or cron: it waits until no other one is there, and does
+not leave when it is idle.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import math
 import os
 import resource
 import select
 import signal
 import socket
 import sys
+import time
 import traceback
 from pathlib import Path
 
+from aver.client.service import SERVICE_WORD
 from aver.client.slurm_bin import install
 from aver.config import load_config
 from aver.coordinator.commit_thread import Committer
@@ -29,6 +34,7 @@ from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Site, Totals
 from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
 from aver.engines.local.mark import mark_self
+from aver.engines.local.user_manager import enter_scope
 from aver.engines.registry import all_engines, capabilities_of, find_engine
 from aver.errors import AverError, UnreachableError
 from aver.home import Home, read_boot_id
@@ -38,6 +44,7 @@ from aver.protocol.lock import Lock, LockBusy
 from aver.store.write.writer import Writer
 
 LARGEST_LOG_BYTES = 4 << 20
+LOCK_PAUSE_S = 1.0
 SWITCH_S = 0.0002  # the committer must not keep the loop from a slot that is free: its turn is short
 
 
@@ -45,15 +52,16 @@ def main() -> None:
     """`python -m aver.coordinator HOME READY_FD`, as clients start it; without READY_FD in the foreground, to debug."""
     home = Home(Path(sys.argv[1]))
     in_foreground = len(sys.argv) == 2
-    ready_fd = 1 if in_foreground else int(sys.argv[2])
-    if not in_foreground and os.fork():
+    is_service = sys.argv[2:] == [SERVICE_WORD]
+    ready_fd = 1 if in_foreground or is_service else int(sys.argv[2])
+    if not in_foreground and not is_service and os.fork():
         os._exit(0)  # the client waits for this one; the coordinator is nobody's child
     _leave_the_caller(ready_fd)
     if not in_foreground:
         _leave_the_terminal(home)
     try:
         home.prepare()
-        lock = Lock.acquire(home)
+        lock = _wait_for_lock(home) if is_service else Lock.acquire(home)
     except LockBusy:
         _answer(ready_fd, "busy")
         return
@@ -64,8 +72,11 @@ def main() -> None:
         install(home)
     except AverError as error:
         log(str(error))  # jobs run all the same, without Slurm's commands
+    obstacle = enter_scope(home.path)
+    if obstacle is not None:
+        log(f"no cgroup from the user's service manager: {obstacle.what}; {obstacle.remedy}")
     try:
-        loop = _build(home, lock)
+        loop = _build(home, lock, is_service)
         loop.recover()
     except (AverError, OSError) as error:
         log(f"could not start: {error}")
@@ -83,10 +94,19 @@ def main() -> None:
     lock.release()
     if loop.starts_over:
         log("starting over")
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path)])
+        command = [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path)]
+        os.execv(sys.executable, [*command, SERVICE_WORD] if is_service else command)
 
 
-def _build(home: Home, lock: Lock) -> Loop:
+def _wait_for_lock(home: Home) -> Lock:
+    """The lock, when the coordinator that a command started has left."""
+    while True:
+        with contextlib.suppress(LockBusy):
+            return Lock.acquire(home)
+        time.sleep(LOCK_PAUSE_S)
+
+
+def _build(home: Home, lock: Lock, is_service: bool) -> Loop:
     config = load_config()
     totals = Totals(
         cpus=config.cpus or len(os.sched_getaffinity(0)),
@@ -98,7 +118,7 @@ def _build(home: Home, lock: Lock) -> Loop:
     identity = Identity(writer.home_id, read_boot_id(), host, os.urandom(4).hex())
     machine = Machine(
         identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
-        config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed",
+        config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed", config.requeue,
     )  # fmt: skip
     machine.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
     poller = select.epoll()
@@ -106,7 +126,8 @@ def _build(home: Home, lock: Lock) -> Loop:
     engines = Engines(Site(home, identity.home, config, totals), all_engines(), find_engine, poller)
     committer = Committer(writer)
     guard = Guard(home, lock, server, committer)
-    return Loop(home, guard, server, poller, committer, engines, machine, config.kill_wait_s, config.idle_exit_s)
+    idle_exit_s = math.inf if is_service else config.idle_exit_s
+    return Loop(home, guard, server, poller, committer, engines, machine, config.kill_wait_s, idle_exit_s)
 
 
 def _leave_the_caller(ready_fd: int) -> None:

@@ -30,6 +30,7 @@ from aver.coordinator.requests.step import forget_env
 from aver.coordinator.requests.submit import take_back
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Machine
+from aver.coordinator.stop_note import StopNote
 from aver.coordinator.upkeep import Aside, Outcome
 from aver.coordinator.watchers import Watchers
 from aver.crashpoint import reached
@@ -74,6 +75,8 @@ class Loop:
         self._finished: list[int] = []
         self._is_stopping = False
         self.starts_over = False
+        self._is_signalled = False
+        self._stop_note = StopNote(home.stop_note, machine.identity.boot)
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
@@ -86,6 +89,11 @@ class Loop:
     def _start_over(self) -> None:
         """Leave at once: what is in memory is not what happened. Another coordinator follows, from the store."""
         self.starts_over = self._is_stopping = True
+
+    def _end(self, *_: object) -> None:
+        """Somebody sent SIGTERM: whoever stops the machine or this user's processes does."""
+        self._is_signalled = True
+        self.stop()
 
     def recover(self) -> None:
         """Read the store, observe: from here on all is as if we had never been away."""
@@ -111,7 +119,7 @@ class Loop:
     def run(self) -> None:
         """Turn until stopped or idle for long enough."""
         signal.set_wakeup_fd(self._wakeups[1], warn_on_full_buffer=False)
-        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGTERM, self._end)
         self._poller.register(self._wakeups[0], select.EPOLLIN)
         self._poller.register(self._committer, select.EPOLLIN)
         self._poller.register(self._background, select.EPOLLIN)
@@ -225,6 +233,7 @@ class Loop:
         self._drop_lost_steps(now)
         stale = []
         for one in heard:
+            self._hear_of_stop(one, now)
             if self._machine.heard(one, now):
                 continue
             if self._machine.is_ending(one.key):
@@ -241,6 +250,14 @@ class Loop:
     def _tidy_soon(self) -> None:
         """The engine has something to look after, or will have."""
         self._tidy_due = self._tidy_due or time.monotonic() + 1.0
+
+    def _hear_of_stop(self, one: Heard, now: float) -> None:
+        """An end by a signal is judged with what is known of a shutdown or logout at that time."""
+        attempt = self._machine.attempts.get(one.key)
+        if attempt is not None and not attempt.can.outlives_machine:
+            stopping = self._stop_note.evidence_for(one, attempt.started_at)
+            if stopping is not None:
+                self._machine.heard(stopping, now)
 
     def _is_late(self, one: Heard, now: float) -> bool:
         """Whether it is of an attempt that is over and still open to evidence."""
@@ -399,6 +416,8 @@ class Loop:
 
     def _leave(self) -> None:
         """Commit what is decided, then go. What runs goes on."""
+        if self._is_signalled:
+            self._stop_note.look()
         deadline = time.monotonic() + LEAVING_S
         while not self._commits.is_idle and time.monotonic() < deadline:
             if not self._committer.is_busy:

@@ -144,8 +144,9 @@ def _put_under_witness(machine: Machine, attempt: LiveAttempt, reply: ObserveRep
         case Seen() | CouldNotAsk():
             machine.occupy(attempt)
         case NotListed() if machine.is_of_ended_boot(attempt):
-            machine.occupy(attempt)
-            machine.restarted(attempt, now)
+            if not machine.plan_again(attempt, now):
+                machine.occupy(attempt)
+                machine.restarted(attempt, now)
         case NotListed() if attempt.state is State.PENDING:  # no witness ever began it
             machine.wait_again(attempt, now)
         case NotListed():

@@ -42,6 +42,8 @@ from aver.model.evidence import (
     Refused,
     Rules,
     StartedAgain,
+    Stop,
+    Stopping,
     Taken,
     Verdict,
     WitnessRecord,
@@ -89,6 +91,7 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
     record: WitnessRecord | None = None
     vanished: WitnessVanished | None = None
     restarted: MachineRestarted | None = None
+    stopping: Stopping | None = None
     never_ran: NeverRan | None = None
     accepted: Accepted | None = None
     records_differ = False
@@ -103,6 +106,8 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 vanished = vanished or said
             case MachineRestarted():
                 restarted = restarted or said
+            case Stopping():
+                stopping = stopping or said
             case Refused() | CancelledBefore() | DeadlinePassed() | NeedsUnmet() | DependencyFailed():
                 never_ran = never_ran or said
             case Accepted():
@@ -128,6 +133,8 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 assert_never(said)
     if record is not None:
         verdict = judge_record(record, rules)
+        if stopping is not None and was_ended_by_stop(record):
+            verdict = _judge_stopped(stopping, record, verdict)
         if records_differ:
             warning = "its witness wrote two records that differ; the first one counts"
             verdict = replace(verdict, warnings=(*verdict.warnings, warning))
@@ -138,6 +145,8 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
         return None
     if accepted is not None:
         return _judge_accepted(accepted)
+    if stopping is not None:
+        return Verdict(State.NODE_FAIL, None, reasons.NODE_DOWN, True, MACHINE, (), _STOPPED[stopping.stop])
     if restarted is not None:
         return _judge_restarted(restarted)
     assert vanished is not None
@@ -324,6 +333,31 @@ def _judge_accepted(accepted: Accepted) -> Verdict:
     else:
         state, reason = State.FAILED, reasons.NON_ZERO_EXIT_CODE
     return Verdict(state, accepted.exit, reason, False, PERSON, (), detail)
+
+
+_STOPPED = {
+    Stop.SHUTDOWN: "ended when the machine was shut down",
+    Stop.LOGOUT: "ended when its user logged out",
+}
+_STOP_SIGNALS = frozenset({1, 9, 15})
+
+
+def was_ended_by_stop(record: WitnessRecord) -> bool:
+    """Whether the end is one that a stop of everything around the attempt explains.
+
+    Its witness got the signal too, or the program died of one that service managers send; and nobody asked its witness
+    to end it or to send it one.
+    """
+    if any(act.kind is not ActKind.WARN for act in record.acts) or record.oom_kills:
+        return False
+    return bool(record.got) or (record.exit is not None and record.exit.signal in _STOP_SIGNALS)
+
+
+def _judge_stopped(stopping: Stopping, record: WitnessRecord, verdict: Verdict) -> Verdict:
+    """What the stop ended is lost, whatever the program made of the signal; other causes stay what they are."""
+    if verdict.state not in (State.FAILED, State.COMPLETED) or record.exit is None:
+        return verdict
+    return replace(verdict, state=State.NODE_FAIL, reason=reasons.NODE_DOWN, detail=_STOPPED[stopping.stop])
 
 
 def _judge_restarted(restarted: MachineRestarted) -> Verdict:

@@ -129,6 +129,20 @@ class MachineRestarted(Record):
     was_seen_running: bool = True
 
 
+class Stop(StrEnum):
+    """What was being ended, with everything that ran in it."""
+
+    SHUTDOWN = "shutdown"  # the machine
+    LOGOUT = "logout"  # the user's last session, and what runs below the user's service manager
+
+
+class Stopping(Record):
+    """The service manager said that it was stopping when the attempt ended or its witness was gone."""
+
+    at: float
+    stop: Stop
+
+
 class Taken(Record):
     """The scheduler took it: its id there, such as `7` or `7_3`."""
 
@@ -286,6 +300,7 @@ Evidence = (
     | WitnessRecord
     | WitnessVanished
     | MachineRestarted
+    | Stopping
     | Taken
     | HeldBack
     | NotTaken

@@ -195,6 +195,7 @@ class JobSpec(Record):
     engine: str | None = None  # None: as its run's submission says
     slurm_options: tuple[str, ...] = ()  # words for sbatch, on a cluster
     slurm_requeues: bool = False  # the cluster starts it again by itself when it loses or evicts it
+    requeue: bool | None = None  # tried again when it was lost; None: on a cluster, and here as the settings say
     step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
 

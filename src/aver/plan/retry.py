@@ -2,8 +2,8 @@
 
 Pure: attempts and a verdict in, a decision out. A retry repeats what failed, by the job's own
 rule and within the run's budget. A continuation goes on after a checkpoint; it has its own
-count (`rounds`) and takes nothing from the retries. On one machine nothing is tried again without
-a rule; on a cluster an attempt that the cluster lost or evicted is, and that counts nowhere. A cancelled job
+count (`rounds`) and takes nothing from the retries. On a cluster an attempt that the cluster lost or evicted is
+tried again, and that counts nowhere; on one machine only where the job or the settings say `requeue`. A cancelled job
 is tried again only if the rule lists CANCELLED by name.
 
 What a person starts with `aver retry` begins a new count: give only the attempts since then.
@@ -57,14 +57,15 @@ def decide(
     verdict: Verdict,
     budget_left: int | None,
     request: Request | None = None,
-    may_lose_nodes: bool = False,
+    is_requeued: bool = False,
     most_bytes: int | None = None,
 ) -> Again | None:
     """Return the attempt that is due after an attempt with this verdict, or None: the job is settled.
 
     `attempts` are those before it, in order. `request` is what it might use itself; None: what the rule made of the
     attempt before it. `budget_left` is how many retries the whole run may still make; None is no limit. Continuations
-    after a checkpoint are not counted there. Memory does not grow beyond `most_bytes`, what the machine has.
+    after a checkpoint are not counted there. `is_requeued`: it is tried again without a rule when it was lost. Memory
+    does not grow beyond `most_bytes`, what the machine has.
     """
     if request is None:
         request = _request_after(spec, attempts[-1], most_bytes) if attempts else spec.request
@@ -72,19 +73,32 @@ def decide(
         continued = sum(1 for attempt in attempts if _was_continued(spec, attempt))
         if continued < spec.checkpoint.rounds:
             return Again(request, 0.0, Why.CHECKPOINT)
-    if may_lose_nodes and verdict.state in LOST:
+    if is_requeued and verdict.state in LOST:
         losses = sum(1 for attempt in attempts if attempt.verdict.state in LOST)
         return Again(request, LOSS_DELAY_S, Why.LOST) if losses < MOST_LOSSES else None
     rule = spec.retry
     if rule is None or verdict.state is State.COMPLETED or not _applies(rule, verdict):
         return None
-    uncounted = LOST if may_lose_nodes else ()
+    uncounted = LOST if is_requeued else ()
     retried = sum(
         1 for attempt in attempts if not _was_continued(spec, attempt) and attempt.verdict.state not in uncounted
     )
     if retried >= rule.max or (budget_left is not None and budget_left <= 0):
         return None
     return Again(_grown(rule, request, verdict.state, most_bytes), _delay(rule, retried), Why.RETRY)
+
+
+def requeues(spec: JobSpec, may_lose_nodes: bool, by_default: bool) -> bool:
+    """Whether an attempt that was lost is tried again without a rule; `by_default`: so on this machine."""
+    if may_lose_nodes:
+        return spec.requeue is not False
+    wish = requeue_wish(spec)
+    return by_default if wish is None else wish
+
+
+def requeue_wish(spec: JobSpec) -> bool | None:
+    """What the job itself says: `requeue` of a flow, --requeue or --no-requeue of sbatch."""
+    return spec.slurm.requeue if spec.requeue is None and spec.slurm is not None else spec.requeue
 
 
 def _request_after(spec: JobSpec, attempt: AttemptSummary, most_bytes: int | None) -> Request:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Reply = TypeVar("Reply", bound="Record")
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0  # one that dies is noticed at once; a slow machine takes long to import
 CONNECT_TRIES = 5
 BUSY_PAUSE_S = 0.05
 REPLY_TIMEOUT_S = 120.0

@@ -64,7 +64,7 @@ def _settle(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, ver
     release(live, attempt)
     _note_ending(live, attempt, verdict)
     usage = usage_of(attempt, one.evidence, live.identity.host)
-    again = reasons.REQUEUE if goes_on(attempt) else reason_to_go_on(run, attempt, verdict)
+    again = reasons.REQUEUE if goes_on(attempt) else reason_to_go_on(live, run, attempt, verdict)
     job_state, job_reason = (verdict.state, verdict.reason) if again is None else (State.PENDING, again)
     emit(
         live,

@@ -42,7 +42,7 @@ from aver.model.job import Allocation
 from aver.model.slurm_names import STEP_CANCEL
 from aver.model.states import UNSETTLED, State, attempt_may_move, may_move
 from aver.plan.planner import RunCancel
-from aver.plan.retry import AttemptSummary, Why, decide
+from aver.plan.retry import AttemptSummary, Why, decide, requeues
 
 ALLOCATE = "allocate"
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
@@ -146,6 +146,9 @@ def _attempt_planned(live: LiveState, event: AttemptPlanned) -> None:
     attempt.cancel_asked = bool(event.goes_on_from) and index in run.still_cancelled
     run.still_cancelled.discard(index)
     run.note_planned(index, event.attempt)
+    before = _newest(live, event.job, event.attempt)
+    if before is not None:  # planned before a restart of the machine
+        remove_attempt(live, before)
     live.attempts[event.key] = attempt
     live.keys[event.job, event.attempt] = event.key
     live.by_job[event.job] = attempt
@@ -221,8 +224,9 @@ def _plan_another(
         return
     history = run.history.setdefault(index, [])
     may_lose_nodes = attempt.can.may_lose_nodes
+    is_requeued = requeues(run.spec(index), may_lose_nodes, live.requeues_lost)
     most_bytes = None if may_lose_nodes else live.packer.total.mem_bytes
-    again = decide(run.spec(index), history, verdict, None, attempt.request, may_lose_nodes, most_bytes)
+    again = decide(run.spec(index), history, verdict, None, attempt.request, is_requeued, most_bytes)
     history.append(AttemptSummary(attempt.attempt, attempt.request, verdict))
     if reason == reasons.RETRY:
         run.count_retry(index)

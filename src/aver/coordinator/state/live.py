@@ -76,9 +76,10 @@ class LiveState:
 
     def __init__(
         self, identity: Identity, packer: Packers, next_id: int, fallback_completes: bool,
-        capabilities_of: FindCapabilities,
+        capabilities_of: FindCapabilities, requeues_lost: bool = False,
     ) -> None:  # fmt: skip
         self.identity = identity
+        self.requeues_lost = requeues_lost  # as the settings say, of this machine
         self.fallback_completes = fallback_completes
         self.capabilities_of = capabilities_of
         self.next_id = next_id

@@ -61,9 +61,10 @@ class Machine:
     def __init__(
         self, identity: Identity, total: Room, next_id: int, capabilities_of: FindCapabilities,
         max_running: int | None = None, max_submitted: int | None = None, fallback_completes: bool = False,
+        requeues_lost: bool = False,
     ) -> None:  # fmt: skip
         packer = Packers(Packer(total, max_running), max_submitted)
-        self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of)
+        self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of, requeues_lost)
         self.identity = identity
         self.packer = packer
         self.runs = self.live.runs
@@ -333,6 +334,12 @@ class Machine:
         if attempt.cancel_asked:
             cancel_unstarted(self.live, attempt, now)
             self.advance(now)
+
+    def plan_again(self, attempt: LiveAttempt, now: float) -> bool:
+        """Plan an attempt anew that was planned before a restart of the machine; False where that must not be."""
+        is_planned = start.plan_again(self.live, attempt, self._restarted(attempt, now).said, now)
+        self.advance(now)
+        return is_planned
 
     def ask_for_again(self, attempt: LiveAttempt) -> None:
         """Pass on all that was asked for of an attempt that its engine has: whether it was before nobody knows."""

@@ -21,8 +21,12 @@ from aver.coordinator.state.end import cancel_unstarted
 from aver.coordinator.state.fold import BEGUN, emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.model.events import AttemptPlanned, GpusGiven
+from aver.judge.local import MACHINE
+from aver.model import reasons
+from aver.model.events import AttemptPlanned, GpusGiven, Observed
+from aver.model.states import State
 from aver.plan.packing import Cap, LaneKey, room_of
+from aver.plan.retry import requeue_wish
 
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
 
@@ -49,6 +53,29 @@ def wait_again(live: LiveState, attempt: LiveAttempt) -> None:
     attempt.gpus, attempt.has_gpus = (), False  # it is given some anew
     if index not in run.held:
         live.packer.add_ahead(attempt.job, _lane(run, index), _priority(run, index), attempt.can)
+
+
+def plan_again(live: LiveState, attempt: LiveAttempt, said: str, now: float) -> bool:
+    """The machine was restarted, and nothing shows that the attempt began: it has a key of this boot, and is next.
+
+    Where a power cut took its journal's last lines it may have begun: False for a job that must not run twice, which
+    says `requeue: false`.
+    """
+    run, job, index = live.runs[attempt.run], attempt.job, attempt.index
+    if attempt.state is not State.PENDING or requeue_wish(run.spec(index)) is False:
+        return False
+    if attempt.cancel_asked:
+        wait_again(live, attempt)
+        cancel_unstarted(live, attempt, now)
+        return True
+    said = f"{said}; nothing shows that it began: it is planned again"
+    emit(live, Observed(now, run.number, job, attempt.attempt, MACHINE, said, State.PENDING, reasons.REQUEUE))
+    key = live.identity.new_key(job, attempt.attempt)
+    emit(live, AttemptPlanned(now, run.number, job, attempt.attempt, key, attempt.engine, run.request(index)))
+    live.ahead += 1
+    if index not in run.held:
+        live.packer.add_ahead(job, _lane(run, index), _priority(run, index), attempt.can)
+    return True
 
 
 # ---- intents ------------------------------------------------------------------------------------

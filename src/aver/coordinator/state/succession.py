@@ -12,12 +12,12 @@ from aver.model.evidence import GeneratedRead, Verdict
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
-from aver.plan.retry import decide
+from aver.plan.retry import decide, requeues
 
 LARGEST_RUN = 2_000_000
 
 
-def reason_to_go_on(run: LiveRun, attempt: LiveAttempt, verdict: Verdict) -> str | None:
+def reason_to_go_on(live: LiveState, run: LiveRun, attempt: LiveAttempt, verdict: Verdict) -> str | None:
     """The reason with which the job is PENDING again, if a person or its rule says so; None: the job is settled."""
     if attempt.cancel_asked:
         return None
@@ -26,12 +26,12 @@ def reason_to_go_on(run: LiveRun, attempt: LiveAttempt, verdict: Verdict) -> str
     if verdict.state is State.COMPLETED:
         return None
     spec = run.spec(attempt.index)
-    may_lose = attempt.can.may_lose_nodes
-    if spec.retry is None and spec.checkpoint is None and not may_lose:
+    is_requeued = requeues(spec, attempt.can.may_lose_nodes, live.requeues_lost)
+    if spec.retry is None and spec.checkpoint is None and not is_requeued:
         return None
     budget = run.submission.flow.retry_budget
     left = None if budget is None else max(0, budget - run.retries_used)
-    again = decide(spec, run.history.get(attempt.index, ()), verdict, left, attempt.request, may_lose)
+    again = decide(spec, run.history.get(attempt.index, ()), verdict, left, attempt.request, is_requeued)
     return None if again is None else str(again.why)
 
 

@@ -2,6 +2,9 @@
 
 Facts only, found by trying: a cgroup base is reported when a child folder was really made, a
 process really moved into it, and the folder removed again. Nothing here changes how jobs are run.
+
+The order: a cgroup that was delegated to this process (a scope of our own below the user's service manager, which
+`user_manager` asks for, or one that somebody else prepared), then any that can be written, then sampling.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from aver.engines.local.job_cgroup import top_of
 from aver.model.record import Record
 
 PROBE_TIMEOUT_S = 5
+SCOPE = re.compile(r"aver-[0-9a-f]{12}\.scope")  # what `user_manager` asks for
+LEAF = "coordinator"  # in which the coordinator and its witnesses are: jobs are beside it
+_MANAGER = re.compile(r"user@[0-9]+\.service")
 
 
 class CgroupBase(Record):
@@ -43,6 +49,7 @@ class Machine(Record):
 
     proc: Path = Path("/proc")
     dev: Path = Path("/dev")
+    process: str = "self"  # whose cgroup is meant
 
 
 def capabilities(machine: Machine = Machine()) -> Capabilities:
@@ -90,13 +97,72 @@ def find_cgroup(machine: Machine = Machine()) -> tuple[CgroupBase | None, str]:
     own = _own_cgroup(machine, 2)
     if own is None:
         return None, "no cgroup file system with a memory controller is mounted"
+    delegated = delegated_cgroup(machine)
+    if delegated is not None:
+        return delegated, f"cgroup v2, delegated at {delegated.folder}"
     failures = []
     for folder in _upwards(own):
         failure = _enable_memory(folder) or _probe(folder, "memory.max")
         if failure is None:
-            return CgroupBase(2, str(folder)), f"cgroup v2, delegated at {folder}"
+            return CgroupBase(2, str(folder)), f"cgroup v2, writable at {folder}"
         failures.append(failure)
-    return None, f"cgroup v2: {failures[0]}; `systemd-run --user --scope` gives a delegated one where systemd runs"
+    return None, f"cgroup v2: {failures[0]}"
+
+
+def delegated_cgroup(machine: Machine = Machine()) -> CgroupBase | None:
+    """The v2 cgroup, ours or above it, that was delegated to this process; None where there is none.
+
+    Below a service manager of systemd it is our own scope, or none: units of others are not ours to divide. Elsewhere
+    an ordinary user can write only what was delegated; root can write everything, which says nothing.
+    """
+    scope = own_scope(machine)
+    own = _own_cgroup(machine, 2)
+    if own is None or (scope is None and (os.geteuid() == 0 or is_below_manager(machine))):
+        return None
+    for folder in [scope] if scope is not None else _upwards(own):
+        if (_enable_memory(folder) or _probe(folder, "memory.max")) is None:
+            return CgroupBase(2, str(folder))
+    return None
+
+
+def own_scope(machine: Machine = Machine()) -> Path | None:
+    """The scope below the user's manager that the process is in, if it is one of Aver's."""
+    own = _own_cgroup(machine, 2)
+    if own is None or not is_below_manager(machine):
+        return None
+    return next((folder for folder in _upwards(own) if SCOPE.fullmatch(folder.name)), None)
+
+
+def is_below_manager(machine: Machine = Machine()) -> bool:
+    """Whether the process is in a unit of a user's service manager, which ends with that user's last session."""
+    own = _own_cgroup(machine, 2)
+    return own is not None and any(_MANAGER.fullmatch(folder.name) for folder in _upwards(own))
+
+
+def unified_cgroup(machine: Machine = Machine()) -> Path | None:
+    """Where the v2 hierarchy is mounted that has all controllers; None where v1 has the memory controller."""
+    own = _own_cgroup(machine, 2)
+    return None if own is None or _own_cgroup(machine, 1) is not None else own.top
+
+
+def memory_failure(machine: Machine = Machine()) -> str | None:
+    """Why no job can have a cgroup with a memory limit in the scope that the process is in; None: it can."""
+    scope = own_scope(machine)
+    if scope is None:
+        return "the process is in no scope of Aver"
+    return _enable_memory(scope) or _probe(scope, "memory.max", machine)
+
+
+def make_leaf(scope: Path, machine: Machine = Machine()) -> str | None:
+    """Put the process into the scope's leaf: a v2 cgroup has processes or controlled children, not both."""
+    pid = str(os.getpid()) if machine.process == "self" else machine.process
+    leaf = scope / LEAF
+    try:
+        leaf.mkdir(exist_ok=True)
+        (leaf / "cgroup.procs").write_text(pid)
+    except OSError as error:
+        return f"no process can be moved into {leaf} ({error.strerror})"
+    return None
 
 
 def leave_job_cgroup(machine: Machine = Machine()) -> None:
@@ -104,9 +170,14 @@ def leave_job_cgroup(machine: Machine = Machine()) -> None:
     for version in (1, 2):
         own = _own_cgroup(machine, version)
         top = None if own is None else top_of(os.fspath(own.folder))
-        if top is not None:
+        if top is None:
+            continue
+        base = Path(top).parent
+        if version == 2 and SCOPE.fullmatch(base.name):
+            make_leaf(base, machine)
+        else:
             with contextlib.suppress(OSError):
-                (Path(top).parent / "cgroup.procs").write_text(str(os.getpid()))
+                (base / "cgroup.procs").write_text(str(os.getpid()))
 
 
 class _Own(Record):
@@ -118,7 +189,7 @@ class _Own(Record):
 
 def _own_cgroup(machine: Machine, version: int) -> _Own | None:
     path = None
-    for line in (_read(machine.proc / "self" / "cgroup") or "").splitlines():
+    for line in (_read(machine.proc / machine.process / "cgroup") or "").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, name = rest.partition(":")
         if (version == 2 and number == "0" and not controllers) or (
@@ -179,7 +250,7 @@ def _enable_memory(folder: Path) -> str | None:
     return None
 
 
-def _probe(folder: Path, limit_file: str) -> str | None:
+def _probe(folder: Path, limit_file: str, machine: Machine = Machine()) -> str | None:
     """Make a child, open its limit, move a process in, remove it; return what could not be done."""
     child = folder / f"aver-probe-{os.getpid()}"
     try:
@@ -189,15 +260,7 @@ def _probe(folder: Path, limit_file: str) -> str | None:
     try:
         with open(child / limit_file, "r+b"):
             pass
-        moved = subprocess.run(
-            ["/bin/sh", "-c", 'echo 0 > "$1"', "sh", str(child / "cgroup.procs")],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=PROBE_TIMEOUT_S,
-            check=False,
-        )
-        if moved.returncode != 0:
+        if not _can_move(child / "cgroup.procs", machine):
             return f"no process can be moved into a cgroup made in {folder}"
     except OSError as error:
         return f"{limit_file} can't be written in a cgroup made in {folder} ({error.strerror})"
@@ -207,6 +270,22 @@ def _probe(folder: Path, limit_file: str) -> str | None:
         with contextlib.suppress(OSError):
             child.rmdir()
     return None
+
+
+def _can_move(procs: Path, machine: Machine) -> bool:
+    """Move a process in: a child of ours, or the one that is meant, which goes back to its leaf."""
+    if machine.process != "self":
+        procs.write_text(machine.process)
+        return make_leaf(procs.parent.parent, machine) is None
+    moved = subprocess.run(
+        ["/bin/sh", "-c", 'echo 0 > "$1"', "sh", str(procs)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=PROBE_TIMEOUT_S,
+        check=False,
+    )
+    return moved.returncode == 0
 
 
 def _cgroup_limits(machine: Machine) -> Iterator[int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from aver.model.host_name import is_host
 from aver.model.job import Scope
-from aver.spec.document import Entry
+from aver.spec.document import Entry, Scalar
 from aver.spec.flow.draft import Draft, Put, parsed
 from aver.spec.mistakes import shown
 from aver.spec.times import parse_warning
@@ -80,6 +80,9 @@ def _slurm_options(draft: Draft, entry: Entry, reader: Reader) -> None:
 
 
 def _requeue(draft: Draft, entry: Entry, reader: Reader) -> None:
+    if isinstance(entry.value, Scalar) and isinstance(entry.value.value, bool):
+        draft.requeue = entry.value.value
+        return
     draft.slurm_requeues = reader.word(entry, ("aver", "slurm")) == "slurm"
     _on_cluster(draft, entry)
 

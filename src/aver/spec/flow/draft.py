@@ -64,6 +64,7 @@ class Draft:
     engine: str | None = None
     slurm_options: tuple[str, ...] = ()
     slurm_requeues: bool = False
+    requeue: bool | None = None
     step_warning: WarningSignal | None = None
     host: str | None = None
     tasks: int | None = None
@@ -98,6 +99,7 @@ class Draft:
             engine=self.engine,
             slurm_options=(*self.slurm_options, *tasks),
             slurm_requeues=self.slurm_requeues,
+            requeue=self.requeue,
             step_warning=self.step_warning,
             host=self.host,
         )

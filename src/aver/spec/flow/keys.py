@@ -70,7 +70,10 @@ JOB_KEYS: dict[str, Key] = {
     "constraint": Key(TEXT, "on Slurm: features that its nodes must have"),
     "slurm_options": Key(TEXTS, "on Slurm: further options of sbatch"),
     "srun_termination_signal": Key(TEXT, "in an allocation: warning signal before the step's limit, SIG[@lead]"),
-    "requeue": Key({"enum": ["aver", "slurm"]}, "on Slurm: who starts it again when its node is lost or it is evicted"),
+    "requeue": Key(
+        {"enum": ["aver", "slurm", True, False]},
+        "whether it is tried again when it was lost with its machine; on Slurm also who does that",
+    ),
 }
 
 CLUSTER_KEYS = ("partition", "account", "qos", "nodes", "tasks", "gres", "constraint", "slurm_options", "requeue")

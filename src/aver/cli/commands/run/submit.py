@@ -12,6 +12,7 @@ from aver.cli.output.documents import SubmittedFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.submission import Accepted, build, ignored_options, submission_options, submit
+from aver.client.logout import logout_notice
 
 
 @click.command(
@@ -42,6 +43,9 @@ def command(
     submission, environment = build(session, invocation, file, args, options)
     accepted = submit(session, submission, environment)
     report(session, accepted, quiet, as_json)
+    notice = None if quiet else logout_notice(session.home, submission.engine)
+    if notice is not None:
+        session.output.note(notice)
 
 
 def report(session: Session, accepted: Accepted, quiet: bool, as_json: bool) -> None:

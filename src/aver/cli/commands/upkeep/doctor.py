@@ -19,7 +19,9 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.notified import read_told
 from aver.config import SHIPPED_ENGINES, load_config
-from aver.engines.local.capabilities import Capabilities, capabilities
+from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
+from aver.engines.local.login import ends_at_logout, linger_command
+from aver.engines.local.user_manager import SLICE, probe_manager
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UsageError
 from aver.protocol.client import Client
@@ -69,6 +71,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
         _witness(),
         *_home(session),
         _coordinator(session),
+        _logout(session),
         Check("sqlite", OK, f"SQLite {sqlite_version()}", None),
         _settings(),
         _notifications(session),
@@ -87,13 +90,21 @@ def _resources(found: Capabilities) -> Iterator[Check]:
 
 
 def _memory_limit(found: Capabilities) -> Check:
+    if delegated_cgroup() is not None or unified_cgroup() is None:
+        obstacle = None
+    else:
+        obstacle = probe_manager()
+        if obstacle is None:
+            where = f"cgroup v2, a scope in {SLICE} of your service manager"
+            return Check("memory limit", OK, f"by the kernel: {where}", None)
     if found.cgroup is not None:
         return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
+    what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
     return Check(
         "memory limit",
         LIMITED,
-        f"by sampling: {found.cgroup_reason}",
-        "a job that grows faster than it is sampled may pass its limit for a moment",
+        f"by sampling, which a job that grows fast may outrun: {what}",
+        remedy,
     )
 
 
@@ -198,6 +209,15 @@ def _coordinator(session: Session) -> Check:
     if reply.version != __version__:
         return Check("coordinator", LIMITED, f"{text}, version {reply.version}", "`aver stop`: the next one is new")
     return Check("coordinator", OK, text, None)
+
+
+def _logout(session: Session) -> Check:
+    """Of the coordinator that runs, or of one that would be started here."""
+    pid = session.home.holder().get("pid") if session.home.has_coordinator() else None
+    why = ends_at_logout(pid if isinstance(pid, int) else None)
+    if why is None:
+        return Check("logout", OK, "jobs go on after your logout", None)
+    return Check("logout", LIMITED, f"jobs end when you log out: {why}", f"`{linger_command()}`")
 
 
 def _notifications(session: Session) -> Check:

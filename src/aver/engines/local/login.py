@@ -1,0 +1,63 @@
+"""What a logout does to jobs: whether it ends them, and the command that prevents that.
+
+systemd ends the user's service manager, and all that runs below it, with the user's last session, unless the user
+lingers. Where logind is set to KillUserProcesses=yes it ends what a session left behind as well.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from aver.engines.local.capabilities import Machine, is_below_manager
+from aver.engines.local.user_manager import find_obstacle, user_name
+
+LINGER = Path("/var/lib/systemd/linger")
+POLKIT = Path("/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service")
+LOGIND = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+ASK_S = 10
+
+
+def has_linger() -> bool:
+    return (LINGER / user_name()).exists()
+
+
+def linger_command() -> str:
+    """The command with which this user lingers: without polkit only root may say so."""
+    is_free = POLKIT.exists() or os.getuid() == 0
+    return "loginctl enable-linger" if is_free else f"sudo loginctl enable-linger {user_name()}"
+
+
+def ends_at_logout(pid: int | None) -> str | None:
+    """Why jobs of the coordinator with this pid end when their user logs out; None: they don't, or nobody says.
+
+    Without a pid: of a coordinator that this process would start.
+    """
+    if not os.path.isdir("/run/systemd/system") or has_linger():
+        return None
+    process = "self" if pid is None else str(pid)
+    if is_below_manager(Machine(process=process)) or (pid is None and find_obstacle() is None):
+        return f"{user_name()} does not linger, and jobs run below {user_name()}'s service manager"
+    if "/session-" in _cgroup(process) and kills_user_processes():
+        return "logind is set to KillUserProcesses=yes"
+    return None
+
+
+def kills_user_processes() -> bool:
+    """What logind says; False where it does not answer."""
+    try:
+        done = subprocess.run(
+            ["busctl", "get-property", *LOGIND, "KillUserProcesses"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ASK_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout.strip() == "b true"
+
+
+def _cgroup(process: str) -> str:
+    try:
+        return Path(f"/proc/{process}/cgroup").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,86 @@
+"""A shutdown or logout is told from a program's own death, also by the coordinator that comes after it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from aver.coordinator.stop_note import StopNote
+from aver.engines.api import Heard
+from aver.judge.local import judge
+from aver.model.evidence import Act, ActKind, Evidence, MemoryWatch, Rules, Stop, WitnessRecord, WitnessVanished
+from aver.model.exit import ExitStatus
+from aver.model.states import State
+
+BOOT = "b" * 32
+KEY = f"0123abcd.7.1.{BOOT[:8]}"
+
+
+def record(ended_at: float, exit_status: ExitStatus, got: tuple[int, ...] = (), acts: tuple[Act, ...] = ()) -> Heard:
+    said = WitnessRecord(
+        key=KEY, pid=11, exit=exit_status, started_at=ended_at - 60, elapsed_s=60.0, suspended_s=0.0, user_s=0.0,
+        sys_s=0.0, peak_bytes=None, maxrss_bytes=None, watch=MemoryWatch.NONE, limit_bytes=None, oom_kills=0,
+        host_oom_kills=0, acts=acts, got=got, left_over=0, launch=None, boot=BOOT,
+    )  # fmt: skip
+    return Heard(KEY, "witness", "", said)
+
+
+def judged(note: StopNote, one: Heard, started_at: float | None = None) -> tuple[State, str] | None:
+    before = note.evidence_for(one, started_at)
+    evidence: list[Evidence] = [one.evidence] if before is None else [before.evidence, one.evidence]
+    verdict = judge(evidence, Rules())
+    return None if verdict is None else (verdict.state, verdict.detail)
+
+
+@pytest.mark.parametrize("one", [ExitStatus(signal=15), ExitStatus(1), ExitStatus(0)])
+def test_what_the_shutdown_ended_is_node_fail(tmp_path: Path, one: ExitStatus) -> None:
+    """Whatever the program made of the signal: its witness got it too while the system was stopping."""
+    note = StopNote(tmp_path / "note", BOOT, lambda: Stop.SHUTDOWN)
+    said = record(time.time(), one, got=(15,))
+    assert judged(note, said) == (State.NODE_FAIL, "ended when the machine was shut down")
+
+
+def test_the_next_coordinator_judges_by_the_note(tmp_path: Path) -> None:
+    """It comes after the reboot, when nothing is stopping any more, and finds the record in the journal."""
+    StopNote(tmp_path / "note", BOOT, lambda: Stop.LOGOUT).look()
+    after = StopNote(tmp_path / "note", "c" * 32, lambda: None)
+    ended = record(time.time(), ExitStatus(signal=15), got=(15,))
+    assert judged(after, ended) == (State.NODE_FAIL, "ended when its user logged out")
+    vanished = Heard(KEY, "coordinator", "", WitnessVanished(time.time()))
+    assert judged(after, vanished, time.time() - 60) == (State.NODE_FAIL, "ended when its user logged out")
+    verdict = judged(after, Heard(KEY, "coordinator", "", WitnessVanished(time.time())), time.time() + 60)
+    assert verdict is not None
+    assert verdict[0] is State.UNVERIFIED  # it started after the logout
+
+
+def test_a_slow_answer_does_not_move_the_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop is dated by when it was asked about: on a busy machine systemd's answer takes longer than the slack."""
+    clock = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+
+    def answer() -> Stop:
+        clock[0] += 3600
+        return Stop.LOGOUT
+
+    said = record(1000.0, ExitStatus(signal=15), got=(15,))
+    assert judged(StopNote(tmp_path / "note", BOOT, answer), said) == (
+        State.NODE_FAIL,
+        "ended when its user logged out",
+    )
+
+
+def test_a_program_that_dies_by_itself_has_failed(tmp_path: Path) -> None:
+    """Nothing is stopping; or the end is no signal's; or somebody asked for the signal; or it was long before."""
+    quiet = StopNote(tmp_path / "none", BOOT, lambda: None)
+    assert judged(quiet, record(time.time(), ExitStatus(signal=15), got=(15,)))[0] is State.FAILED  # type: ignore[index]
+    note = StopNote(tmp_path / "note", BOOT, lambda: Stop.SHUTDOWN)
+    act = Act(ActKind.SIGNAL, 1.0, 15)
+    for one in (
+        record(time.time(), ExitStatus(1)),
+        record(time.time(), ExitStatus(signal=11)),
+        record(time.time(), ExitStatus(signal=15), acts=(act,)),
+        record(time.time() - 600, ExitStatus(signal=15), got=(15,)),
+    ):
+        assert judged(note, one)[0] is State.FAILED  # type: ignore[index]

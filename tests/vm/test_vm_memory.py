@@ -1,0 +1,69 @@
+"""An ordinary user of a machine with systemd and cgroup v2, nothing configured: the kernel enforces `mem`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from vm_desk import Vm
+
+from live_home import wait_for
+
+HOG = "import sys, time; data = bytearray(int(sys.argv[1]) << 20); time.sleep(float(sys.argv[2]))"
+GROW = "data = []\nfor _ in range(100): data.append(bytearray(1 << 20))"
+SHARED = "import mmap; data = mmap.mmap(-1, 100 << 20); data.write(bytes(100 << 20))"
+CASES = {  # name: (mem, what it runs, how it ends)
+    "burst": ("60M", "exec python3 hog.py 100 0", "OUT_OF_MEMORY"),
+    "growth": ("60M", "exec python3 grow.py", "OUT_OF_MEMORY"),
+    "child": ("60M", "python3 hog.py 100 0; exit 0", "OUT_OF_MEMORY"),
+    "several": ("100M", "for n in 1 2 3 4; do python3 hog.py 30 20 & done; wait; exit 0", "OUT_OF_MEMORY"),
+    "shared": ("60M", "exec python3 shared.py", "OUT_OF_MEMORY"),
+    "page-cache": ("60M", "head -c 200M /dev/zero >cache; cat cache >/dev/null; rm cache", "COMPLETED"),
+    "enough": ("100M", "exec python3 hog.py 50 0", "COMPLETED"),
+}
+
+
+def matrix(tries: int) -> str:
+    jobs = []
+    for name, (mem, run, _) in CASES.items():
+        members = f"matrix: {{try: {list(range(tries))}}}, env: {{TRY: '{{try}}'}}"
+        jobs.append(f"  {name}: {{mem: {mem}, {members}, shell: bash, run: {run!r}}}")
+    return "jobs:\n" + "\n".join(jobs) + "\n"
+
+
+def test_doctor_finds_the_limit_and_leaves_no_unit(vm: Vm) -> None:
+    """The user's service manager gives a scope; what was made to find that out is gone afterwards."""
+    checks = {one["name"]: one for one in vm.document("aver doctor")["checks"]}
+    assert checks["memory limit"]["status"] == "ok", checks["memory limit"]
+    assert "service manager" in checks["memory limit"]["fact"]
+    assert "scope" not in vm.ask("systemctl --user list-units --no-legend 'aver-*.scope'")
+
+
+@pytest.mark.long
+def test_following_doctors_advice_literally_works(vm: Vm) -> None:
+    """Without a login there is no service manager: doctor names that and one command, which gives the limit."""
+    vm.ask("loginctl terminate-user alice", user="root", status=None)
+    wait_for(lambda: not vm.ask("pgrep -u alice; true", user="root"), "the end of alice's processes", 600)
+    doctor = "cd /tmp; runuser -u alice -- env HOME=/home/alice aver doctor --json"
+    before = limit_check(vm.ask(doctor, user="root"))
+    assert (before["status"], "no service manager" in before["fact"]) == ("limited", True)
+    command = before["advice"].split("`")[1]
+    vm.ask(command.removeprefix("sudo "), user="root")
+    wait_for(lambda: limit_check(vm.ask(doctor, user="root"))["status"] == "ok", "a limit by the kernel", 600)
+
+
+def limit_check(text: str) -> dict[str, str]:
+    return next(one for one in json.loads(text)["checks"] if one["name"] == "memory limit")
+
+
+@pytest.mark.parametrize("tries", [1, pytest.param(200, marks=pytest.mark.long)])
+def test_out_of_memory_exactly_when_the_limit_is_exceeded(vm: Vm, tries: int) -> None:
+    """Bursts, slow growth, a child under exit 0, several processes, shared memory; not the page cache."""
+    for name, text in (("hog.py", HOG), ("grow.py", GROW), ("shared.py", SHARED), ("flow.yaml", matrix(tries))):
+        vm.put(name, text)
+    run = int(vm.ask("aver submit --quiet flow.yaml"))
+    vm.ask(f"aver watch {run}", status=None)
+    wrong = {name: state for name, state in vm.states(run).items() if state != CASES[name.partition("[")[0]][2]}
+    assert wrong == {}
+    vm.ask("aver stop")
+    assert vm.ask("find /sys/fs/cgroup/user.slice -path '*aver-*.scope/*' -name '*.*.*.*'") == ""

@@ -1,0 +1,46 @@
+"""A reboot in the middle of a flow, with `aver service`: the flow goes on, and nobody types a command."""
+
+from __future__ import annotations
+
+import pytest
+from vm_desk import Vm
+
+from live_home import wait_for
+
+pytestmark = pytest.mark.long
+
+FLOW = """jobs:
+  plain: {run: "sleep 10000"}
+  trap: {run: "trap 'exit 3' TERM; while :; do sleep 1; done"}
+  planned: {run: "echo {n}", matrix: {n: [1, 2, 3]}}
+  after: {run: "echo after", needs: planned}
+"""
+
+
+def test_the_flow_goes_on_after_the_boot(vm: Vm) -> None:
+    """What ran is NODE_FAIL, whatever it made of TERM; what was only planned runs, and so do its dependents."""
+    vm.set_linger(True)
+    vm.ask("aver service enable")
+    vm.put("flow.yaml", FLOW)
+    run = int(vm.ask("aver submit --quiet flow.yaml"))
+    wait_for(lambda: list(vm.states(run).values()).count("RUNNING") == 2, "two jobs run", 600)
+    vm.reboot()
+    wait_for(lambda: vm.document("aver runs")["runs"][0]["is_settled"], "the run's end", 900)
+    states = vm.states(run)
+    assert (states.pop("plain"), states.pop("trap")) == ("NODE_FAIL", "NODE_FAIL")
+    assert set(states.values()) == {"COMPLETED"}
+    assert "shut down" in vm.ask(f"aver show {run}/plain")
+
+
+def test_the_service_comes_back_after_a_crash(vm: Vm) -> None:
+    """A killed coordinator is started again by systemd, and enters the scope that its jobs are in."""
+    vm.set_linger(True)
+    vm.ask("aver service enable")
+    job = int(vm.ask("aver submit --quiet --mem 64M -- sleep 10000"))
+    wait_for(lambda: vm.document(f"aver jobs {job}")["jobs"][0]["state"] == "RUNNING", "it runs", 600)
+    main = "systemctl --user show -P MainPID aver.service"
+    before = vm.ask(main)
+    vm.ask(f"kill -9 {before}")
+    wait_for(lambda: vm.ask(main) not in ("0\n", before), "another coordinator", 600)
+    wait_for(lambda: "/coordinator" in vm.ask(f"cat /proc/$({main})/cgroup"), "the scope's leaf", 600)
+    assert vm.document(f"aver jobs {job}")["jobs"][0]["state"] == "RUNNING"
