@@ -229,6 +229,8 @@ class LocalEngine:
                 start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
                 self._heard.append(Heard(slot.key, WITNESS, text, start))
         elif event == "begin" and words["key"] not in slot.cut_off:
+            if slot.key not in (None, words["key"]) and slot.has_begun:  # it has ended, and its end is lost
+                self._tell_vanished(slot, swept=0)
             slot.key = words["key"]
             slot.has_begun = True
             self._by_key[slot.key] = slot
@@ -306,24 +308,27 @@ class LocalEngine:
             self._by_key.pop(unread.key, None)
             slot.key = None
         if slot.key is not None:
-            key = slot.key
             session = slot.job_pid
             if session is not None and not was_connected and not is_same_process(session, slot.job_started_at):
                 session = None
-            swept = sweep(key, session, self._cgroup, adopted=slot.is_ours, spared=self._children)
-            vanished = WitnessVanished(at=time.time(), witness_pid=slot.witness_pid, swept=swept)
-            said = json.dumps({"vanished": slot.witness_pid, "swept": swept})
-            self._heard.append(Heard(key, "coordinator", said, vanished))
-            self._by_key.pop(key, None)
-            self._ends[key] = (slot, slot.read_offset)
-            slot.unsettled.add(key)
-            slot.key = None
+            self._tell_vanished(slot, sweep(slot.key, session, self._cgroup, slot.is_ours, self._children))
         if slot.unsettled:
             self._gone.append(slot)
         else:
             slot.remove_files()
         if unread is not None:
             self._give_again(unread)
+
+    def _tell_vanished(self, slot: Slot, swept: int) -> None:
+        """Nobody will ever say how the slot's attempt ended."""
+        assert slot.key is not None
+        key, slot.key = slot.key, None
+        vanished = WitnessVanished(at=time.time(), witness_pid=slot.witness_pid, swept=swept)
+        said = json.dumps({"vanished": slot.witness_pid, "swept": swept})
+        self._heard.append(Heard(key, "coordinator", said, vanished))
+        self._by_key.pop(key, None)
+        self._ends[key] = (slot, slot.read_offset)
+        slot.unsettled.add(key)
 
     def _give_again(self, order: Order) -> None:
         """Its witness is gone and never took it. Its descriptors may be closed by now, their numbers other files."""
