@@ -86,7 +86,7 @@ def test_slurms_commands_are_whole_after_the_next_start(tmp_path: Path, monkeypa
     ops = record_program(tmp_path / "recording", text)
     opened = Opened(tmp_path)
     monkeypatch.setattr(slurm_bin, "read_boot_id", lambda: "f" * 32)
-    whole = {name: slurm_bin.text_of(name, *_place()) for name in slurm_bin.COMMANDS}
+    whole = {name: slurm_bin.text_of(name, sys.executable, slurm_bin._folders()) for name in slurm_bin.COMMANDS}
 
     def wrong(state: Tree, _: set[str]) -> str | None:
         home = Home(opened.home(state))
@@ -95,10 +95,6 @@ def test_slurms_commands_are_whole_after_the_next_start(tmp_path: Path, monkeypa
         return f"broken: {broken}" if broken else None
 
     assert (found := first_wrong(ops, wrong, count=100)) is None, found
-
-
-def _place() -> tuple[str, str]:
-    return sys.executable, slurm_bin._package_folder()
 
 
 def test_an_exit_record_is_whole_or_absent(tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ def _broken(recording: Recording, states: list[State], scratch: Path, reopener: 
             found += [f"state {state}: {one}" for one in damage(recording.facts, state.cut, survived)]
         for home, status in reopener.open(list(homes)):
             state, place = homes[home], home.parents[2]
-            if status:
-                log = Path(f"{home}.log").read_text(errors="replace")[-2000:]
-                found.append(f"state {state}: the coordinator ended with {status}: {log}")
+            log = Path(f"{home}.log").read_text(errors="replace")
+            if status or "ready" not in log.splitlines():
+                found.append(f"state {state}: the coordinator ended with {status}: {log[-2000:]}")
             found += [f"state {state}: {one}" for one in problems(recording.facts, state.cut, home, place / "ran")]
             shutil.rmtree(place)
     return found

@@ -14,13 +14,13 @@ import sys
 import time
 import zlib
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import aver.store.open
 from aver.errors import AverError
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec, Matrix, Need, Needs, RetryRule, Script, Streams
+from aver.model.record import replace
 from aver.model.states import State
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
