@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.durable_files import append_file, create_file, naming_failures, replace_file, write_chunks, write_file
+from aver.durable_files import create_file, naming_failures, rename_file, replace_file, write_chunks, write_file
 from aver.errors import CantWriteError
 
 
@@ -82,9 +82,9 @@ def test_the_disk_has_the_file_before_its_name_and_the_name_before_the_return(
     assert done == ["sync 3", "rename", "sync folder"]
     done.clear()
     create_file(tmp_path / "b", b"12")
-    append_file(tmp_path / "b", b"3")
-    assert done == ["sync 2", "sync folder", "sync 3", "sync folder"]
-    assert (tmp_path / "b").read_bytes() == b"123"
+    rename_file(tmp_path / "b", tmp_path / "c")
+    assert done == ["sync 2", "sync folder", "sync folder"]
+    assert (tmp_path / "c").read_bytes() == b"12"
 
 
 def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,11 +142,10 @@ def test_no_file_is_long() -> None:
 
 
 def test_only_one_module_makes_files_durable() -> None:
-    """fsync and rename are called in `durable_files` alone; `witness/build` imports nothing of Aver, and stdin's copy
-    is moved as it is."""
+    """fsync and rename are called in `durable_files` alone; `witness/build` imports nothing of Aver."""
     moves = {"fsync", "fdatasync", "replace", "rename", "renames"}
     users = {name_of(path) for path in MODULES if calls_of_os(path) & moves}
-    assert users == {"durable_files.py", "client/job_files.py"}
+    assert users == {"durable_files.py"}
 
 
 def test_only_the_coordinators_program_imports_the_coordinator() -> None:

@@ -4,7 +4,8 @@
 | --- | --- | --- | --- |
 | `write_file` | whole or as before | as before or whole | yes |
 | `replace_file` | whole or as before | as before or whole | not promised |
-| `create_file`, `append_file` | while it is written | maybe in part | yes |
+| `create_file` | while it is written | maybe in part | yes |
+| `sync_file`, then `rename_file` | under its new name whole | under one of its names | yes |
 
 OSError if a file can't be written. `write_file` and `replace_file` then leave what was there, and no scratch file; they
 give exactly the mode that was asked for, whatever the umask. Imports little: Slurm's commands pay for it.
@@ -29,12 +30,15 @@ SCRATCH = ".tmp"  # how the name of a file ends that is not in its place yet
 _LONGEST_STEM_BYTES = 200  # of a name of at most 255
 
 
-def write_file(path: StrPath, data: bytes, mode: int = 0o600) -> None:
+def write_file(path: StrPath, data: bytes, mode: int = 0o600, times_ns: tuple[int, int] | None = None) -> None:
     """Put a file in its place, whole: file and folder are synced. A link at `path` is replaced, not followed."""
-    write_chunks(path, (data,), mode)
+    write_chunks(path, (data,), mode, times_ns=times_ns)
 
 
-def write_chunks(path: StrPath, chunks: Iterable[bytes], mode: int, like: os.stat_result | None = None) -> int:
+def write_chunks(
+    path: StrPath, chunks: Iterable[bytes], mode: int, like: os.stat_result | None = None,
+    times_ns: tuple[int, int] | None = None,
+) -> int:  # fmt: skip
     """As `write_file`, chunk by chunk; return the bytes written. `like`: mode, and owner if allowed, are from there."""
     with _scratch(path, mode) as (file, scratch):
         size = sum(file.write(chunk) for chunk in chunks)
@@ -43,30 +47,41 @@ def write_chunks(path: StrPath, chunks: Iterable[bytes], mode: int, like: os.sta
                 os.fchown(file.fileno(), like.st_uid, like.st_gid)
             os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
         file.flush()
-        os.fsync(file.fileno())
+        if times_ns is not None:
+            os.utime(file.fileno(), ns=times_ns)
+        sync_file(file)
         os.replace(scratch, path)
     sync_folder(os.path.dirname(os.fspath(path)))
     return size
 
 
-def replace_file(path: StrPath, data: bytes, mode: int, times_ns: tuple[int, int] | None = None) -> None:
+def replace_file(path: StrPath, data: bytes, mode: int) -> None:
     """Put a file in its place, whole, without waiting for the disk: for what can be made again."""
     with _scratch(path, mode) as (file, scratch):
         file.write(data)
         file.flush()
-        if times_ns is not None:
-            os.utime(file.fileno(), ns=times_ns)
         os.replace(scratch, path)
 
 
 def create_file(path: StrPath, data: bytes, mode: int = 0o600) -> None:
-    """Write a file that nobody reads before this returns; one sync less than `write_file`."""
-    _write_in_place(path, data, os.O_TRUNC, mode)
+    """Write a file that nobody reads before this returns; its content is written in place."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_TRUNC, mode)
+    with open(fd, "wb") as file:
+        file.write(data)
+        sync_file(file)
+    sync_folder(os.path.dirname(os.fspath(path)))
 
 
-def append_file(path: StrPath, data: bytes) -> None:
-    """Add to a file, mode 0600 if it is new. A reader must know a record that is cut off by its missing end."""
-    _write_in_place(path, data, os.O_APPEND, 0o600)
+def sync_file(file: BufferedWriter) -> None:
+    """Make what was written to an open file durable; its name is not yet."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def rename_file(path: StrPath, target: StrPath) -> None:
+    """Give a file that is synced another name in its folder."""
+    os.rename(path, target)
+    sync_folder(os.path.dirname(os.fspath(target)))
 
 
 def sync_folder(folder: StrPath) -> None:
@@ -85,15 +100,6 @@ def naming_failures(path: StrPath) -> Iterator[None]:
         yield
     except OSError as error:
         raise CantWriteError(f"can't write {os.fspath(path)}: {error.strerror or error}") from None
-
-
-def _write_in_place(path: StrPath, data: bytes, how: int, mode: int) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, mode)
-    with open(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
-    sync_folder(os.path.dirname(os.fspath(path)))
 
 
 @contextlib.contextmanager

@@ -113,12 +113,22 @@ def _make(place: _Place) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder with mode 0700 whatever the umask; one that is there is left as it is. OSError if that fails."""
+    """Make a folder with mode 0700 whatever the umask; one that is there is left as it is. OSError if that fails.
+
+    Its name is durable when this returns: what is in it is lost with it. Where the folder above can be written and not
+    be read, it can't be synced.
+    """
+    from aver.durable_files import sync_folder  # only who makes a folder pays for it
+
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
     os.chmod(path, 0o700)
+    try:
+        sync_folder(os.path.dirname(path))
+    except PermissionError:
+        pass
 
 
 def check_peer(credentials: bytes, home: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from aver.engines.api import NotListed, Order, Rejected, Seen, Submitted, Totals
 from aver.engines.local import engine as local
 from aver.engines.local.slot import Slot
-from aver.model.evidence import WitnessRecord
+from aver.model.evidence import WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import Request
 
@@ -75,6 +75,24 @@ def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
         finally:
             engine.close()
             thread.join(20)
+
+
+def test_an_end_that_the_journal_has_lost(tmp_path: Path) -> None:
+    """The next attempt has begun, so the one before it has ended, and nobody will ever say how: that is told."""
+    lost = b"\0" * 300 + b"\n"
+    begins = [_line({"ev": "begin", "key": key, "at": 1.0, "boot": "b"}) for key in ("one", "two")]
+    (tmp_path / "1.log").write_bytes(begins[0] + lost + begins[1] + _line({**END, "key": "two", "size": 700}))
+    engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+    try:
+        engine.attach()
+        heard = {one.key: type(one.evidence) for one in engine.heard()}
+        assert heard == {"one": WitnessVanished, "two": WitnessRecord}
+        engine.settle(["two"])
+        assert (tmp_path / "1.log").exists()
+        engine.settle(["one"])
+        assert not (tmp_path / "1.log").exists()
+    finally:
+        engine.close()
 
 
 @pytest.mark.parametrize("padding", [0, 2000])

@@ -21,6 +21,7 @@ from aver.cli.session import Session
 from aver.client.origin import origin_of
 from aver.client.submit import check_key, lower_limits, submit_once
 from aver.config import load_config
+from aver.durable_files import sync_file
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
 from aver.model.job import FlowSpec, Submission
@@ -268,6 +269,7 @@ def _keep_stdin(session: Session) -> str:
         atexit.register(_remove_unsubmitted)
         with os.fdopen(handle, "wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
+            sync_file(copy)
     except OSError as error:
         raise CantWriteError(f"can't copy stdin into {session.home.stdin}: {error.strerror}") from None
     if "\\" in path:

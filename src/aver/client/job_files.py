@@ -16,11 +16,12 @@ from aver.client.output_paths import Which as Which
 from aver.client.output_paths import job_files as job_files
 from aver.client.output_paths import output_folder as output_folder
 from aver.client.slurm_bin import with_commands
-from aver.durable_files import SCRATCH, create_file, naming_failures, write_file
+from aver.durable_files import SCRATCH, create_file, naming_failures, rename_file, write_file
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec, Script, Submission
 from aver.model.record import replace
+from aver.ownership import make_folder
 from aver.spec.prologue import with_prologue
 from aver.store.secrets import seal_values
 
@@ -123,11 +124,11 @@ def write_scripts(home: Home, run: int, flow: FlowSpec, first_spec: int = 0) -> 
     """Keep the batch scripts, with Slurm's commands on PATH after their shells have read login files."""
     for number, spec in enumerate(flow.jobs, start=first_spec):
         if isinstance(spec.command, Script):
-            home.scripts(run).mkdir(mode=0o700, exist_ok=True)
+            make_folder(os.fspath(home.scripts(run)))
             text = with_prologue(spec.command.text, os.fspath(home.bin))
             path = script_path(home, run, number)
             with naming_failures(path):
-                create_file(path, os.fsencode(text), 0o700)
+                write_file(path, os.fsencode(text), 0o700)
 
 
 def script_path(home: Home, run: int, spec_number: int) -> Path:
@@ -143,7 +144,7 @@ def adopt_stdin(home: Home, run: int, flow: FlowSpec) -> FlowSpec:
         return flow
     own = home.stdin / str(run)
     try:
-        os.rename(path, own)
+        rename_file(path, own)
     except OSError as error:
         raise CantWriteError(f"can't take {path}: {error.strerror}") from None
     streams = replace(spec.streams, stdin=os.fspath(own).replace("%", "%%"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from aver.client.startup_files import INSIDE, startup_files, without_ours
 from aver.durable_files import replace_file
 from aver.errors import CantWriteError, UsageError
-from aver.home import Home
+from aver.home import Home, read_boot_id
 from aver.version import __version__
 
 COMMANDS = (
@@ -125,7 +125,8 @@ def _folders() -> tuple[str, ...]:
 
 
 def _stamp() -> str:
-    return f"aver {__version__} 4\n{sys.executable}\n{_folders()!r}\n"
+    """What the commands were made by, and since when the machine is up: what is not synced is lost with its power."""
+    return f"aver {__version__} 4\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from itertools import islice
 from pathlib import Path
 
-from aver.durable_files import append_file, naming_failures
+from aver.durable_files import naming_failures, write_file
 from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec
 from aver.model.record import replace
@@ -52,12 +52,13 @@ def is_sealed(value: str) -> bool:
 
 
 def store(home: Home, run: int, values: Mapping[str, str]) -> None:
-    """Add values to the run's file; durable when this returns."""
+    """Add values to the run's file, all or none; durable when this returns."""
     if not values:
         return
-    data = b"".join(os.fsencode(f"{digest}={value}") + b"\0" for digest, value in values.items())
+    known = {**load(home, run), **values}
+    data = b"".join(os.fsencode(f"{digest}={value}") + b"\0" for digest, value in known.items())
     with naming_failures(_path(home, run)):
-        append_file(_path(home, run), data)
+        write_file(_path(home, run), data)
 
 
 def load(home: Home, run: int) -> dict[str, str]:

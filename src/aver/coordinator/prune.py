@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from aver.client.output_paths import Which, job_files
 from aver.config import Retention
-from aver.durable_files import replace_file
+from aver.durable_files import write_file
 from aver.model.states import State
 from aver.plan.matrix import member_at
 from aver.protocol.messages import CutRun
@@ -169,5 +169,5 @@ def cut_log(path: str, why: str, now: float, kept_bytes: int, *, for_real: bool)
         return 0
     if for_real:
         times = (info.st_atime_ns, info.st_mtime_ns)
-        replace_file(path, kept + gap + footer, stat.S_IMODE(info.st_mode), times)
+        write_file(path, kept + gap + footer, stat.S_IMODE(info.st_mode), times)
     return info.st_size - size

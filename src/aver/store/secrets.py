@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from aver.durable_files import append_file, create_file, naming_failures, write_file
+from aver.durable_files import create_file, naming_failures, write_file
 from aver.errors import AverError, CantWriteError
 from aver.render.masking import Digests, Masking, to_bytes, values_of
 
@@ -36,10 +36,9 @@ def keep_values(home: str, run: int, values: Iterable[str]) -> None:
     wanted = {data for value in values if (data := to_bytes(value)) and b"\0" not in data}
     if not wanted:
         return
-    fresh = sorted(wanted - set(_kept(home, run)[0]))
-    if fresh:
-        with naming_failures(_path(home, run)):
-            append_file(_path(home, run), b"".join(_VALUE + value + b"\0" for value in fresh))
+    kept, lines = _kept(home, run)
+    if not wanted <= set(kept):
+        _write(home, run, [*kept, *sorted(wanted - set(kept))], lines)
 
 
 def seal_values(home: str, run: int, names: Sequence[str]) -> None:
@@ -52,8 +51,7 @@ def seal_values(home: str, run: int, names: Sequence[str]) -> None:
         return
     digests = Digests(home_key(home))
     lines = sorted({*lines, *(line for value in values for line in digests.lines_of(value))})
-    with naming_failures(_path(home, run)):
-        write_file(_path(home, run), b"".join(_DIGEST + line + b"\0" for line in lines))
+    _write(home, run, [], lines)
 
 
 def home_key(home: str) -> bytes:
@@ -95,8 +93,15 @@ def _digests(home: str, run: int, lines: list[bytes]) -> Digests | None:
     return Digests(key, lines) if len(key) == KEY_BYTES else None
 
 
+def _write(home: str, run: int, values: Iterable[bytes], lines: Iterable[bytes]) -> None:
+    """As a whole: a record that is cut off would take the next one with it."""
+    records = [*(_VALUE + value for value in values), *(_DIGEST + line for line in lines)]
+    with naming_failures(_path(home, run)):
+        write_file(_path(home, run), b"".join(record + b"\0" for record in records))
+
+
 def _kept(home: str, run: int) -> tuple[list[bytes], list[bytes]]:
-    """Values and lines of digests; a record without its end was never durable."""
+    """Values and lines of digests."""
     records = _read(_path(home, run), run).split(b"\0")[:-1]
     values, lines = ([one[1:] for one in records if one[:1] == kind] for kind in (_VALUE, _DIGEST))
     return values, lines

@@ -38,7 +38,7 @@ from aver.engines.local.census import living_witnesses
 from aver.engines.local.job_cgroup import folders_of, job_of_task, remove, witness_name
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
 from aver.engines.local.slot import Slot
-from aver.engines.local.sweep import is_same_process, sweep
+from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
 from aver.judge.witness_record import parse_due, parse_passed, parse_record, parse_start
 from aver.model import reasons
@@ -241,6 +241,8 @@ class LocalEngine:
                 start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
                 self._heard.append(Heard(slot.key, WITNESS, text, start))
         elif event == "begin" and words["key"] not in slot.cut_off:
+            if slot.key not in (None, words["key"]) and slot.has_begun:  # it has ended, and its end is lost
+                self._tell_vanished(slot, Swept(0, 0))
             slot.key = words["key"]
             slot.has_begun = True
             self._by_key[slot.key] = slot
@@ -329,27 +331,31 @@ class LocalEngine:
             self._by_key.pop(unread.key, None)
             slot.key = None
         if slot.key is not None:
-            key = slot.key
             session = slot.job_pid
             if session is not None and not was_connected and not is_same_process(session, slot.job_started_at):
                 session = None
-            folders = [] if self._cgroup is None else folders_of(self._cgroup.folder, key, slot.number)
-            swept = sweep(key, session, folders, adopted=slot.is_ours, spared=self._children)
+            folders = [] if self._cgroup is None else folders_of(self._cgroup.folder, slot.key, slot.number)
+            swept = sweep(slot.key, session, folders, adopted=slot.is_ours, spared=self._children)
             if self._cgroup is not None:
                 remove(self._cgroup.folder, folders, REMOVE_WAIT_S)
-            vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays)
-            said = json.dumps({"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays})
-            self._heard.append(Heard(key, "coordinator", said, vanished))
-            self._by_key.pop(key, None)
-            self._ends[key] = (slot, slot.read_offset)
-            slot.unsettled.add(key)
-            slot.key = None
+            self._tell_vanished(slot, swept)
         if slot.unsettled:
             self._gone.append(slot)
         else:
             slot.remove_files()
         if unread is not None:
             self._give_again(unread)
+
+    def _tell_vanished(self, slot: Slot, swept: Swept) -> None:
+        """Nobody will ever say how the slot's attempt ended."""
+        assert slot.key is not None
+        key, slot.key = slot.key, None
+        vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays)
+        said = json.dumps({"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays})
+        self._heard.append(Heard(key, "coordinator", said, vanished))
+        self._by_key.pop(key, None)
+        self._ends[key] = (slot, slot.read_offset)
+        slot.unsettled.add(key)
 
     def _give_again(self, order: Order) -> None:
         """Its witness is gone and never took it. Its descriptors may be closed by now, their numbers other files."""

@@ -1,7 +1,7 @@
 """The one connection that writes.
 
 `commit` is one transaction: events and the rows derived from them are all there or none is, and they survive
-power loss when it returns (`synchronous=FULL`). After a failure nothing is half done and the same events can
+power loss when it returns (`synchronous=EXTRA`). After a failure nothing is half done and the same events can
 be committed again. There must be one Writer per database: the coordinator's lock sees to that. It may be used from
 any thread, by one at a time.
 
@@ -156,7 +156,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         read_version(connection, path)
         journal = "DELETE" if is_on_network(path.parent) else "WAL"
         connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA synchronous = EXTRA")  # the end of a rollback journal is durable too
         connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:
         _close(connection)
