@@ -17,7 +17,7 @@ from aver.report.hints import Hint, find_hint
 from aver.report.results import Line, lines_of, result_of
 from aver.report.tails import read_tail
 from aver.report.usage import Requests
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 LOGS_OF_A_CAUSE = 100
 LOGS = 400

@@ -15,7 +15,7 @@ from aver.model.record import Record
 from aver.model.states import State
 from aver.render.causes import is_failure
 from aver.report.results import lines_of
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 SHORT_OF = {State.OUT_OF_MEMORY: "memory", State.TIMEOUT: "time"}
 LOST = {

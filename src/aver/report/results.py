@@ -18,7 +18,7 @@ from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import is_failure
 from aver.render.verdict import may_have_run
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}

@@ -15,7 +15,7 @@ from aver.model.record import Record
 from aver.model.states import UNSETTLED
 from aver.report.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.report.results import began_unseen, cpu_of
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 Requests = Callable[[str], Request]
 _MEASURED_BY = {"witness": "witness", "accounting": "sacct", "queue": "sacct"}  # by who attests the verdict

@@ -1,20 +1,26 @@
-"""How a database file is opened, and how SQLite's errors become sentences.
+"""How a database file is opened and read, and how SQLite's errors become sentences.
 
 WAL does not work on network file systems, so there a rollback journal is used. The connection that writes is
-the only one that may ever checkpoint; readers open `mode=ro`.
+the only one that may ever checkpoint; readers open `mode=ro`. Slurm's commands read through this module, so it
+imports neither `pathlib` nor `typing`.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from pathlib import Path
-from urllib.parse import quote
 
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.store.schema import VERSION
 
+TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Any, Self
+
 BUSY_TIMEOUT_S = 30.0
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~")  # in a URI
 
 _NETWORK_MAGIC = frozenset(
     {
@@ -57,43 +63,121 @@ def is_on_network(folder: Path) -> bool:
     return is_network_magic(ctypes.c_long.from_buffer(buffer).value)  # f_type is the first word of struct statfs
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
+def connect(path: Path | str, mode: str) -> sqlite3.Connection:
     """Open with `mode` ro or rw, in autocommit: transactions are begun and ended by hand."""
-    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
-    if mode == "ro" and _is_frozen(path):
+    whole = os.fsencode(os.path.abspath(path))
+    uri = "file:" + "".join([chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in whole]) + f"?mode={mode}"
+    if mode == "ro" and _is_frozen(os.fspath(path)):
         uri += "&immutable=1"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
 
-def _is_frozen(path: Path) -> bool:
+def _is_frozen(path: str) -> bool:
     """Whether nobody has the database open and we can't make the log's index that SQLite reads by.
 
     A database of the WAL kind in a folder that we can't write to can be read only as a file that stays as it is.
     While a writer has it open there is a log.
     """
-    log = path.with_name(path.name + "-wal")
-    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0):
+    if os.access(os.path.dirname(path) or ".", os.W_OK):
         return False
-    with path.open("rb") as file:
+    try:
+        if os.stat(path + "-wal").st_size > 0:
+            return False
+    except FileNotFoundError:
+        pass
+    with open(path, "rb") as file:
         return file.read(20)[18:19] == b"\x02"  # the file format's read version: 2 is WAL
 
 
-def check_absent(path: Path) -> None:
+def check_absent(path: Path | str) -> None:
     """Raise CantWriteError if a database that is not there was there: a coordinator has it open."""
-    from aver.home import Home  # most readers never ask
+    from pathlib import Path  # most readers never ask
 
-    if Home(path.parent).has_coordinator() and not path.exists():
+    from aver.home import Home
+
+    if Home(Path(path).parent).has_coordinator() and not os.path.exists(path):
         raise CantWriteError(removed_text(path))
 
 
-def removed_text(path: Path) -> str:
+def removed_text(path: Path | str) -> str:
     return (
         f"the store {show_path(path)} was removed or replaced while the coordinator had it open: put it back, or "
         "`aver stop` to go on with what is there; nothing new is taken"
     )
 
 
-def read_version(connection: sqlite3.Connection, path: Path) -> int:
+class Database:
+    """A database that is open for reading, with or without a coordinator, and never in its way.
+
+    It is opened `mode=ro`, never checkpoints and holds no lock between two calls. What is read was committed, and each
+    call sees one consistent state.
+    """
+
+    def __init__(self, path: Path | str, connection: sqlite3.Connection, version: int = VERSION) -> None:
+        self.path = path
+        self.version = version
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self | None:
+        """Return None when there is no database yet; raise UsageError for a newer one, AverError for a damaged one."""
+        connection = None
+        try:
+            if os.stat(path).st_size == 0:
+                return None
+            connection = connect(path, "ro")
+            try:
+                version = read_version(connection, path)
+            except sqlite3.OperationalError as error:
+                _finish_rollback(path, error)
+                version = read_version(connection, path)
+            if version == 0:
+                connection.close()
+                return None
+            return cls(path, connection, version)
+        except FileNotFoundError:
+            check_absent(path)
+            return None
+        except OSError as error:
+            raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None
+        except (sqlite3.Error, AverError) as error:
+            if connection is not None:
+                connection.close()
+            raise (reading_failed(path, error) if isinstance(error, sqlite3.Error) else error) from None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query; raise AverError when it can't be read."""
+        try:
+            try:
+                return self._connection.execute(text, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                _finish_rollback(self.path, error)
+                return self._connection.execute(text, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise reading_failed(self.path, error) from None
+
+
+def _finish_rollback(path: Path | str, error: sqlite3.OperationalError) -> None:
+    """Undo the half commit of a writer that was killed, which needs a writable connection; raise any other error."""
+    if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
+        raise error
+    connection = connect(path, "rw")
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    finally:
+        connection.close()
+
+
+def read_version(connection: sqlite3.Connection, path: Path | str) -> int:
     """Return the schema's version, 0 for an empty database; raise UsageError for a newer one."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
@@ -103,11 +187,11 @@ def read_version(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def show_path(path: Path) -> str:
+def show_path(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def reading_failed(path: Path, error: sqlite3.Error) -> AverError:
+def reading_failed(path: Path | str, error: sqlite3.Error) -> AverError:
     """The sentence for a read that failed."""
     match _code(error):
         case "SQLITE_NOTADB" | "SQLITE_CORRUPT":
@@ -122,7 +206,7 @@ def reading_failed(path: Path, error: sqlite3.Error) -> AverError:
             return AverError(f"can't read {show_path(path)}: {error}")
 
 
-def writing_failed(path: Path, error: sqlite3.Error) -> str:
+def writing_failed(path: Path | str, error: sqlite3.Error) -> str:
     """The sentence for a write that failed."""
     match _code(error):
         case "SQLITE_FULL":

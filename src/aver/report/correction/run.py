@@ -25,7 +25,7 @@ from aver.report.usage import GroupKey, Requests, measured_of
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import FLOW_SUFFIXES, read_bytes
 from aver.spec.mistakes import SpecError
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 
 class Proposal(Record):

@@ -321,7 +321,7 @@ def _show_config() -> int:
 
     book = Book.open()
     node = Node([])
-    newest = 1 if book.glance is None else book.glance.newest_number()
+    newest = 1 if book.reader is None else book.reader.newest_number()
     values = (
         ("AccountingStorageTRES", "cpu,mem,node,billing"),
         ("AccountingStorageType", f"aver {__version__}"),

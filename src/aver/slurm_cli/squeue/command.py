@@ -126,7 +126,7 @@ def _publish(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter,
 
 
 def _find(book: Book, ids: list[tuple[int, str | None]], chosen: _Filter) -> list[JobFacts]:
-    if book.glance is None:
+    if book.reader is None:
         jobs: list[JobFacts] = []
     elif ids:
         jobs = book.numbered(number for number, _ in ids)
@@ -166,7 +166,7 @@ def running_steps(book: Book, jobs: Sequence[JobFacts]) -> list[StepFacts]:
     """The steps that run, job by job: those with numbers, then the batch script."""
     from aver.protocol.fast_client import loads
     from aver.slurm_cli.squeue.fields import StepFacts
-    from aver.store.read.glance import UNSETTLED
+    from aver.store.read.light import UNSETTLED
 
     found = book.steps(jobs)
     rows: list[StepFacts] = []
