@@ -134,6 +134,8 @@ class Database:
             if version == 0:
                 connection.close()
                 return None
+            if version < VERSION:
+                _complete(connection)
             return cls(path, connection, version)
         except FileNotFoundError:
             check_absent(path)
@@ -164,6 +166,18 @@ class Database:
                 return self._connection.execute(text, parameters).fetchall()
         except sqlite3.Error as error:
             raise reading_failed(self.path, error) from None
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    """Give the tables of an earlier version what they lack, all NULL, as views that only this connection has."""
+    from aver.store.read.rows import TABLES  # slow to import, and few databases are of an earlier version
+
+    for table, row in TABLES.items():
+        there = [one[1] for one in connection.execute(f"PRAGMA main.table_info({table})")]
+        lacking = [f"NULL AS {name}" for name in row.columns if name not in there]
+        if lacking:
+            source = f"{', '.join(['*', *lacking])} FROM main.{table}" if there else f"{', '.join(lacking)} WHERE 0"
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT {source}")
 
 
 def _finish_rollback(path: Path | str, error: sqlite3.OperationalError) -> None:
