@@ -23,7 +23,7 @@ from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
 
-class Cause(Record):
+class Rerun(Record):
     """A job that runs again, and why."""
 
     job: int
@@ -34,7 +34,7 @@ class Cause(Record):
 class Changes(Record):
     """`flow` is what the run's flow becomes; None: it stays as it is."""
 
-    causes: tuple[Cause, ...]
+    causes: tuple[Rerun, ...]
     flow: FlowSpec | None
 
 
@@ -73,7 +73,7 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
             if lower not in why:
                 below.setdefault(lower, f"it needs {jobs[index].name}, which runs again")
     together = sorted((why | below).items())
-    causes = tuple(Cause(jobs[index].id, jobs[index].name, text) for index, text in together)
+    causes = tuple(Rerun(jobs[index].id, jobs[index].name, text) for index, text in together)
     return Changes(causes, None if new == old else new)
 
 

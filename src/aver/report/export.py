@@ -36,7 +36,7 @@ def _row(story: Story, job: JobRow, attempt: AttemptRow | None) -> Iterable[obje
     verdict = of.verdict
     warnings = story.warnings_of(job) if of is job else of.warnings
     yield from (job.run, job.id, job.name, "" if attempt is None else attempt.attempt, of.state.value)
-    yield from (_exit(of.exit), "" if verdict is None else _known(return_code(verdict)), of.reason)
+    yield from (_exit(of.exit), "" if verdict is None else _known(return_code(verdict.state, verdict.exit)), of.reason)
     yield from (_flag(of.verified), of.source or "", "; ".join(warnings), of.detail)
     if attempt is None:
         yield from ("", "", _known(job.submitted_at), "", _known(job.started_at), _known(job.ended_at))

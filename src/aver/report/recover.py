@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aver.client.changes import Rerun
 from aver.model import reasons
 from aver.model.reasons import parse_need_reason
 from aver.model.record import Record
@@ -27,14 +28,6 @@ LOST = {
 }
 
 
-class Mended(Record):
-    """A job that runs again, and why."""
-
-    job: int
-    name: str
-    why: str
-
-
 class Hopeless(Record):
     """A job that a further attempt can't mend, and what to type to see why."""
 
@@ -42,12 +35,13 @@ class Hopeless(Record):
     name: str
     state: State
     why: str
+    next: str
 
 
 class Prospect(Record):
     """`waiting`: jobs that never ran, and come back when what they need completes."""
 
-    mended: tuple[Mended, ...]
+    mended: tuple[Rerun, ...]
     hopeless: tuple[Hopeless, ...]
     waiting: int
 
@@ -57,7 +51,7 @@ def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mappin
 
     `larger`: by definition, how its request has grown; `why_not`: by definition, why it has not.
     """
-    mended: list[Mended] = []
+    mended: list[Rerun] = []
     hopeless: list[Hopeless] = []
     waiting = 0
     for line in lines_of(rows):
@@ -67,15 +61,15 @@ def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mappin
         state = State(row.job_state)
         group = row.name.partition("[")[0]
         if state in LOST:
-            mended.append(Mended(row.job, row.name, LOST[state]))
+            mended.append(Rerun(row.job, row.name, LOST[state]))
         elif state in SHORT_OF and group in larger:
-            mended.append(Mended(row.job, row.name, f"it was {state}: {larger[group]}"))
+            mended.append(Rerun(row.job, row.name, f"it was {state}: {larger[group]}"))
         elif state in SHORT_OF:
             why = why_not.get(group, f"no larger request for {SHORT_OF[state]} is known")
-            hopeless.append(Hopeless(row.job, row.name, state, why))
+            hopeless.append(Hopeless(row.job, row.name, state, why, f"aver why {row.job}"))
         elif state is State.SKIPPED and parse_need_reason(row.job_reason) is not None:
             waiting += 1
         else:
             noted = row.job_reason if row.job_reason != reasons.NONE else "no cause is noted"
-            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or noted))
+            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or noted, f"aver why {row.job}"))
     return Prospect(tuple(sorted(mended, key=lambda one: one.job)), tuple(hopeless), waiting)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
-from aver.judge.run import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
+from aver.judge.run import WORST_FIRST, return_code
 from aver.model.exit import ExitStatus
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
@@ -25,7 +25,7 @@ _VERIFIED = {None: None, 0: False, 1: True}
 
 
 class Result(Record):
-    """How one attempt ended and what it used. `attempt` None: the job never had one."""
+    """How one attempt ended and what it used. `attempt` None: the job never had one. `log` is the end of its output."""
 
     job: int
     name: str
@@ -44,6 +44,7 @@ class Result(Record):
     cpu_s: float | None
     peak_bytes: int | None
     node: str | None
+    log: str | None = None
 
 
 class Sums(Record):
@@ -108,7 +109,7 @@ def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Re
     ended = _exit(raw)
     known = _STATES[state]
     return Result(
-        row.job, row.name, row.attempt, known, ended, _return_code(known, ended), reason, _VERIFIED.get(verified),
+        row.job, row.name, row.attempt, known, ended, return_code(known, ended), reason, _VERIFIED.get(verified),
         source, (*_warnings(warnings), *of_steps), detail or "", row.started_at,
         row.ended_at if row.attempt else row.job_ended_at, row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
     )  # fmt: skip
@@ -153,15 +154,6 @@ def _rank(state: str, reason: str) -> int:
     if known is State.SKIPPED and is_failure(state, reason):
         return len(WORST_FIRST)
     return len(WORST_FIRST) + (1 if known in UNSETTLED else 2)
-
-
-def _return_code(state: State, ended: ExitStatus | None) -> int | None:
-    """As `core.fold.return_code`, which takes a verdict: rows may be unsettled."""
-    if state is State.OUT_OF_MEMORY:
-        return OUT_OF_MEMORY_RETURN_CODE
-    if state is State.TIMEOUT:
-        return TIMEOUT_RETURN_CODE
-    return None if ended is None or state in UNSETTLED else ended.shell_code
 
 
 @cache

@@ -6,11 +6,16 @@ is None. A table or a JSON document is made from these and from nothing else.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aver.cli.output.report_documents import ReportDocument
 from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
 from aver.client.documents import RunFacts as RunFacts
 from aver.model.record import Record
+
+if TYPE_CHECKING:
+    from aver.protocol.messages import CutRun
 
 
 class AttemptFacts(Record):
@@ -160,26 +165,11 @@ class Written(Record):
     is_settled: bool
 
 
-class PrunedRun(Record):
-    """`size_bytes` is what was freed of logs, or would be. `problems` are files that could not be cut.
-
-    `private_files` are environments, scripts and copies of stdin that were removed, or would be.
-    """
-
-    run: int
-    name: str
-    why: str
-    files: int
-    size_bytes: int
-    private_files: int
-    problems: tuple[str, ...]
-
-
 class Pruned(Record):
     """What `prune` answers; `left_bytes` is the size of all logs that are left."""
 
     is_dry_run: bool
-    runs: tuple[PrunedRun, ...]
+    runs: tuple[CutRun, ...]
     freed_bytes: int
     left_bytes: int
 

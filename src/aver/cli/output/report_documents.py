@@ -7,32 +7,11 @@ from typing import TYPE_CHECKING
 from aver.model.record import Record
 
 if TYPE_CHECKING:
-    from aver.client.documents import ExitFacts
-    from aver.report.results import Sums
+    from aver.client.changes import Rerun
+    from aver.report.correction.run import LeftAlone
+    from aver.report.recover import Hopeless
+    from aver.report.results import Result, Sums
     from aver.report.usage import GroupUse, JobUse
-
-
-class ResultFacts(Record):
-    """One attempt of a job; `attempt` is None for a job that never had one. `log` is the end of its output."""
-
-    job: int
-    name: str
-    attempt: int | None
-    state: str
-    exit: ExitFacts | None
-    return_code: int | None
-    reason: str
-    verified: bool | None
-    source: str | None
-    warnings: tuple[str, ...]
-    detail: str
-    started_at: float | None
-    ended_at: float | None
-    elapsed_s: float | None
-    cpu_s: float | None
-    peak_bytes: int | None
-    node: str | None
-    log: str | None
 
 
 class ResultList(Record):
@@ -40,7 +19,7 @@ class ResultList(Record):
 
     run: int
     state: str
-    results: tuple[ResultFacts, ...]
+    results: tuple[Result, ...]
     left_out: int
     sums: Sums
 
@@ -96,11 +75,6 @@ class ChangeFacts(Record):
     why: str
 
 
-class LeftFacts(Record):
-    job: str
-    why: str
-
-
 class Corrected(Record):
     """`file` None: the run did not come from a flow's file."""
 
@@ -108,24 +82,8 @@ class Corrected(Record):
     file: str | None
     is_dry_run: bool
     changes: tuple[ChangeFacts, ...]
-    left: tuple[LeftFacts, ...]
+    left: tuple[LeftAlone, ...]
     diff: str
-
-
-class AgainFacts(Record):
-    job: int
-    name: str
-    why: str
-
-
-class HopelessFacts(Record):
-    """A job that another attempt can't mend."""
-
-    job: int
-    name: str
-    state: str
-    why: str
-    next: str
 
 
 class Recovered(Record):
@@ -136,10 +94,10 @@ class Recovered(Record):
     round: int | None
     file: str | None
     changes: tuple[ChangeFacts, ...]
-    left: tuple[LeftFacts, ...]
+    left: tuple[LeftAlone, ...]
     diff: str
-    jobs: tuple[AgainFacts, ...]
-    hopeless: tuple[HopelessFacts, ...]
+    jobs: tuple[Rerun, ...]
+    hopeless: tuple[Hopeless, ...]
     waiting: int
 
 
