@@ -25,7 +25,6 @@ from aver.store.columns import Outcome
 from aver.store.read.step_warnings import step_warnings_of_run
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_DEFAULT = Rules()
 
 
 class Factor(click.ParamType[float]):

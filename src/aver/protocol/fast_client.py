@@ -18,7 +18,6 @@ TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 
-CONNECT_TRIES = 100
 _SCM_RIGHTS = 1
 
 

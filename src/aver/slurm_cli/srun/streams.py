@@ -100,7 +100,6 @@ class TaskStreams:
         self._is_labelled = is_labelled
         self._inputs: dict[int, bytes] = {}
         self._has_input = has_input
-        self._input_at = 0
         self._tasks = tasks
 
     def name_files(self, spec: dict[str, Any]) -> None:
