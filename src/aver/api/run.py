@@ -93,7 +93,7 @@ class Run(Stored):
         with self._reader() as reader:
             submission = reader.submission(self.number)
             if submission is None:
-                raise UsageError(f"there is no run {self.number}")
+                raise UsageError(f"run {self.number} does not exist")
             file = submission.origin.file
             now = flow.check() if flow is not None else load(file) if file and os.path.exists(file) else None
             reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
@@ -118,7 +118,7 @@ class Run(Stored):
         with self._reader() as reader:
             row = reader.run(self.number)
         if row is None:
-            raise UsageError(f"there is no run {self.number}")
+            raise UsageError(f"run {self.number} does not exist")
         return row
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""What a run needs to go on: which jobs a further attempt can mend, and which are for a person.
+"""Plan the recovery of a run: which failed jobs a further attempt can fix, and which need a person.
 
-Pure but for what it is given. What ran out of memory or time is mended by a larger request; what the engine lost, and
-what nobody saw end, by another attempt as it was; a checkpoint by going on. All else is left alone: another attempt of
-a program that fails by itself fails again.
+Pure. A job that ran out of memory or time gets a larger request; one that the engine lost, or whose end nobody saw,
+runs again unchanged; one with a checkpoint continues. All others are left alone: a program that fails by itself would
+fail again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOST = {
 
 
 class Hopeless(Record):
-    """A job that a further attempt can't mend, and what to type to see why."""
+    """A job that a further attempt can't fix, and the command that explains it."""
 
     job: int
     name: str
@@ -39,7 +39,7 @@ class Hopeless(Record):
 
 
 class Prospect(Record):
-    """`waiting`: jobs that never ran, and come back when what they need completes."""
+    """`waiting`: jobs that never ran, and start once the jobs that they need complete."""
 
     mended: tuple[Rerun, ...]
     hopeless: tuple[Hopeless, ...]
@@ -47,7 +47,7 @@ class Prospect(Record):
 
 
 def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mapping[str, str]) -> Prospect:
-    """Divide the failed jobs of a settled run.
+    """Sort the failed jobs of a settled run into those to rerun, those without hope, and those that wait.
 
     `larger`: by definition, how its request has grown; `why_not`: by definition, why it has not.
     """

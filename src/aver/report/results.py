@@ -48,7 +48,7 @@ class Result(Record):
 
 
 class Sums(Record):
-    """What the rows add up to. A sum is None where a part of it is not known; `peak_bytes` is the highest known.
+    """Totals of the rows. A sum is None if a part of it is unknown; `peak_bytes` is the highest known peak.
 
     `peaks_unknown` counts the attempts that ran, or may have, and whose peak is not known.
     """
@@ -63,7 +63,7 @@ class Sums(Record):
 
 
 class Line(Record):
-    """A row of the store that is to be shown, and whether it is its job's newest."""
+    """A stored attempt to show, and whether it is the newest of its job."""
 
     row: Outcome
     is_newest: bool
@@ -74,7 +74,7 @@ class Line(Record):
 
 
 def lines_of(rows: Sequence[Outcome]) -> list[Line]:
-    """The rows with their places: failed jobs first, worst first; the attempts of a job stay together, in order."""
+    """Sort the rows: failed jobs first, worst first; the attempts of a job stay together, in order."""
     newest = [row.job != after.job for row, after in pairwise(rows)]
     lines = [Line(row, is_newest) for row, is_newest in zip(rows, [*newest, True], strict=False)]
     ranks = {key: _rank(*key) for key in {(row.job_state, row.job_reason) for row in rows}}
@@ -89,7 +89,7 @@ def is_failed(line: Line) -> bool:
 def selected(
     lines: Iterable[Line], states: frozenset[str], only_failed: bool, fits: Callable[[str], bool] | None
 ) -> list[Line]:
-    """Those in one of the states (any, if there are none), of failed jobs alone if so asked, whose name fits."""
+    """Filter the lines by state (no states: all), by failure, and by name."""
     found = [line for line in lines if not only_failed or is_failed(line)]
     if states:
         found = [line for line in found if line.state in states]
@@ -97,7 +97,7 @@ def selected(
 
 
 def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Result:
-    """The row as it is shown; `step_warnings`, by job, are of its newest attempt."""
+    """Return the row as shown; `step_warnings` are by job and belong to its newest attempt."""
     row = line.row
     if _takes_job(row, line.is_newest):
         state, reason, raw, verified = row.job_state, row.job_reason, row.job_exit, row.job_verified
@@ -116,7 +116,7 @@ def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Re
 
 
 def sums_of(lines: Sequence[Line]) -> Sums:
-    """What these lines add up to; attempts that never began add nothing."""
+    """Sum up the lines; attempts that never began add nothing."""
     counts = Counter({line.row.job: line.row.job_state for line in lines}.values())
     ran = [line.row for line in lines if line.row.started_at is not None or began_unseen(line.row)]
     elapsed = [row.elapsed_s for row in ran]
@@ -133,7 +133,7 @@ def sums_of(lines: Sequence[Line]) -> Sums:
 
 
 def began_unseen(row: Outcome) -> bool:
-    """Whether the attempt ran, or may have, though nobody saw it start: its figures are not known, and are not 0."""
+    """Whether the attempt ran or may have run although nobody saw it start: its figures are unknown, not 0."""
     return row.started_at is None and row.state is not None and may_have_run(_STATES[row.state], row.reason or "")
 
 

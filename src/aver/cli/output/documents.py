@@ -46,7 +46,7 @@ class AttemptFacts(Record):
 
 
 class TaskFacts(Record):
-    """A task that has ended. `because`: it was ended since another task failed."""
+    """A task that has ended. `because`: it was killed because another task failed."""
 
     task: int
     state: str
@@ -155,7 +155,7 @@ class Timeline(Record):
 
 
 class Written(Record):
-    """What `report` and `export` answer: the file, and what it holds."""
+    """Answer of `report` and `export`: the file and its contents."""
 
     run: int
     format: str
@@ -166,7 +166,7 @@ class Written(Record):
 
 
 class Pruned(Record):
-    """What `prune` answers; `left_bytes` is the size of all logs that are left."""
+    """Answer of `prune`; `left_bytes` is the size of all remaining logs."""
 
     is_dry_run: bool
     runs: tuple[CutRun, ...]
@@ -181,7 +181,7 @@ class SubmittedFacts(Record):
 
 
 class Ended(Record):
-    """What `run` and `watch` answer at their end."""
+    """Final answer of `run` and `watch`."""
 
     runs: tuple[RunFacts, ...]
     jobs: tuple[JobFacts, ...]
@@ -195,7 +195,7 @@ class Done(Record):
 
 
 class Acted(Record):
-    """What cancel, hold, release, accept and retry answer."""
+    """Answer of cancel, hold, release, accept and retry."""
 
     what: str
     results: tuple[Done, ...]

@@ -1,4 +1,4 @@
-"""The documents of `results`, `why RUN`, `usage` and `recover`; the rules are those of `documents`."""
+"""The documents of `results`, `why RUN`, `usage` and `recover`, with the same rules as `documents`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ResultList(Record):
-    """`sums` are of all rows that were selected, also those that are not shown."""
+    """`sums` cover all selected rows, shown or not."""
 
     run: int
     state: str
@@ -25,7 +25,7 @@ class ResultList(Record):
 
 
 class HintFacts(Record):
-    """A line of a log that is well known. A hint is no evidence. `count` of the logs that were read have it."""
+    """A well-known log line. A hint is never evidence. `count` is the number of logs with this line."""
 
     name: str
     line: str
@@ -66,7 +66,7 @@ class UsageList(Record):
 
 
 class ChangeFacts(Record):
-    """`key`, `old` and `new` as they stand in a flow; `old` None: it did not say."""
+    """`key`, `old` and `new` as written in a flow; `old` None: the key was not set."""
 
     job: str
     key: str
@@ -87,7 +87,7 @@ class Corrected(Record):
 
 
 class Recovered(Record):
-    """`round` is the one that was begun; None: nothing was. `waiting` jobs come back when what they need completes."""
+    """`round` is the new round, None if none began. `waiting` jobs run once the jobs that they need complete."""
 
     run: int
     is_dry_run: bool

@@ -156,7 +156,7 @@ def write_file(correction: Correction) -> None:
 
 
 def replace_file(path: str, before: bytes, after: bytes) -> None:
-    """Put `after` where `before` is: atomic, durable, and never over what somebody else wrote meanwhile."""
+    """Replace `before` with `after`, atomically and durably; refuse if the file has changed meanwhile."""
     target = Path(os.path.realpath(path))
     with naming_failures(path):
         if target.read_bytes() != before:
@@ -177,7 +177,7 @@ def _parse(data: bytes, path: str, now: float) -> FlowSpec:
 
 
 def _changed(then: JobSpec, now: JobSpec | None) -> str:
-    """What somebody changed in the file since the run; nothing if it is as it was."""
+    """Describe what changed in the file since the run; empty if nothing did."""
     if now is None:
         return "it is no longer in the file"
     if then.request != now.request:
