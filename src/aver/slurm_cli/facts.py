@@ -9,6 +9,7 @@ import os
 import time
 
 from aver.errors import AverError
+from aver.fast_start import TYPE_CHECKING
 from aver.ownership import check_home
 from aver.printable import printable
 from aver.protocol import fast_client
@@ -19,7 +20,6 @@ from aver.slurm_cli.job_facts import node_name as node_name
 from aver.store.columns import LightJob, LightStep
 from aver.store.read.light import LightReader
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import raw_text, slurm_exit
 from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, slurm_document
 from aver.protocol import fast_client
 from aver.slurm_cli import texts, words
 from aver.store.read.light import UNSETTLED
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Protocol

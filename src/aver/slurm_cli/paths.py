@@ -7,8 +7,8 @@ of the classes.
 from __future__ import annotations
 
 from aver.client.output_paths import JobFiles, Which, job_files
+from aver.fast_start import TYPE_CHECKING
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 

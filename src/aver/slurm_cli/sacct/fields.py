@@ -5,6 +5,7 @@ What is not measured is empty, never 0.
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import UNKNOWN, slurm_exit
 from aver.model.slurm_names import CLUSTER
 from aver.protocol.fast_client import loads
@@ -12,7 +13,6 @@ from aver.slurm_cli import texts
 from aver.slurm_cli.table.columns import CUT, TEXT, WHOLE, Column, names_in_columns, parse_columns
 from aver.slurm_cli.texts import cpu_clock, full_clock
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -5,10 +5,10 @@ What the rows mean is said by who asks for them (`aver.slurm_cli.facts`); `store
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.store.columns import LightJob, LightStep, select_light_job, select_light_step
-from aver.store.open import Database
+from aver.store.read.database import Database
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
