@@ -83,6 +83,15 @@ def test_only_the_store_imports_sqlite3() -> None:
     assert users <= {"store"}
 
 
+def test_tricks_for_fast_starts_are_in_one_module() -> None:
+    """CPython's private modules and a TYPE_CHECKING of our own are in `fast_start`, with what they save."""
+    for path in MODULES:
+        if name_of(path) == "fast_start.py":
+            continue
+        assert not {"_json", "_signal", "_socket"} & set(imports_of(path)), path
+        assert "TYPE_CHECKING = False" not in path.read_text(), path
+
+
 def test_a_bug_is_caught_only_at_the_outermost_edges() -> None:
     """`except Exception` and its like hide bugs; only an edge may turn a bug into a sentence."""
     for path in MODULES:

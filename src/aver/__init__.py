@@ -4,9 +4,9 @@
 nothing to the commands that do not need them.
 """
 
+from aver.fast_start import TYPE_CHECKING
 from aver.version import __version__
 
-TYPE_CHECKING = False  # typing's own costs an import
 if TYPE_CHECKING:
     from aver.api import Flow, Job, Run
 

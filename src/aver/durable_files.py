@@ -18,8 +18,8 @@ import os
 import stat
 
 from aver.errors import CantWriteError
+from aver.fast_start import TYPE_CHECKING
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from io import BufferedWriter

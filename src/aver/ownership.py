@@ -11,8 +11,8 @@ import stat
 import sys
 
 from aver.errors import CantWriteError, UsageError
+from aver.fast_start import TYPE_CHECKING
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

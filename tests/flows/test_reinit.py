@@ -209,5 +209,5 @@ def test_reinit_in_python_with_another_flow(lab: Lab) -> None:
     assert [(cause.name, cause.why) for cause in run.reinit(flow("two"))] == [("a", "its command changed")]
     assert run.wait(60) == "COMPLETED"
     assert lab.lines("order") == ["one", "two"]
-    with pytest.raises(UsageError, match="there is no run 999"):
+    with pytest.raises(UsageError, match="run 999 does not exist"):
         aver.Run(999).reinit()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aver.judge.run import WORST_FIRST, exit_status_of, fold_run, return_code
 from aver.judge.step import Lost, Running, Task, TaskEnd, fold_derived, fold_nodes, fold_step, step_raw, task_summary
-from aver.model.evidence import LaunchFailure, Verdict
+from aver.model.evidence import LaunchFailure
 from aver.model.exit import ExitStatus
 from aver.model.reasons import CONDITION_NOT_MET, need_reason
 from aver.model.states import SETTLED, UNSETTLED, State
@@ -254,17 +254,18 @@ def test_exit_statuses() -> None:
         (State.CANCELLED, signal(15), 143),
         (State.UNVERIFIED, None, None),
         (State.COMPLETED, code(0), 0),
+        (State.RUNNING, code(0), None),
     ],
 )
 def test_return_codes(state: State, end: ExitStatus | None, shown: int | None) -> None:
-    """Code or 128+signal, 137 for OUT_OF_MEMORY, 152 for TIMEOUT, and unknown stays unknown."""
-    assert return_code(Verdict(state, end, "", True, "witness")) == shown
+    """Code or 128+signal, 137 for OUT_OF_MEMORY, 152 for TIMEOUT, and unknown or unsettled stays unknown."""
+    assert return_code(state, end) == shown
 
 
 def test_return_codes_can_be_set() -> None:
     """Both special return codes are settings."""
-    assert return_code(Verdict(State.OUT_OF_MEMORY, None, "", True, "witness"), out_of_memory=200) == 200
-    assert return_code(Verdict(State.TIMEOUT, None, "", True, "witness"), timeout=124) == 124
+    assert return_code(State.OUT_OF_MEMORY, None, out_of_memory=200) == 200
+    assert return_code(State.TIMEOUT, None, timeout=124) == 124
 
 
 def test_the_summary_of_outcomes_4() -> None:

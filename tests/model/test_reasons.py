@@ -14,8 +14,6 @@ from aver.model.states import SETTLED, UNSETTLED, State
 def test_raised_signal() -> None:
     """A signal's reason has number and Slurm's text."""
     assert reasons.raised_signal(11) == "RaisedSignal:11(Segmentation_fault)"
-    assert reasons.is_raised_signal(reasons.raised_signal(9))
-    assert not reasons.is_raised_signal(reasons.NON_ZERO_EXIT_CODE)
 
 
 @pytest.mark.parametrize(

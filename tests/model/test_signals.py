@@ -6,7 +6,7 @@ import signal as system
 
 import pytest
 
-from aver.model.signals import HIGHEST, number_of_slurm_text, parse_signal, signal_name, signal_words, slurm_text
+from aver.model.signals import HIGHEST, parse_signal, signal_name, signal_words, slurm_text
 
 OUTCOMES_3 = {
     1: "Hangup",
@@ -36,11 +36,10 @@ def test_texts_of_outcomes_3(number: int, text: str) -> None:
 
 @pytest.mark.parametrize("number", range(1, HIGHEST + 1))
 def test_names_and_texts_lead_back_to_the_number(number: int) -> None:
-    """Every signal is found again by its name, short name, number and Slurm's text."""
+    """Every signal is found again by its name, short name and number."""
     name = signal_name(number)
     assert parse_signal(name) == parse_signal(name.removeprefix("SIG")) == parse_signal(str(number)) == number
     assert parse_signal(name.lower()) == number
-    assert number_of_slurm_text(slurm_text(number)) == number
     assert " " not in slurm_text(number)
 
 
@@ -75,9 +74,3 @@ def test_numbers_out_of_range(number: int) -> None:
     for say in (signal_name, signal_words, slurm_text):
         with pytest.raises(ValueError, match="is not a signal"):
             say(number)
-
-
-def test_a_text_that_slurm_never_writes() -> None:
-    """An unknown text is refused, not guessed."""
-    with pytest.raises(ValueError, match="not a signal's text"):
-        number_of_slurm_text("Segfault")

@@ -6,16 +6,17 @@ import pytest
 
 from aver.model.states import SETTLED, State
 from aver.report.recover import LOST, SHORT_OF, prospect
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 
 def row(job: int, state: str, name: str = "train[i=1]", reason: str = "R") -> Outcome:
     """A job with one attempt that ended so."""
-    figures = (None,) * 8
-    return Outcome(
-        job, name, 2, 0, 0, state, reason, None, 1, "witness", None, "it went wrong", 9.0,
-        1, "local", state, reason, None, 1, "witness", None, None, *figures,
-    )  # fmt: skip
+    known = {
+        "job": job, "name": name, "first_job": 2, "spec": 0, "member": 0, "job_state": state, "job_reason": reason,
+        "job_verified": 1, "job_source": "witness", "job_detail": "it went wrong", "job_ended_at": 9.0, "attempt": 1,
+        "engine": "local", "state": state, "reason": reason, "verified": 1, "source": "witness",
+    }  # fmt: skip
+    return Outcome(known.get(column) for column in Outcome.columns)
 
 
 @pytest.mark.parametrize("state", sorted(SETTLED))
@@ -47,6 +48,6 @@ def test_skipped_jobs_wait_or_are_fine() -> None:
 
 def test_only_the_newest_attempt_counts() -> None:
     """A job that completed at last has nothing to be mended."""
-    first = row(7, "COMPLETED")._replace(state="OUT_OF_MEMORY")
-    found = prospect([first, first._replace(attempt=2, state="COMPLETED")], {"train": "x"}, {})
+    first = row(7, "COMPLETED").changed(state="OUT_OF_MEMORY")
+    found = prospect([first, first.changed(attempt=2, state="COMPLETED")], {"train": "x"}, {})
     assert not found.mended

@@ -69,7 +69,7 @@ def test_a_bound_on_the_logs_that_are_read(past: Path) -> None:
     with Reader.open(past / "aver.db") as reader:  # type: ignore[union-attr]
         rows = reader.outcomes(1)
         failed = next(row for row in rows if row.job == 7)
-        many = [failed._replace(job=number) for number in range(100, 1100)]
+        many = [failed.changed(job=number) for number in range(100, 1100)]
         asked: list[int] = []
 
         def paths(job: int, attempt: int) -> tuple[str, ...]:

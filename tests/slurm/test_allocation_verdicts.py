@@ -52,7 +52,7 @@ def test_jobs_of_mixed_outcomes_have_the_right_verdicts(whole_cluster: ClusterHo
     whole_cluster.settle([run], 60 + count)
     whole_cluster.check(run, expected)
     with whole_cluster.reader() as reader:
-        codes = {row.name: row.verdict and return_code(row.verdict) for row in reader.jobs(run=run)}
+        codes = {row.name: row.verdict and return_code(row.state, row.exit) for row in reader.jobs(run=run)}
     assert {codes[name] for name in codes if name.startswith("hungry")} == {137}
     assert {codes[name] for name in codes if name.startswith("slow")} == {152}
     assert len(allocation_ids(whole_cluster, run)) == 1

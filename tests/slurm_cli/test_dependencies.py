@@ -9,7 +9,7 @@ from slurm_commands import Slurm
 
 from aver.model.job import After, AfterKind, Afters
 from aver.model.states import State
-from aver.spec.sbatch.dependency import dependency_text, parse_dependency
+from aver.spec.sbatch.dependency import parse_dependency
 
 NEVER = "DependencyNeverSatisfied"
 
@@ -134,7 +134,17 @@ def test_a_crash_of_the_coordinator_changes_nothing(slurm: Slurm) -> None:
 def test_dependencies_are_read(text: str, afters: Afters) -> None:
     """Each job that is named is a term; what is written is read again the same."""
     assert parse_dependency(text) == afters
-    assert parse_dependency(dependency_text(afters)) == afters
+    assert parse_dependency(written(afters)) == afters
+
+
+def written(afters: Afters) -> str:
+    """The dependency as Slurm writes it."""
+    terms = []
+    for term in afters.terms:
+        delay = f"+{term.delay_s // 60}" if term.delay_s else ""
+        jobs = [f":{job}{'' if index is None else f'_{index}'}{delay}" for job, index in term.jobs]
+        terms.append(f"{term.kind}{''.join(jobs)}")
+    return ("?" if afters.is_any else ",").join(terms)
 
 
 WRONG = (
@@ -160,4 +170,4 @@ def test_any_text_is_a_dependency_or_a_value_error(words: list[str]) -> None:
         afters = parse_dependency("".join(words))
     except ValueError:
         return
-    assert afters is None or parse_dependency(dependency_text(afters)) == afters
+    assert afters is None or parse_dependency(written(afters)) == afters

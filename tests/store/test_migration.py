@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_events import ended, planned, started, submitted
+from store_events import ended, planned, started, submitted, whole_job
 
 from aver.model.codec import decode, encode
 from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
@@ -17,7 +17,8 @@ from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec, Origin, StepSpec
 from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
-from aver.store.encoding import decode_event
+from aver.store.encoding import decode_event, task_cause_text
+from aver.store.read.light import LightReader
 from aver.store.read.reader import Reader
 from aver.store.read.sketch import Sketch
 from aver.store.replay import replay
@@ -164,3 +165,32 @@ def test_options_of_slurm_that_were_pairs_of_text_are_read(kind: str) -> None:
     assert decode(JobSpec, encode(spec)) == spec
     assert "facts" not in encode(spec)
     assert decode(JobSpec, JobSpec.read_older({**document, "facts": []})).slurm is None
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_database_of_an_earlier_version_is_read_as_it_is(tmp_path: Path, version: int) -> None:
+    """Until a coordinator migrates it, what its tables lack is unknown, for `aver` and for Slurm's commands."""
+    newest = tmp_path / "newest.db"
+    writer = Writer.open(newest)
+    writer.commit([submitted(), *whole_job()])
+    writer.close()
+    path = tmp_path / "aver.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.create_function("task_cause", 1, task_cause_text, deterministic=True)
+    for statement in (one for part in MIGRATIONS[:version] for one in part):
+        connection.execute(statement)
+    connection.execute("ATTACH ? AS newest", (str(newest),))
+    tables = [row[0] for row in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
+    for table in set(tables) & {"events", *DERIVED_TABLES}:
+        names = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        connection.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    before = path.read_bytes()
+    with Reader.open(path) as reader, LightReader.open(path) as light:  # type: ignore[union-attr]
+        assert [row.id for row in reader.runs()] == [1]
+        assert [row.state for row in reader.jobs()] == [State.COMPLETED]
+        assert len(reader.attempts(2)) == len(reader.outcomes(1)) == len(light.attempts([2])) == 1
+        assert reader.steps(2) == reader.tasks(2, 1, 0) == light.steps([2]) == []
+        assert [row.state for row in light.numbered([2])] == ["COMPLETED"]
+    assert path.read_bytes() == before

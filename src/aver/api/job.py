@@ -87,7 +87,7 @@ class Job(Stored):
         with self._reader() as reader:
             row = reader.job(self.number)
         if row is None:
-            raise UsageError(f"there is no job {self.number}")
+            raise UsageError(f"job {self.number} does not exist")
         return row
 
     def _files(self, attempt: int | None) -> JobFiles:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from aver.api.job import Job
 from aver.api.stored import Stored
-from aver.client.changes import Cause
+from aver.client.changes import Rerun
 from aver.client.origin import user_name
 from aver.client.reinit import compare
 from aver.errors import UsageError
@@ -84,7 +84,7 @@ class Run(Stored):
 
     def reinit(
         self, flow: Definition | None = None, *, inherit: Sequence[str] = (), dry_run: bool = False
-    ) -> tuple[Cause, ...]:
+    ) -> tuple[Rerun, ...]:
         """Run jobs again whose inputs, command or environment changed or whose outputs are missing, and all below.
 
         Returns each with its cause; with `dry_run` nothing is run. `flow` is how it is now; without it the file that
@@ -93,7 +93,7 @@ class Run(Stored):
         with self._reader() as reader:
             submission = reader.submission(self.number)
             if submission is None:
-                raise UsageError(f"there is no run {self.number}")
+                raise UsageError(f"run {self.number} does not exist")
             origin = submission.origin
             now = None if flow is None else flow.check()
             if now is None and origin.file and os.path.exists(origin.file):
@@ -120,7 +120,7 @@ class Run(Stored):
         with self._reader() as reader:
             row = reader.run(self.number)
         if row is None:
-            raise UsageError(f"there is no run {self.number}")
+            raise UsageError(f"run {self.number} does not exist")
         return row
 
     def __repr__(self) -> str:

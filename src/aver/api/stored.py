@@ -23,7 +23,7 @@ class Stored:
         self._home.check()
         reader = Reader.open(self._home.database)
         if reader is None:
-            raise UsageError(f"there are no jobs in {self._home.path} yet")
+            raise UsageError(f"{self._home.path} has no jobs yet")
         return reader
 
     def _ask(self, request: Request, kind: type[Results | Continued]) -> None:

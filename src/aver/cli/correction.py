@@ -21,11 +21,10 @@ from aver.model.units import parse_size, parse_time
 from aver.report.correction.rules import Change, value_text
 from aver.report.correction.run import Correction, LeftAlone, Proposal, correct_file, is_flow_file, propose
 from aver.report.measure import Resource, Rules
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 from aver.store.read.step_warnings import step_warnings_of_run
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_DEFAULT = Rules()
 
 
 class Factor(click.ParamType[float]):

@@ -12,7 +12,7 @@ from aver.client.output_paths import Which, job_files
 from aver.errors import AverError, InternalError
 from aver.model.job import FlowSpec, JobSpec
 from aver.plan.matrix import Member, members
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 
 class RunLogs:

@@ -10,9 +10,9 @@ import os
 import time
 
 from aver.cli.correction import RunCorrection, change_facts, correct_run
-from aver.cli.output.report_documents import AgainFacts, HopelessFacts, LeftFacts, Recovered
+from aver.cli.output.report_documents import Recovered
 from aver.cli.session import Session, user_name
-from aver.client.changes import Cause
+from aver.client.changes import Rerun
 from aver.client.reinit import Reinit, compare
 from aver.config import load_config
 from aver.engines.registry import capabilities_of
@@ -25,7 +25,7 @@ from aver.protocol.messages import Continued
 from aver.report.correction.rules import value_text
 from aver.report.correction.run import LeftAlone, corrected, is_flow_file, replace_file, write_file
 from aver.report.measure import Resource, Rules
-from aver.report.recover import Hopeless, Mended, prospect
+from aver.report.recover import Hopeless, prospect
 from aver.report.usage import group_name
 from aver.store.read.reader import Reader
 from aver.store.read.rows import RunRow
@@ -53,13 +53,10 @@ class Pass(Record):
             round=number,
             file=None if correction is None else os.path.relpath(correction.path),
             changes=change_facts(self.found) if self.has_work else (),
-            left=tuple(LeftFacts(one.job, one.why) for one in self.left),
+            left=self.left,
             diff="" if correction is None else correction.diff,
-            jobs=tuple(AgainFacts(one.job, one.name, one.why) for one in self.reinit.changes.causes),
-            hopeless=tuple(
-                HopelessFacts(one.job, one.name, one.state.value, one.why, f"aver why {one.job}")
-                for one in self.hopeless
-            ),
+            jobs=self.reinit.changes.causes,
+            hopeless=self.hopeless,
             waiting=self.waiting,
         )
 
@@ -174,10 +171,10 @@ def _short_of(state: str | None, asked: Request) -> tuple[Resource, int] | None:
 
 
 def _causes(
-    reader: Reader, row: RunRow, flow: FlowSpec, mended: tuple[Mended, ...], changed: tuple[Cause, ...]
-) -> tuple[Cause, ...]:
+    reader: Reader, row: RunRow, flow: FlowSpec, mended: tuple[Rerun, ...], changed: tuple[Rerun, ...]
+) -> tuple[Rerun, ...]:
     """Mended jobs, what changed, and of what is below them all that ran: it would rest on the old."""
-    causes = {one.job: Cause(one.job, one.name, one.why) for one in mended}
+    causes = {one.job: one for one in mended}
     for cause in changed:
         causes.setdefault(cause.job, cause)
     if not mended:
@@ -190,5 +187,5 @@ def _causes(
     for at in plan.below_all([index[one.job] for one in mended]):
         job = jobs[at]
         if job.id not in causes and job.state is not State.SKIPPED:
-            causes[job.id] = Cause(job.id, job.name, "it comes after jobs that run again")
+            causes[job.id] = Rerun(job.id, job.name, "it comes after jobs that run again")
     return tuple(causes[job] for job in sorted(causes))

@@ -20,7 +20,7 @@ def find_run(session: Session, text: str | None) -> Chosen:
     if text is None:
         newest = session.found_reader("to report on").runs(limit=1)
         if not newest:
-            raise UsageError("there are no runs yet; `aver run -- COMMAND` makes one")
+            raise UsageError("no runs yet; start one with `aver run -- COMMAND`")
         session.output.note(f"run {newest[0].id} ({newest[0].name}) is the newest")
         return Chosen(newest[0], None)
     found = session.find(text)

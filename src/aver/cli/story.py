@@ -163,11 +163,10 @@ def _masked(story: Story, masking: Masking) -> Story:
     hide = masking.whole
     return replace(
         story,
-        run=replace(story.run, name=hide(story.run.name), folder=hide(story.run.folder)),
+        run=story.run.changed(name=hide(story.run.name), folder=hide(story.run.folder)),
         flow=replace(story.flow, jobs=tuple(replace(spec, name=hide(spec.name)) for spec in story.flow.jobs)),
         jobs=[
-            replace(
-                job,
+            job.changed(
                 name=hide(job.name),
                 reason=hide(job.reason),
                 detail=hide(job.detail),
@@ -176,7 +175,7 @@ def _masked(story: Story, masking: Masking) -> Story:
             for job in story.jobs
         ],
         attempts={
-            number: [replace(one, detail=hide(one.detail), reason=hide(one.reason)) for one in rows]
+            number: [one.changed(detail=hide(one.detail), reason=hide(one.reason)) for one in rows]
             for number, rows in story.attempts.items()
         },
         warnings={number: [hide(one) for one in texts] for number, texts in story.warnings.items()},

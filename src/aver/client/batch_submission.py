@@ -1,6 +1,6 @@
-"""From a call of sbatch to a submission. sbatch only reads; what its options mean is worked out here.
+"""Turn an sbatch call into a submission. The sbatch command only parses; this module gives its options a meaning.
 
-Everything that is refused is refused in Slurm's words, whole lines, so that the client has nothing to decide.
+Refusals are complete lines in Slurm's wording, so that the client prints them unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REQUEUED = RetryRule(MOST_RESTARTS, (State.NODE_FAIL, State.BOOT_FAIL))
 
 
 def read_call(request: Sbatch, now: float) -> BatchCall:
-    """The call's options; BatchRefused says which Slurm would refuse."""
+    """Parse the call's options; raise BatchRefused for those that Slurm would refuse."""
     call = BatchCall(now)
     for name, text in request.options:
         call.take(name, text)
@@ -53,7 +53,7 @@ def submission_of(call: BatchCall, request: Sbatch, now: float) -> Submission:
 
 
 def taken(request: Request, options: SlurmOptions, total: int) -> Request:
-    """What the job takes of a machine with so many cpus.
+    """Return the request of the job on a machine with this many CPUs.
 
     Many tasks may share them, and one task can't have more than there are. A job that is exclusive takes all of them,
     and memory that was asked for by cpu for each; `--exclusive=user` means nothing on a machine of one user.
@@ -68,12 +68,12 @@ def taken(request: Request, options: SlurmOptions, total: int) -> Request:
 
 
 def environment(call: BatchCall, request: Sbatch) -> list[str]:
-    """What the job inherits of the caller's environment."""
+    """Select the part of the caller's environment that the job inherits."""
     return environment_of(call.values, dict(pair.partition("=")[::2] for pair in request.env))
 
 
 def answer(call: BatchCall, submission: Submission, reply: Submitted) -> BatchSubmitted:
-    """What the client needs to answer its user."""
+    """Return the data that the client needs for its output."""
     job = submission.flow.jobs[0]
     return BatchSubmitted(
         reply.run,
@@ -89,7 +89,7 @@ def answer(call: BatchCall, submission: Submission, reply: Submitted) -> BatchSu
 
 
 def refused(error: UsageError) -> BatchRefused:
-    """The lines of sbatch for what the coordinator refuses."""
+    """Format the coordinator's refusal as sbatch prints it."""
     if isinstance(error, BatchRefused):
         return error
     if " asks for " in str(error):

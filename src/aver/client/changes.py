@@ -1,8 +1,7 @@
 """What has changed since the jobs of a settled run ran, and what must therefore run again.
 
-Reads the store and the file system, changes nothing. A job runs again for a cause that can be named:
-its command, its environment or an input changed, an output is missing, or something that it needs
-runs again. What ran well and has no cause is never repeated.
+Read-only. A job reruns only for a named cause: its command, environment or an input changed, an output is missing,
+or a job that it needs reruns. A completed job without such a cause is never repeated.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
 
-class Cause(Record):
-    """A job that runs again, and why."""
+class Rerun(Record):
+    """A job that will run again, and why."""
 
     job: int
     name: str
@@ -32,9 +31,9 @@ class Cause(Record):
 
 
 class Changes(Record):
-    """`flow` is what the run's flow becomes; None: it stays as it is."""
+    """`flow` is the run's new flow; None: unchanged."""
 
-    causes: tuple[Cause, ...]
+    causes: tuple[Rerun, ...]
     flow: FlowSpec | None
 
 
@@ -46,7 +45,7 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
     """
     row, submission = reader.run(run), reader.submission(run)
     if row is None or submission is None:
-        raise UsageError(f"there is no run {run}; `aver runs` lists them")
+        raise UsageError(f"run {run} does not exist; `aver runs` lists them")
     if not row.state.is_settled:
         raise UsageError(f"run {run} is {row.state}: its changes can be compared once it is settled; aver watch {run}")
     old = submission.flow
@@ -73,12 +72,12 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
             if lower not in why:
                 below.setdefault(lower, f"it needs {jobs[index].name}, which runs again")
     together = sorted((why | below).items())
-    causes = tuple(Cause(jobs[index].id, jobs[index].name, text) for index, text in together)
+    causes = tuple(Rerun(jobs[index].id, jobs[index].name, text) for index, text in together)
     return Changes(causes, None if new == old else new)
 
 
 def merged(old: FlowSpec, read: FlowSpec, run: int) -> FlowSpec:
-    """The run's flow with the definitions that were read now. Its jobs must be the same, matrices included."""
+    """Merge freshly read definitions into the run's flow. Jobs and matrices must be the same."""
     if old.is_single:
         return _merged_single(old, read)
     found = {spec.name: spec for spec in read.jobs}
@@ -105,7 +104,7 @@ def merged(old: FlowSpec, read: FlowSpec, run: int) -> FlowSpec:
 
 
 def _merged_single(old: FlowSpec, read: FlowSpec) -> FlowSpec:
-    """Of a batch script only the text is read again: what was said on the command line stays."""
+    """Reread only the text of a batch script; options of the command line stay."""
     spec = old.jobs[0]
     command = read.jobs[0].command
     if not read.is_single or not isinstance(spec.command, Script) or not isinstance(command, Script):

@@ -1,4 +1,4 @@
-"""The files that a job names as its inputs: which there are, and what they contain."""
+"""A job's input files: expand their patterns and fingerprint their contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def find_files(folder: str, patterns: Sequence[str]) -> list[str]:
-    """The files that the patterns name now, absolute and in order; all files below a folder that is named."""
+    """Expand the patterns to absolute paths, sorted; a folder stands for all files below it."""
     found: dict[str, None] = {}
     for pattern in patterns:
         path = os.path.join(folder, pattern)
@@ -32,7 +32,7 @@ def find_files(folder: str, patterns: Sequence[str]) -> list[str]:
 def mark_files(
     paths: Iterable[str], changed_before: float, known: dict[tuple[str, int, int], str] | None = None
 ) -> list[FileMark]:
-    """A mark for each regular file that was not changed since; what can't be read has none."""
+    """Fingerprint each regular file that has not changed since; unreadable files are left out."""
     marks = []
     for path in paths:
         info = stat_file(path)
@@ -52,7 +52,7 @@ def mark_files(
 
 
 def stat_file(path: str) -> os.stat_result | None:
-    """Of a regular file; None for anything else, and for what is not there."""
+    """Stat a regular file; None if it is missing or not regular."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The files of a job: its output, its script, its environment. Names and writing; no decisions.
+"""Name and write the files of a job: output, script, environment.
 
 `aver log` finds a job's output by the same functions that the coordinator uses to open it.
 """
@@ -29,12 +29,12 @@ STDIN_COPY = "stdin-"  # how the name of a copy begins that no run has yet
 
 
 def needs_outputs(specs: Sequence[JobSpec]) -> bool:
-    """Whether a job's output has no name of the user's, so that Aver's own place is to be prepared."""
+    """Whether a job uses the default output folder, which must then be prepared."""
     return any(spec.streams.stdout is None for spec in specs)
 
 
 def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) -> None:
-    """Make sure that default outputs can be written, or raise CantWriteError while the submitter still listens."""
+    """Make the default output folder; raise CantWriteError while the submitter can still be told."""
     folder = submission.origin.folder
     if not needs_outputs(specs):
         return
@@ -52,7 +52,7 @@ def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) 
 
 
 def _make_own_folder(path: str, umask: int) -> None:
-    """Make the folder of a flow's outputs, or use it if it is ours alone; CantWriteError if it is not."""
+    """Make a flow's output folder, or reuse it if only we own it; raise CantWriteError otherwise."""
     try:
         os.mkdir(path, 0o755 & ~umask)
         os.chmod(path, 0o755 & ~umask)  # the coordinator's own umask is narrower
@@ -69,7 +69,7 @@ def _make_own_folder(path: str, umask: int) -> None:
 
 
 def remove_outputs(submission: Submission, run: int) -> None:
-    """Remove the folder that was made for the run's outputs, if nothing is in it."""
+    """Remove the run's output folder if it is empty."""
     if not submission.flow.is_single:
         with suppress(OSError):
             os.rmdir(os.path.join(submission.origin.folder, output_folder(run)))
@@ -98,7 +98,7 @@ def has_env(home: Home, run: int) -> bool:
 
 
 def check_env(home: Home, run: int) -> None:
-    """Refuse to run again what has no environment any more."""
+    """Raise UsageError if the run's environment was removed, so that it can't run again."""
     if not has_env(home, run):
         raise env_removed(run)
 
@@ -152,7 +152,7 @@ def adopt_stdin(home: Home, run: int, flow: FlowSpec) -> FlowSpec:
 
 
 def private_files(home: Home, run: int) -> list[Path]:
-    """What the home keeps so that the run could run again: environments, scripts, a copy of stdin."""
+    """List the files that a rerun needs: environments, scripts, the copy of stdin."""
     env = [one for pattern in ("env", f"env.*{SCRATCH}") for one in (home.path / "env").glob(f"{run}.*{pattern}")]
     return [*env, *home.scripts(run).glob("*"), *home.stdin.glob(str(run))]
 
@@ -170,7 +170,7 @@ def remove_private_files(home: Home, run: int, secrets: Sequence[str]) -> None:
 
 
 def remove_run_files(home: Home, run: int) -> None:
-    """Remove what the home keeps for the run; missing files are fine."""
+    """Remove all files that the home keeps for the run. Idempotent."""
     for path in (*(home.path / "env").glob(f"{run}.secrets*"), *private_files(home, run)):
         with suppress(OSError):
             path.unlink()
@@ -179,7 +179,7 @@ def remove_run_files(home: Home, run: int) -> None:
 
 
 def remove_unknown_files(home: Home, known: Collection[int]) -> None:
-    """Remove what submissions left that never became durable; `known` are the numbers of runs."""
+    """Remove files of submissions that were never committed; `known` are the numbers of runs."""
     for folder in (home.path / "env", home.path / "scripts", home.stdin):
         for path in folder.iterdir():
             number = path.name.partition(".")[0]
@@ -188,7 +188,7 @@ def remove_unknown_files(home: Home, known: Collection[int]) -> None:
 
 
 def runs_with_files(home: Home) -> list[int]:
-    """The runs that have files of their own in the home."""
+    """List the runs that have files in the home."""
     names = {path.name.partition(".")[0] for path in (home.path / "env").glob("*.env")}
     names |= {path.name for folder in (home.path / "scripts", home.stdin) for path in folder.iterdir()}
     return sorted(int(name) for name in names if name.isdigit())

@@ -1,4 +1,4 @@
-"""How far the notifications of a home have come."""
+"""Progress of a home's notifications, kept in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who submits, from where, and what a job inherits from there. Read from this process; nothing is decided."""
+"""The origin of a submission: user, host, folder and inherited environment, read from this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aver.model.job import Origin
 
 
 def user_name() -> str:
-    """Who asks."""
+    """Return the name of the calling user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -22,7 +22,7 @@ def user_name() -> str:
 def origin_of(
     typed: tuple[str, ...], secrets: tuple[str, ...], folder: str | None = None, file: str | None = None
 ) -> Origin:
-    """Who submits, from where, and what the job inherits; `folder` None is the current one. `file` is the flow's."""
+    """Collect the origin of a submission. `folder` defaults to the current one; `file` is the flow's file."""
     if folder is None:
         try:
             folder = os.getcwd()

@@ -1,4 +1,4 @@
-"""Where a job reads and writes: names alone, made by the coordinator to open them and by every command to show them.
+"""Paths of a job's stdin, stdout and stderr: the coordinator opens them, commands show them.
 
 Imports little: `scontrol show job` is called in loops. Flows' texts with `{name}` load what fills them.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.spec.patterns import Facts, expand_pattern
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -62,7 +62,7 @@ class Which:
 
 
 def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bool) -> JobFiles:
-    """Where this attempt reads and writes."""
+    """Return the paths of this attempt's stdin, stdout and stderr."""
     origin = submission.origin
     name, values, member = which.name, dict(which.values), which.member
     if (index := array_index(spec, which.values)) is not None:  # it is no value to fill in, but %a

@@ -1,4 +1,4 @@
-"""What a client does to have a settled run reinitialised: compare, then ask. For the command and for Python alike.
+"""Reinitialise a settled run: compare it with its files, then ask the coordinator. For the command and for Python.
 
 Reads the store, the run's environment and the files; the coordinator alone changes them. Values of the environment
 are compared here and sent over the socket; they are never in a cause, an event or an answer.
@@ -21,7 +21,7 @@ from aver.store.read.reader import Reader
 
 
 class Reinit(Record):
-    """What would run again and why, and what the coordinator has to know for that."""
+    """The jobs that would rerun and why, with what the coordinator needs for that."""
 
     run: int
     changes: Changes
@@ -29,7 +29,7 @@ class Reinit(Record):
     inherit: tuple[str, ...]  # NAME=VALUE, or NAME for a variable that is gone
 
     def request(self, by: str) -> messages.Reinit:
-        """What the coordinator is asked."""
+        """Build the request to the coordinator."""
         causes = tuple((cause.job, cause.why) for cause in self.changes.causes)
         values = tuple(self.values.items())
         return messages.Reinit(self.run, causes, self.changes.flow, values, self.inherit, by)
@@ -40,7 +40,7 @@ def compare(
 ) -> Reinit:
     """Compare the run with the files, with the flow as it is now, and with these variables as they are now.
 
-    Raise UsageError if the run is not settled, if the flow has other jobs now, or if a name is none.
+    Raise UsageError if the run is not settled, if the flow has other jobs now, or if a name is not that of a variable.
     """
     sealed, values = (None, {}) if flow is None else vault.seal(home, flow)
     taken = _taken(home, run, inherit, environment)
@@ -49,7 +49,7 @@ def compare(
 
 
 def _taken(home: Home, run: int, inherit: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of the variables that are not as the run inherited them."""
+    """Return the variables whose values differ from those that the run inherited."""
     for name in inherit:
         if not name or "=" in name or "\0" in name:
             raise UsageError(f"{name!r} is not a variable's name; give names only: --inherit NAME")

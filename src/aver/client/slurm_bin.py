@@ -29,7 +29,7 @@ _STAMP = ".made-by"
 
 
 def install(home: Home) -> Path:
-    """The folder, with all commands in it as this version makes them; CantWriteError if it can't be written."""
+    """Create or update the folder of commands and return it; raise CantWriteError if it can't be written."""
     folder = home.bin
     stamp = _stamp()
     try:
@@ -52,7 +52,7 @@ def install(home: Home) -> Path:
 
 
 def put_into(folder: Path) -> None:
-    """Make commands there that lead to those of the job they are called in; UsageError where others' would be lost."""
+    """Write commands that forward to those of the calling job; raise UsageError rather than replace other files."""
     foreign = [name for name in COMMANDS if os.path.lexists(folder / name) and not is_ours(os.fspath(folder / name))]
     if foreign:
         raise UsageError(f"{folder / foreign[0]} is not made by aver: choose another folder")
@@ -73,7 +73,7 @@ def is_ours(path: str) -> bool:
 
 
 def take_out_of(folder: Path) -> int:
-    """Remove what `put_into` made there; how many there were."""
+    """Remove the commands that `put_into` wrote; return how many."""
     ours = [folder / name for name in COMMANDS if is_ours(os.fspath(folder / name))]
     try:
         for path in ours:
@@ -130,5 +130,5 @@ def _stamp() -> str:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Replace the file at once: somebody may be starting it."""
+    """Replace the file atomically: a process may be starting it."""
     replace_file(path, text.encode("utf-8", "surrogateescape"), mode)

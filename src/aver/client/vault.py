@@ -62,7 +62,7 @@ def store(home: Home, run: int, values: Mapping[str, str]) -> None:
 
 
 def load(home: Home, run: int) -> dict[str, str]:
-    """The run's values by their digests; none when it has none."""
+    """Load the run's values by their digests; empty if it has none."""
     try:
         data = _path(home, run).read_bytes()
     except FileNotFoundError:

@@ -37,7 +37,7 @@ class Watchers:
         peer.is_foreground = is_foreground
         settled, unknown = self._look_up(ids, peer.is_foreground)
         if unknown:
-            raise UsageError(f"there is no job or run {unknown[0]}; `aver jobs` lists them")
+            raise UsageError(f"job or run {unknown[0]} does not exist; `aver jobs` lists them")
         peer.watches = set(ids) - set(settled)
         self._server.send(peer, Watching(tuple(settled)))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
 from aver.model.reasons import NeedKind, counts_as_success
 from aver.model.states import State
 
@@ -76,11 +76,14 @@ def exit_status_of(state: State) -> int:
 
 
 def return_code(
-    verdict: Verdict, out_of_memory: int = OUT_OF_MEMORY_RETURN_CODE, timeout: int = TIMEOUT_RETURN_CODE
+    state: State,
+    ended: ExitStatus | None,
+    out_of_memory: int = OUT_OF_MEMORY_RETURN_CODE,
+    timeout: int = TIMEOUT_RETURN_CODE,
 ) -> int | None:
-    """What a shell would show: code, or 128+signal; None where no exit is known."""
-    if verdict.state is State.OUT_OF_MEMORY:
+    """What a shell would show: code, or 128+signal; None where no exit is known, or the state is not settled."""
+    if state is State.OUT_OF_MEMORY:
         return out_of_memory
-    if verdict.state is State.TIMEOUT:
+    if state is State.TIMEOUT:
         return timeout
-    return None if verdict.exit is None else verdict.exit.shell_code
+    return None if ended is None or not state.is_settled else ended.shell_code

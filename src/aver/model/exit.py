@@ -67,6 +67,3 @@ class ExitStatus(Record):
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 3
-
-
-SUCCESS = ExitStatus()

@@ -103,10 +103,6 @@ def raised_signal(number: int) -> str:
     return f"{_RAISED_SIGNAL}{number}({slurm_text(number)})"
 
 
-def is_raised_signal(reason: str) -> bool:
-    return reason.startswith(_RAISED_SIGNAL)
-
-
 def need_reason(need: str, state: State) -> str:
     """The reason of a job that is SKIPPED because `need` is settled as `state`."""
     if not state.is_settled:

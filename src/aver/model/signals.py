@@ -77,14 +77,6 @@ def slurm_text(number: int) -> str:
     return signal_words(number).replace(" ", "_")
 
 
-def number_of_slurm_text(text: str) -> int:
-    """The signal that Slurm's text means; raise ValueError if there is none."""
-    for number in range(1, HIGHEST + 1):
-        if slurm_text(number) == text:
-            return number
-    raise ValueError(f"{text!r} is not a signal's text as Slurm writes it, such as Segmentation_fault")
-
-
 def parse_signal(text: str) -> int:
     """Read `USR1`, `SIGUSR1`, `usr1`, `RTMIN+2` or `10`; raise ValueError for anything else."""
     name = text.strip().upper()

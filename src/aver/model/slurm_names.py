@@ -5,7 +5,8 @@ Imports nothing: Slurm's commands are called in loops.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from aver.fast_start import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
 

@@ -6,19 +6,15 @@ else uses `aver.protocol.client`.
 
 from __future__ import annotations
 
-import _json
-import _signal  # type: ignore[import-not-found]
-import _socket
 import os
 
 from aver.errors import UsageError
+from aver.fast_start import TYPE_CHECKING, c_json, c_signal, c_socket
 from aver.ownership import check_home, check_peer
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 
-CONNECT_TRIES = 100
 _SCM_RIGHTS = 1
 
 
@@ -28,7 +24,7 @@ def outlive_own_job() -> None:
     KILL follows after the kill wait.
     """
     if os.environ.get("SLURM_JOB_ID"):
-        _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+        c_signal.signal(c_signal.SIGTERM, c_signal.SIG_IGN)
 
 
 class Lost(Exception):
@@ -44,13 +40,13 @@ class _Context:
     parse_constant = None
 
 
-_scan = _json.make_scanner(_Context())  # type: ignore[arg-type]
+_scan = c_json.make_scanner(_Context())  # type: ignore[arg-type]
 
 
 def dumps(value: Any) -> str:
     """Plain ASCII JSON of dicts, lists, texts, numbers, booleans and None."""
     if isinstance(value, str):
-        return str(_json.encode_basestring_ascii(value))
+        return str(c_json.encode_basestring_ascii(value))
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (int, float)):
@@ -76,11 +72,11 @@ class Wire:
     def __init__(self, home: str) -> None:
         check_home(home)
         folder_fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+        self._socket = c_socket.socket(c_socket.AF_UNIX, c_socket.SOCK_STREAM | c_socket.SOCK_CLOEXEC)
         self._received = b""
         try:
             self._socket.connect(f"/proc/self/fd/{folder_fd}/sock")
-            check_peer(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12), home)
+            check_peer(self._socket.getsockopt(c_socket.SOL_SOCKET, c_socket.SO_PEERCRED, 12), home)
         except (OSError, UsageError):
             self._socket.close()
             raise
@@ -95,7 +91,7 @@ class Wire:
         try:
             if descriptors:
                 packed = b"".join(one.to_bytes(4, "little") for one in descriptors)
-                sent = self._socket.sendmsg([data], [(_socket.SOL_SOCKET, _SCM_RIGHTS, packed)])
+                sent = self._socket.sendmsg([data], [(c_socket.SOL_SOCKET, _SCM_RIGHTS, packed)])
                 data = data[sent:]
             if data:
                 self._socket.sendall(data)

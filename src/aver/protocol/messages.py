@@ -271,6 +271,11 @@ class Continued(Record):
 
 
 class CutRun(Record):
+    """`size_bytes` is what was freed of logs, or would be. `problems` are files that could not be cut.
+
+    `private_files` are environments, scripts and copies of stdin that were removed, or would be.
+    """
+
     run: int
     name: str
     why: str

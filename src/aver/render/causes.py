@@ -56,7 +56,7 @@ def is_failure(state: str, reason: str) -> bool:
 
 
 def group_causes(run: int, failed: Iterable[Failed]) -> list[Cause]:
-    """The causes of a run's failures, worst state first, then by how many; each keeps all of its jobs."""
+    """Group a run's failures by cause: worst state first, then by count; each cause keeps all of its jobs."""
     groups: dict[tuple[object, ...], list[Failed]] = {}
     for one in failed:
         groups.setdefault(_key(one), []).append(one)

@@ -1,7 +1,7 @@
-"""What happened to a job, told from its events: one line for each thing that a source said or that followed from it.
+"""The timeline of a job, from its events: a line for each report of a source and for each consequence.
 
-Words alone: it reads no store and decides nothing. A witness's record is told as the acts that it holds and
-the end. The source's own words are kept beside ours.
+Pure text: it reads no store and decides nothing. A witness's record becomes a line for each act in it and one for the
+end. The source's own words are kept beside ours.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def is_about(event: ev.Event, job: int, first_job: int) -> bool:
 
 
 def tell(event: ev.Event, job: int) -> Iterator[Told]:
-    """One event in plain words; a record is told as the acts that it holds and the end."""
+    """Describe one event; a witness's record becomes a line for each act in it and one for the end."""
     match event:
         case ev.RunSubmitted():
             origin = event.submission.origin

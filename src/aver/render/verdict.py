@@ -76,7 +76,7 @@ def may_have_run(state: State, reason: str) -> bool:
 
 
 def step_warning(state: State, derived: int | None, job_exit: ExitStatus | None) -> str:
-    """What is to be said of a step beside its job's verdict; nothing of most.
+    """Return the warning about a step that its job's verdict does not show; empty for most steps.
 
     Where nobody saw the job's own end either, its verdict says so.
     """

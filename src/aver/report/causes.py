@@ -1,7 +1,7 @@
 """Why the jobs of a run did not complete: causes from the store, hints from the ends of their logs.
 
-Bounded: of each cause so many logs are read, of each log so many bytes, and no longer than a second in all; what was
-read is said. A hint stands beside a cause and changes nothing about it.
+The logs per cause, the bytes per log and the total time (one second) are limited; the answer says how many logs were
+read. A hint stands beside a cause and never changes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aver.report.hints import Hint, find_hint
 from aver.report.results import Line, lines_of, result_of
 from aver.report.tails import read_tail
 from aver.report.usage import Requests
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 LOGS_OF_A_CAUSE = 100
 LOGS = 400
@@ -29,7 +29,7 @@ Paths = Callable[[int, int], Sequence[str]]  # the files that an attempt of a jo
 
 
 class HintSeen(Record):
-    """A hint, in how many of the logs that were read it is, and the first job that has it."""
+    """A hint, the number of logs that have it, and the first job with such a log."""
 
     hint: Hint
     count: int
@@ -37,7 +37,7 @@ class HintSeen(Record):
 
 
 class CauseSeen(Record):
-    """A cause with what the logs of its jobs say; `logs_read` of `cause.count` were looked at."""
+    """A cause with the hints from its jobs' logs; `logs_read` of `cause.count` logs were read."""
 
     cause: Cause
     hints: tuple[HintSeen, ...]
@@ -65,7 +65,7 @@ def diagnose(run: int, rows: Sequence[Outcome], requests: Requests, paths: Paths
 
 
 def failed_of(line: Line, requests: Requests) -> Failed:
-    """The job of a newest line, with the request and the peak of that attempt."""
+    """Return the job of a newest line with its attempt's request and peak memory."""
     row, shown = line.row, result_of(line)
     asked = None if row.request is None else requests(row.request)
     return Failed(
@@ -105,7 +105,7 @@ def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]
 
 
 def hint_of(files: Sequence[str]) -> Hint | None:
-    """The best hint at the end of what one attempt wrote, in the first of its files that has any."""
+    """Return the best hint from the end of an attempt's output: from the first file that has one."""
     for path in files:
         tail = read_tail(path, TAIL_BYTES)
         hint = find_hint(tail) if tail else None

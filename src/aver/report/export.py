@@ -1,4 +1,4 @@
-"""A run as CSV (one row for each attempt) and as JSON lines (one for each event), piece by piece.
+"""Export a run as CSV (a row per attempt) and as JSON lines (a line per event), streamed.
 
 Unknown is empty in CSV and null in JSON, never 0. Keys and columns are stable: they are added, never renamed.
 """
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def csv_lines(story: Story) -> Iterator[str]:
-    """The heads, then one row for each attempt, and one for each job that never had any."""
+    """Yield the header, a row per attempt, and a row per job without attempts."""
     rows = (_row(story, job, one) for job in story.jobs for one in story.attempts.get(job.id) or (None,))
     return csv_rows(chain([COLUMNS], rows))
 
@@ -36,7 +36,7 @@ def _row(story: Story, job: JobRow, attempt: AttemptRow | None) -> Iterable[obje
     verdict = of.verdict
     warnings = story.warnings_of(job) if of is job else of.warnings
     yield from (job.run, job.id, job.name, "" if attempt is None else attempt.attempt, of.state.value)
-    yield from (_exit(of.exit), "" if verdict is None else _known(return_code(verdict)), of.reason)
+    yield from (_exit(of.exit), "" if verdict is None else _known(return_code(verdict.state, verdict.exit)), of.reason)
     yield from (_flag(of.verified), of.source or "", "; ".join(warnings), of.detail)
     if attempt is None:
         yield from ("", "", _known(job.submitted_at), "", _known(job.started_at), _known(job.ended_at))

@@ -1,7 +1,6 @@
-"""A file that a user names: whole or as it was before.
+"""Write a file that the user named: replaced as a whole, or unchanged on failure.
 
-A place that is no regular file (a terminal, a pipe, /dev/null) is written to as it is. CantWriteError if it can't be
-written.
+A terminal, a pipe or a device is written to directly.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ NEW_MODE = 0o666
 
 
 def write_whole(path: str, chunks: Iterable[bytes]) -> int:
-    """Write the chunks; return how many bytes they were."""
+    """Write the chunks and return their size in bytes; raise CantWriteError if that fails."""
     try:
         place = os.path.realpath(path)
         try:

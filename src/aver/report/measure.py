@@ -1,4 +1,4 @@
-"""What attempts were given and what they used, and how the two compare.
+"""Compare what attempts requested with what they used.
 
 Pure. Unknown is None and stays None: no share is made from a figure that nobody measured. A share of 1.0 is
 all that was asked for. Marks say where a request is too small, or larger than is worth it.
@@ -49,7 +49,7 @@ class Measured(NamedTuple):
 
     @property
     def used_cpus(self) -> float | None:
-        """Cpus that it kept busy on average."""
+        """CPUs in use on average."""
         if self.cpu_s is None or not self.elapsed_s:
             return None
         return self.cpu_s / self.elapsed_s
@@ -74,7 +74,7 @@ class Rules(Record):
 
 
 def share(used: float | None, asked: float | None) -> float | None:
-    """The part of what was asked for that was used; None where one of the two is not known or has no limit."""
+    """Return used / requested; None if one of them is unknown or unlimited."""
     return None if used is None or not asked else used / asked
 
 

@@ -1,21 +1,22 @@
-"""What a run needs to go on: which jobs a further attempt can mend, and which are for a person.
+"""Plan the recovery of a run: which failed jobs a further attempt can fix, and which need a person.
 
-Pure but for what it is given. What ran out of memory or time is mended by a larger request; what the engine lost, and
-what nobody saw end, by another attempt as it was; a checkpoint by going on. All else is left alone: another attempt of
-a program that fails by itself fails again.
+Pure. A job that ran out of memory or time gets a larger request; one that the engine lost, or whose end nobody saw,
+runs again unchanged; one with a checkpoint continues. All others are left alone: a program that fails by itself would
+fail again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aver.client.changes import Rerun
 from aver.model import reasons
 from aver.model.reasons import parse_need_reason
 from aver.model.record import Record
 from aver.model.states import State
 from aver.render.causes import is_failure
 from aver.report.results import lines_of
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 SHORT_OF = {State.OUT_OF_MEMORY: "memory", State.TIMEOUT: "time"}
 LOST = {
@@ -27,37 +28,30 @@ LOST = {
 }
 
 
-class Mended(Record):
-    """A job that runs again, and why."""
-
-    job: int
-    name: str
-    why: str
-
-
 class Hopeless(Record):
-    """A job that a further attempt can't mend, and what to type to see why."""
+    """A job that a further attempt can't fix, and the command that explains it."""
 
     job: int
     name: str
     state: State
     why: str
+    next: str
 
 
 class Prospect(Record):
-    """`waiting`: jobs that never ran, and come back when what they need completes."""
+    """`waiting`: jobs that never ran, and start once the jobs that they need complete."""
 
-    mended: tuple[Mended, ...]
+    mended: tuple[Rerun, ...]
     hopeless: tuple[Hopeless, ...]
     waiting: int
 
 
 def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mapping[str, str]) -> Prospect:
-    """Divide the failed jobs of a settled run.
+    """Sort the failed jobs of a settled run into those to rerun, those without hope, and those that wait.
 
     `larger`: by definition, how its request has grown; `why_not`: by definition, why it has not.
     """
-    mended: list[Mended] = []
+    mended: list[Rerun] = []
     hopeless: list[Hopeless] = []
     waiting = 0
     for line in lines_of(rows):
@@ -67,15 +61,15 @@ def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mappin
         state = State(row.job_state)
         group = row.name.partition("[")[0]
         if state in LOST:
-            mended.append(Mended(row.job, row.name, LOST[state]))
+            mended.append(Rerun(row.job, row.name, LOST[state]))
         elif state in SHORT_OF and group in larger:
-            mended.append(Mended(row.job, row.name, f"it was {state}: {larger[group]}"))
+            mended.append(Rerun(row.job, row.name, f"it was {state}: {larger[group]}"))
         elif state in SHORT_OF:
             why = why_not.get(group, f"no larger request for {SHORT_OF[state]} is known")
-            hopeless.append(Hopeless(row.job, row.name, state, why))
+            hopeless.append(Hopeless(row.job, row.name, state, why, f"aver why {row.job}"))
         elif state is State.SKIPPED and parse_need_reason(row.job_reason) is not None:
             waiting += 1
         else:
             noted = row.job_reason if row.job_reason != reasons.NONE else "no cause is noted"
-            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or noted))
+            hopeless.append(Hopeless(row.job, row.name, state, row.job_detail or noted, f"aver why {row.job}"))
     return Prospect(tuple(sorted(mended, key=lambda one: one.job)), tuple(hopeless), waiting)

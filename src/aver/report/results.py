@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
-from aver.judge.run import OUT_OF_MEMORY_RETURN_CODE, TIMEOUT_RETURN_CODE, WORST_FIRST
+from aver.judge.run import WORST_FIRST, return_code
 from aver.model.exit import ExitStatus
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import is_failure
 from aver.render.verdict import may_have_run
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
 
 
 class Result(Record):
-    """How one attempt ended and what it used. `attempt` None: the job never had one."""
+    """How one attempt ended and what it used. `attempt` None: the job never had one. `log` is the end of its output."""
 
     job: int
     name: str
@@ -44,10 +44,11 @@ class Result(Record):
     cpu_s: float | None
     peak_bytes: int | None
     node: str | None
+    log: str | None = None
 
 
 class Sums(Record):
-    """What the rows add up to. A sum is None where a part of it is not known; `peak_bytes` is the highest known.
+    """Totals of the rows. A sum is None if a part of it is unknown; `peak_bytes` is the highest known peak.
 
     `peaks_unknown` counts the attempts that ran, or may have, and whose peak is not known.
     """
@@ -62,7 +63,7 @@ class Sums(Record):
 
 
 class Line(Record):
-    """A row of the store that is to be shown, and whether it is its job's newest."""
+    """A stored attempt to show, and whether it is the newest of its job."""
 
     row: Outcome
     is_newest: bool
@@ -73,7 +74,7 @@ class Line(Record):
 
 
 def lines_of(rows: Sequence[Outcome]) -> list[Line]:
-    """The rows with their places: failed jobs first, worst first; the attempts of a job stay together, in order."""
+    """Sort the rows: failed jobs first, worst first; the attempts of a job stay together, in order."""
     newest = [row.job != after.job for row, after in pairwise(rows)]
     lines = [Line(row, is_newest) for row, is_newest in zip(rows, [*newest, True], strict=False)]
     ranks = {key: _rank(*key) for key in {(row.job_state, row.job_reason) for row in rows}}
@@ -88,7 +89,7 @@ def is_failed(line: Line) -> bool:
 def selected(
     lines: Iterable[Line], states: frozenset[str], only_failed: bool, fits: Callable[[str], bool] | None
 ) -> list[Line]:
-    """Those in one of the states (any, if there are none), of failed jobs alone if so asked, whose name fits."""
+    """Filter the lines by state (no states: all), by failure, and by name."""
     found = [line for line in lines if not only_failed or is_failed(line)]
     if states:
         found = [line for line in found if line.state in states]
@@ -96,7 +97,7 @@ def selected(
 
 
 def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Result:
-    """The row as it is shown; `step_warnings`, by job, are of its newest attempt."""
+    """Return the row as shown; `step_warnings` are by job and belong to its newest attempt."""
     row = line.row
     if _takes_job(row, line.is_newest):
         state, reason, raw, verified = row.job_state, row.job_reason, row.job_exit, row.job_verified
@@ -108,14 +109,14 @@ def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Re
     ended = _exit(raw)
     known = _STATES[state]
     return Result(
-        row.job, row.name, row.attempt, known, ended, _return_code(known, ended), reason, _VERIFIED.get(verified),
+        row.job, row.name, row.attempt, known, ended, return_code(known, ended), reason, _VERIFIED.get(verified),
         source, (*_warnings(warnings), *of_steps), detail or "", row.started_at,
         row.ended_at if row.attempt else row.job_ended_at, row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
     )  # fmt: skip
 
 
 def sums_of(lines: Sequence[Line]) -> Sums:
-    """What these lines add up to; attempts that never began add nothing."""
+    """Sum up the lines; attempts that never began add nothing."""
     counts = Counter({line.row.job: line.row.job_state for line in lines}.values())
     ran = [line.row for line in lines if line.row.started_at is not None or began_unseen(line.row)]
     elapsed = [row.elapsed_s for row in ran]
@@ -132,7 +133,7 @@ def sums_of(lines: Sequence[Line]) -> Sums:
 
 
 def began_unseen(row: Outcome) -> bool:
-    """Whether the attempt ran, or may have, though nobody saw it start: its figures are not known, and are not 0."""
+    """Whether the attempt ran or may have run although nobody saw it start: its figures are unknown, not 0."""
     return row.started_at is None and row.state is not None and may_have_run(_STATES[row.state], row.reason or "")
 
 
@@ -153,15 +154,6 @@ def _rank(state: str, reason: str) -> int:
     if known is State.SKIPPED and is_failure(state, reason):
         return len(WORST_FIRST)
     return len(WORST_FIRST) + (1 if known in UNSETTLED else 2)
-
-
-def _return_code(state: State, ended: ExitStatus | None) -> int | None:
-    """As `core.fold.return_code`, which takes a verdict: rows may be unsettled."""
-    if state is State.OUT_OF_MEMORY:
-        return OUT_OF_MEMORY_RETURN_CODE
-    if state is State.TIMEOUT:
-        return TIMEOUT_RETURN_CODE
-    return None if ended is None or state in UNSETTLED else ended.shell_code
 
 
 @cache

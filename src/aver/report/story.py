@@ -1,6 +1,6 @@
-"""All of a run, as its report and its exports need it. Data alone; who collects it has masked every text.
+"""All data of a run for its report and exports. Secrets are masked already.
 
-Of a large run not every job has its evidence here: those that did not complete come first.
+For a large run only some jobs have their evidence here, beginning with those that did not complete.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ def clean(text: str) -> str:
 
 
 def has_failed(job: JobRow) -> bool:
-    """Settled, and neither a success nor only the follower of another failure."""
+    """Whether the job is settled and is neither completed nor skipped."""
     return job.state.is_settled and job.state not in FINE

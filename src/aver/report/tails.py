@@ -1,4 +1,4 @@
-"""The end of a file, however large the file is. Anything that is no readable file has none."""
+"""Read the end of a file of any size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 
 
 def read_tail(path: str, most_bytes: int) -> bytes | None:
-    """The last bytes of a regular file; None if there is no such file, or it can't be read. Never waits."""
+    """Return the last bytes of a regular file; None if it does not exist or can't be read. Never blocks."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (OSError, ValueError):
@@ -24,5 +24,5 @@ def read_tail(path: str, most_bytes: int) -> bytes | None:
 
 
 def last_lines(path: str, most_lines: int, most_bytes: int) -> list[bytes]:
-    """The last lines, within so many bytes; the first of them may be cut at its beginning."""
+    """Return the last lines within a limit of bytes; the first line may be cut at its start."""
     return (read_tail(path, most_bytes) or b"").splitlines()[-most_lines:]

@@ -1,4 +1,4 @@
-"""What was asked for and what was used: by job, by group (all members of a matrix), and for the run.
+"""Requested and used resources by job, by group (all members of a matrix) and for the run.
 
 Reads the store's rows; the figures are those of the newest attempt that ended, as its witness or the scheduler's
 accounting measured them, and say which. Unknown stays None. Peaks and times of a group are its highest, since
@@ -15,7 +15,7 @@ from aver.model.record import Record
 from aver.model.states import UNSETTLED
 from aver.report.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
 from aver.report.results import began_unseen, cpu_of
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 Requests = Callable[[str], Request]
 _MEASURED_BY = {"witness": "witness", "accounting": "sacct", "queue": "sacct"}  # by who attests the verdict
@@ -82,7 +82,7 @@ class RunUse(Record):
 
     @property
     def groups(self) -> tuple[GroupUse, ...]:
-        """Each definition of which a job has figures, in the order of the flow."""
+        """Return the definitions that have measured jobs, in the order of the flow."""
         return tuple([_group_use(members) for members in self._members().values()])
 
     @property
@@ -102,7 +102,7 @@ class RunUse(Record):
 
 
 def measured_of(row: Outcome, requests: Requests) -> Measured | None:
-    """The figures of an attempt that began and has ended; None for any other."""
+    """Return the figures of an attempt that began and ended; None for any other."""
     if row.state is None or row.state in UNSETTLED or row.started_at is None or row.request is None:
         return None
     asked = requests(row.request)
@@ -173,7 +173,7 @@ def _job_use(ended: Ended) -> JobUse:
 
 
 def _group_use(members: Sequence[Ended]) -> GroupUse:
-    """Under-use is marked only where it is so of every member: they have one request."""
+    """Mark under-use only if every member has it: the members share one request."""
     all_of = [one.measured for one in members]
     cpu_s, given = _total([one.cpu_s for one in all_of]), _total([_given(one) for one in all_of])
     mean_cpus = None if cpu_s is None else share(cpu_s, _total([one.elapsed_s for one in all_of]))
@@ -204,7 +204,7 @@ def _given(one: Measured) -> float | None:
 
 
 def _most(values: Sequence[float | None], unlimited: bool = False) -> float | None:
-    """The highest that is known; of limits, none if one of them has none."""
+    """Return the highest known value; for limits, None if one has no limit."""
     known = [value for value in values if value is not None]
     if unlimited and len(known) < len(values):
         return None

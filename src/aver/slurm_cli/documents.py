@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.signals import HIGHEST, signal_name
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 

@@ -9,6 +9,7 @@ import os
 import time
 
 from aver.errors import AverError
+from aver.fast_start import TYPE_CHECKING
 from aver.ownership import check_home
 from aver.printable import printable
 from aver.protocol import fast_client
@@ -17,9 +18,9 @@ from aver.slurm_cli import texts
 from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
 from aver.slurm_cli.refusal import say
-from aver.store.read.glance import Glance, JobGlance, StepGlance
+from aver.store.columns import LightJob, LightStep
+from aver.store.read.light import LightReader
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
@@ -32,9 +33,9 @@ MIN_JOB_AGE_S = 300.0  # how long squeue lists what has ended
 class Book:
     """The store of one home, for one command."""
 
-    def __init__(self, home: str, glance: Glance | None, now: float) -> None:
+    def __init__(self, home: str, reader: LightReader | None, now: float) -> None:
         self.home = home
-        self.glance = glance
+        self.reader = reader
         self.now = now
         self.converts = True  # whether 2048M may be shown as 2G
         self._origins: dict[int, dict[str, Any]] = {}
@@ -48,7 +49,7 @@ class Book:
         """Open what there is; UsageError if the home is not ours alone."""
         home = home_folder()
         check_home(home)
-        return cls(home, Glance.open(os.path.join(home, "aver.db")), time.time())
+        return cls(home, LightReader.open(os.path.join(home, "aver.db")), time.time())
 
     def refresh(self) -> bool:
         """See to it that somebody looks after unsettled jobs. True when one had to be started: read again then."""
@@ -64,31 +65,31 @@ class Book:
         return True
 
     def unsettled(self) -> list[JobFacts]:
-        return [] if self.glance is None else self.facts(self.glance.unsettled())
+        return [] if self.reader is None else self.facts(self.reader.unsettled())
 
     def recent(self) -> list[JobFacts]:
         """The unsettled, and what ended not long ago."""
-        return [] if self.glance is None else self.facts(self.glance.since(self.now - MIN_JOB_AGE_S))
+        return [] if self.reader is None else self.facts(self.reader.since(self.now - MIN_JOB_AGE_S))
 
     def between(self, start: float, end: float) -> list[JobFacts]:
-        return [] if self.glance is None else self.facts(self.glance.between(start, end))
+        return [] if self.reader is None else self.facts(self.reader.between(start, end))
 
     def numbered(self, numbers: Iterable[int]) -> list[JobFacts]:
         """Jobs by their numbers, and all jobs of runs by theirs."""
-        return [] if self.glance is None else self.facts(self.glance.numbered(numbers))
+        return [] if self.reader is None else self.facts(self.reader.numbered(numbers))
 
     def attempts(self, jobs: Iterable[int]) -> list[JobFacts]:
-        return [] if self.glance is None else self.facts(self.glance.attempts(jobs))
+        return [] if self.reader is None else self.facts(self.reader.attempts(jobs))
 
-    def steps(self, jobs: Iterable[JobFacts]) -> dict[tuple[int, int], list[StepGlance]]:
+    def steps(self, jobs: Iterable[JobFacts]) -> dict[tuple[int, int], list[LightStep]]:
         """The steps of each job and attempt."""
-        found: dict[tuple[int, int], list[StepGlance]] = {}
-        if self.glance is not None:
-            for step in self.glance.steps({job.number for job in jobs}):
+        found: dict[tuple[int, int], list[LightStep]] = {}
+        if self.reader is not None:
+            for step in self.reader.steps({job.number for job in jobs}):
                 found.setdefault((step.job, step.attempt), []).append(step)
         return found
 
-    def facts(self, rows: list[JobGlance]) -> list[JobFacts]:
+    def facts(self, rows: list[LightJob]) -> list[JobFacts]:
         self._load({row.run for row in rows})
         return [
             JobFacts(self, row, self._origins.get(row.run, {}), self._flows.get((row.run, row.first_job), {}))
@@ -96,12 +97,12 @@ class Book:
         ]
 
     def _load(self, runs: set[int]) -> None:
-        assert self.glance is not None
+        assert self.reader is not None
         fresh = runs - self._origins.keys()
         if not fresh:
             return
         first: dict[int, int] = {}
-        for run, kind, data in self.glance.flows(fresh):
+        for run, kind, data in self.reader.flows(fresh):
             event = fast_client.loads(data.encode())
             flow = event.get("flow", {}) if kind == "JobsGenerated" else event["submission"]["flow"]
             if kind == "RunSubmitted":
@@ -110,7 +111,7 @@ class Book:
                     self._hide(run, secrets)
                 first[run] = event["first_job"]
             self._flows[(run, event["first_job"])] = flow
-        for at, run, job, kind, data in self.glance.asked(fresh):
+        for at, run, job, kind, data in self.reader.asked(fresh):
             event = fast_client.loads(data.encode())
             if kind == "PersonAsked":
                 self._asked.setdefault(run, []).append((at, job, event))
@@ -138,14 +139,14 @@ class Book:
     def active_in(self, run: int) -> int:
         """How many jobs of a run have started and are not settled."""
         if run not in self._active:
-            self._active[run] = 0 if self.glance is None else self.glance.active_in(run)
+            self._active[run] = 0 if self.reader is None else self.reader.active_in(run)
         return self._active[run]
 
     def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]:
         """What sources said of an attempt, in order."""
-        if self.glance is None:
+        if self.reader is None:
             return []
-        return [(at, fast_client.loads(data.encode())) for at, data in self.glance.observed(job, attempt)]
+        return [(at, fast_client.loads(data.encode())) for at, data in self.reader.observed(job, attempt)]
 
 
 def say_warnings(command: str, jobs: Iterable[JobFacts]) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import raw_text, slurm_exit
 from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, slurm_document
 from aver.protocol import fast_client
 from aver.slurm_cli import texts, words
-from aver.store.read.glance import UNSETTLED
+from aver.store.read.light import UNSETTLED
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Protocol
 
     from aver.client.output_paths import JobFiles
-    from aver.store.read.glance import JobGlance, StepGlance
+    from aver.store.columns import LightJob, LightStep
 
     class Book(Protocol):
         """The store of one home, as far as a job's facts need it."""
@@ -48,7 +48,7 @@ def node_name() -> str:
 class JobFacts:
     """One job, or one attempt of it."""
 
-    def __init__(self, book: Book, row: JobGlance, origin: dict[str, Any], flow: dict[str, Any]) -> None:
+    def __init__(self, book: Book, row: LightJob, origin: dict[str, Any], flow: dict[str, Any]) -> None:
         self.book = book
         self.row = row
         self.origin = origin
@@ -425,7 +425,7 @@ class JobFacts:
                 return _uid(str(asked.get("by", "")), self)
         return None
 
-    def step_cancelled_by(self, step: StepGlance) -> int | None:
+    def step_cancelled_by(self, step: LightStep) -> int | None:
         """The uid of who cancelled the step by its number; None where nobody did."""
         for at, asked in reversed(self.book.asked(self.row.run, self.row.id)):
             is_it = asked.get("what") == STEP_CANCEL and asked.get("detail") == str(step.step)

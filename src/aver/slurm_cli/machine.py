@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import PARTITION
 from aver.slurm_cli.facts import Book, node_name
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

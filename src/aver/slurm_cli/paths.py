@@ -7,12 +7,12 @@ of the classes.
 from __future__ import annotations
 
 from aver.client.output_paths import JobFiles, Which, job_files
+from aver.fast_start import TYPE_CHECKING
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from typing import Any
 
-    from aver.store.read.glance import JobGlance
+    from aver.store.columns import LightJob
 
 _STREAMS = {"stdin": None, "stdout": None, "stderr": None, "append": False}
 _SPEC = {"name": "", "folder": None, "matrix": None}
@@ -31,7 +31,7 @@ def files_of(
     spec: dict[str, Any],
     slurm: dict[str, Any] | None,
     origin: dict[str, Any],
-    row: JobGlance,
+    row: LightJob,
     array_index: int | None,
     is_single: bool,
 ) -> JobFiles:

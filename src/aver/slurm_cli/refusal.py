@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

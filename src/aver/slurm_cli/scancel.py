@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
@@ -18,7 +19,6 @@ from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.words import parse_state
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import raw_text
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.facts import Book
@@ -15,7 +16,6 @@ from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.texts import full_clock
 from aver.spec.getopt import BadOption, Table, parse
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
 from aver.spec.getopt import Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any

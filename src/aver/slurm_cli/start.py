@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

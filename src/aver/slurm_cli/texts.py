@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+from aver.fast_start import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

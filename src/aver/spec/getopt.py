@@ -7,7 +7,8 @@ Slurm's commands pass on.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+from aver.fast_start import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

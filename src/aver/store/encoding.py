@@ -11,10 +11,11 @@ from typing import Any, get_args
 from aver.judge.step import task_cause
 from aver.judge.witness_record import parse_record
 from aver.model.codec import decode, dumps, encode, loads
-from aver.model.events import Event
+from aver.model.events import Event, Usage
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import JobSpec
 from aver.model.states import UNSETTLED, State
+from aver.store.columns import MEASURED, VERDICT
 
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")
@@ -73,16 +74,24 @@ def column_text(text: str) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-NO_VERDICT: tuple[Any, ...] = (None, None, None, None, None)
+NO_VERDICT: dict[str, Any] = dict.fromkeys(VERDICT)
+NOT_MEASURED: dict[str, Any] = dict.fromkeys(MEASURED)
 
 
-def verdict_columns(state: State, verdict: Verdict | None) -> tuple[Any, ...]:
+def verdict_columns(state: State, verdict: Verdict | None) -> dict[str, Any]:
     if verdict is None or state in UNSETTLED:
         return NO_VERDICT
-    return (
-        None if verdict.exit is None else verdict.exit.wait_status,
-        1 if verdict.verified else 0,
-        column_text(verdict.source),
-        verdict.warnings or None,
-        column_text(verdict.detail) or None,
-    )
+    return {
+        "exit": None if verdict.exit is None else verdict.exit.wait_status,
+        "verified": 1 if verdict.verified else 0,
+        "source": column_text(verdict.source),
+        "warnings": verdict.warnings or None,
+        "detail": column_text(verdict.detail) or None,
+    }
+
+
+def measured_columns(usage: Usage | None) -> dict[str, Any]:
+    if usage is None:
+        return NOT_MEASURED
+    values = ((name, getattr(usage, name)) for name in MEASURED)
+    return {name: column_text(value) if isinstance(value, str) else value for name, value in values}

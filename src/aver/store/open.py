@@ -1,20 +1,24 @@
 """How a database file is opened, and how SQLite's errors become sentences.
 
 WAL does not work on network file systems, so there a rollback journal is used. The connection that writes is
-the only one that may ever checkpoint; readers open `mode=ro`.
+the only one that may ever checkpoint; readers open `mode=ro`. Slurm's commands read through this module, so it
+imports neither `pathlib` nor `typing`.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from pathlib import Path
-from urllib.parse import quote
 
 from aver.errors import AverError, CantWriteError, UsageError
+from aver.fast_start import TYPE_CHECKING
 from aver.store.schema import VERSION
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 BUSY_TIMEOUT_S = 30.0
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~")  # in a URI
 
 _NETWORK_MAGIC = frozenset(
     {
@@ -57,43 +61,50 @@ def is_on_network(folder: Path) -> bool:
     return is_network_magic(ctypes.c_long.from_buffer(buffer).value)  # f_type is the first word of struct statfs
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
+def connect(path: Path | str, mode: str) -> sqlite3.Connection:
     """Open with `mode` ro or rw, in autocommit: transactions are begun and ended by hand."""
-    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
-    if mode == "ro" and _is_frozen(path):
+    whole = os.fsencode(os.path.abspath(path))
+    uri = "file:" + "".join([chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in whole]) + f"?mode={mode}"
+    if mode == "ro" and _is_frozen(os.fspath(path)):
         uri += "&immutable=1"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
 
-def _is_frozen(path: Path) -> bool:
+def _is_frozen(path: str) -> bool:
     """Whether nobody has the database open and we can't make the log's index that SQLite reads by.
 
     A database of the WAL kind in a folder that we can't write to can be read only as a file that stays as it is.
     While a writer has it open there is a log.
     """
-    log = path.with_name(path.name + "-wal")
-    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0):
+    if os.access(os.path.dirname(path) or ".", os.W_OK):
         return False
-    with path.open("rb") as file:
+    try:
+        if os.stat(path + "-wal").st_size > 0:
+            return False
+    except FileNotFoundError:
+        pass
+    with open(path, "rb") as file:
         return file.read(20)[18:19] == b"\x02"  # the file format's read version: 2 is WAL
 
 
-def check_absent(path: Path) -> None:
+def check_absent(path: Path | str) -> None:
     """Raise CantWriteError if a database that is not there was there: a coordinator has it open."""
-    from aver.home import Home  # most readers never ask
+    from pathlib import Path  # most readers never ask
 
-    if Home(path.parent).has_coordinator() and not path.exists():
+    from aver.home import Home
+
+    if Home(Path(path).parent).has_coordinator() and not os.path.exists(path):
         raise CantWriteError(removed_text(path))
 
 
-def removed_text(path: Path) -> str:
+def removed_text(path: Path | str) -> str:
     return (
         f"the store {show_path(path)} was removed or replaced while the coordinator had it open: put it back, or "
         "`aver stop` to go on with what is there; nothing new is taken"
     )
 
 
-def read_version(connection: sqlite3.Connection, path: Path) -> int:
+def read_version(connection: sqlite3.Connection, path: Path | str) -> int:
     """Return the schema's version, 0 for an empty database; raise UsageError for a newer one."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
@@ -103,11 +114,11 @@ def read_version(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def show_path(path: Path) -> str:
+def show_path(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def reading_failed(path: Path, error: sqlite3.Error) -> AverError:
+def reading_failed(path: Path | str, error: sqlite3.Error) -> AverError:
     """The sentence for a read that failed."""
     match _code(error):
         case "SQLITE_NOTADB" | "SQLITE_CORRUPT":
@@ -122,7 +133,7 @@ def reading_failed(path: Path, error: sqlite3.Error) -> AverError:
             return AverError(f"can't read {show_path(path)}: {error}")
 
 
-def writing_failed(path: Path, error: sqlite3.Error) -> str:
+def writing_failed(path: Path | str, error: sqlite3.Error) -> str:
     """The sentence for a write that failed."""
     match _code(error):
         case "SQLITE_FULL":

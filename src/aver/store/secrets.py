@@ -12,9 +12,9 @@ import os
 
 from aver.durable_files import create_file, naming_failures, write_file
 from aver.errors import AverError, CantWriteError
+from aver.fast_start import TYPE_CHECKING
 from aver.render.masking import Digests, Masking, to_bytes, values_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

@@ -2,4 +2,4 @@
 
 
 class ReaderLeft(Exception):
-    """Nobody reads what is written: the pipe is closed."""
+    """The reader closed the pipe."""

@@ -6,11 +6,16 @@ is None. A table or a JSON document is made from these and from nothing else.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aver.cli.output.report_documents import ReportDocument
 from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
 from aver.client.documents import RunFacts as RunFacts
 from aver.model.record import Record
+
+if TYPE_CHECKING:
+    from aver.protocol.messages import CutRun
 
 
 class AttemptFacts(Record):
@@ -43,7 +48,7 @@ class AttemptFacts(Record):
 
 
 class TaskFacts(Record):
-    """A task that has ended. `because`: it was ended since another task failed."""
+    """A task that has ended. `because`: it was killed because another task failed."""
 
     task: int
     state: str
@@ -152,7 +157,7 @@ class Timeline(Record):
 
 
 class Written(Record):
-    """What `report` and `export` answer: the file, and what it holds."""
+    """Answer of `report` and `export`: the file and its contents."""
 
     run: int
     format: str
@@ -162,26 +167,11 @@ class Written(Record):
     is_settled: bool
 
 
-class PrunedRun(Record):
-    """`size_bytes` is what was freed of logs, or would be. `problems` are files that could not be cut.
-
-    `private_files` are environments, scripts and copies of stdin that were removed, or would be.
-    """
-
-    run: int
-    name: str
-    why: str
-    files: int
-    size_bytes: int
-    private_files: int
-    problems: tuple[str, ...]
-
-
 class Pruned(Record):
-    """What `prune` answers; `left_bytes` is the size of all logs that are left."""
+    """Answer of `prune`; `left_bytes` is the size of all remaining logs."""
 
     is_dry_run: bool
-    runs: tuple[PrunedRun, ...]
+    runs: tuple[CutRun, ...]
     freed_bytes: int
     left_bytes: int
 
@@ -193,7 +183,7 @@ class SubmittedFacts(Record):
 
 
 class Ended(Record):
-    """What `run` and `watch` answer at their end."""
+    """Final answer of `run` and `watch`."""
 
     runs: tuple[RunFacts, ...]
     jobs: tuple[JobFacts, ...]
@@ -207,7 +197,7 @@ class Done(Record):
 
 
 class Acted(Record):
-    """What cancel, hold, release, accept and retry answer."""
+    """Answer of cancel, hold, release, accept and retry."""
 
     what: str
     results: tuple[Done, ...]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 
 from aver.cli.output.documents import Document
+from aver.client.documents import exit_facts
+from aver.model.exit import ExitStatus
 from aver.model.record import Record
 from aver.render.masking import Masking, to_bytes
 
@@ -66,4 +68,4 @@ def _plain(value: object, masking: Masking) -> object:
         return [_plain(item, masking) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item, masking) for key, item in value.items()}
-    return _fields(value, masking)
+    return _fields(exit_facts(value) if isinstance(value, ExitStatus) else value, masking)

@@ -1,4 +1,4 @@
-"""What is seen while something is waited for: a live line on a terminal, plain lines elsewhere.
+"""Progress while a command waits: a live line on a terminal, plain lines elsewhere.
 
 The live line is on stderr and is cleared before anything else is written, so that it never mixes with
 an answer. It is drawn at most ten times a second.

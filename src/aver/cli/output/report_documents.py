@@ -1,4 +1,4 @@
-"""The documents of `results`, `why RUN`, `usage` and `recover`; the rules are those of `documents`."""
+"""The documents of `results`, `why RUN`, `usage` and `recover`, with the same rules as `documents`."""
 
 from __future__ import annotations
 
@@ -7,46 +7,25 @@ from typing import TYPE_CHECKING
 from aver.model.record import Record
 
 if TYPE_CHECKING:
-    from aver.client.documents import ExitFacts
-    from aver.report.results import Sums
+    from aver.client.changes import Rerun
+    from aver.report.correction.run import LeftAlone
+    from aver.report.recover import Hopeless
+    from aver.report.results import Result, Sums
     from aver.report.usage import GroupUse, JobUse
 
 
-class ResultFacts(Record):
-    """One attempt of a job; `attempt` is None for a job that never had one. `log` is the end of its output."""
-
-    job: int
-    name: str
-    attempt: int | None
-    state: str
-    exit: ExitFacts | None
-    return_code: int | None
-    reason: str
-    verified: bool | None
-    source: str | None
-    warnings: tuple[str, ...]
-    detail: str
-    started_at: float | None
-    ended_at: float | None
-    elapsed_s: float | None
-    cpu_s: float | None
-    peak_bytes: int | None
-    node: str | None
-    log: str | None
-
-
 class ResultList(Record):
-    """`sums` are of all rows that were selected, also those that are not shown."""
+    """`sums` cover all selected rows, shown or not."""
 
     run: int
     state: str
-    results: tuple[ResultFacts, ...]
+    results: tuple[Result, ...]
     left_out: int
     sums: Sums
 
 
 class HintFacts(Record):
-    """A line of a log that is well known. A hint is no evidence. `count` of the logs that were read have it."""
+    """A well-known log line. A hint is never evidence. `count` is the number of logs with this line."""
 
     name: str
     line: str
@@ -87,17 +66,12 @@ class UsageList(Record):
 
 
 class ChangeFacts(Record):
-    """`key`, `old` and `new` as they stand in a flow; `old` None: it did not say."""
+    """`key`, `old` and `new` as written in a flow; `old` None: the key was not set."""
 
     job: str
     key: str
     old: str | None
     new: str
-    why: str
-
-
-class LeftFacts(Record):
-    job: str
     why: str
 
 
@@ -108,38 +82,22 @@ class Corrected(Record):
     file: str | None
     is_dry_run: bool
     changes: tuple[ChangeFacts, ...]
-    left: tuple[LeftFacts, ...]
+    left: tuple[LeftAlone, ...]
     diff: str
 
 
-class AgainFacts(Record):
-    job: int
-    name: str
-    why: str
-
-
-class HopelessFacts(Record):
-    """A job that another attempt can't mend."""
-
-    job: int
-    name: str
-    state: str
-    why: str
-    next: str
-
-
 class Recovered(Record):
-    """`round` is the one that was begun; None: nothing was. `waiting` jobs come back when what they need completes."""
+    """`round` is the new round, None if none began. `waiting` jobs run once the jobs that they need complete."""
 
     run: int
     is_dry_run: bool
     round: int | None
     file: str | None
     changes: tuple[ChangeFacts, ...]
-    left: tuple[LeftFacts, ...]
+    left: tuple[LeftAlone, ...]
     diff: str
-    jobs: tuple[AgainFacts, ...]
-    hopeless: tuple[HopelessFacts, ...]
+    jobs: tuple[Rerun, ...]
+    hopeless: tuple[Hopeless, ...]
     waiting: int
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from aver.cli.output import report_documents as doc
 from aver.cli.output.table import Table, fits, show_table
@@ -15,6 +15,10 @@ from aver.render import verdict
 from aver.report.csv import csv_rows
 from aver.report.measure import Mark, share
 from aver.report.usage import Ended, GroupUse, JobUse, Use, group_name, measured_by
+
+if TYPE_CHECKING:
+    from aver.report.correction.run import LeftAlone
+    from aver.report.results import Result
 
 UNKNOWN = "?"
 NOTHING = verdict.NOTHING
@@ -52,9 +56,9 @@ RESULT_HEADS = (
 )  # fmt: skip
 
 
-def result_cells(one: doc.ResultFacts) -> tuple[object, ...]:
+def result_cells(one: Result) -> tuple[object, ...]:
     return (
-        one.job, one.name, one.attempt, one.state, one.exit.text if one.exit is not None else None, one.return_code,
+        one.job, one.name, one.attempt, one.state, one.exit, one.return_code,
         one.reason, one.verified, one.source, one.started_at, one.ended_at, one.elapsed_s, one.cpu_s, one.peak_bytes,
         one.node, one.detail, "; ".join(one.warnings) or None,
     )  # fmt: skip
@@ -109,8 +113,8 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
     output.line(sums_text(document))
 
 
-def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
-    state = State(one.state)
+def _result_row(one: Result) -> tuple[str, ...]:
+    state = one.state
     has_begun = one.attempt is not None and one.started_at is not None
     absent = verdict.absent_text(state, has_begun, one.reason)
     return (
@@ -118,7 +122,7 @@ def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
         one.name,
         NOTHING if one.attempt is None else str(one.attempt),
         verdict.believed_text(state, one.verified),
-        absent if one.exit is None else one.exit.text,
+        absent if one.exit is None else str(one.exit),
         absent if one.return_code is None else str(one.return_code),
         one.reason if one.reason not in ("", "None") else NOTHING,
         absent if one.elapsed_s is None else verdict.duration_words(one.elapsed_s),
@@ -128,7 +132,7 @@ def _result_row(one: doc.ResultFacts) -> tuple[str, ...]:
     )
 
 
-def _show_log(output: Output, one: doc.ResultFacts) -> None:
+def _show_log(output: Output, one: Result) -> None:
     output.line("")
     attempt = "" if one.attempt in (None, 1) else f", attempt {one.attempt}"
     output.line(f"job {one.job} ({one_line(one.name)}{attempt}) {one.state}; its output ends:")
@@ -260,7 +264,7 @@ def _show_corrected(output: Output, document: doc.Corrected) -> None:
         output.note(f"{document.file} is corrected")
 
 
-def _show_changes(output: Output, changes: Sequence[doc.ChangeFacts], left: Sequence[doc.LeftFacts]) -> None:
+def _show_changes(output: Output, changes: Sequence[doc.ChangeFacts], left: Sequence[LeftAlone]) -> None:
     for change in changes:
         old = "" if change.old is None else f"{change.old} to "
         output.line(f"{one_line(change.job)}: {change.key} {old}{change.new}: {one_line(change.why)}")

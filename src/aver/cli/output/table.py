@@ -24,7 +24,7 @@ class Table(Record):
 
 
 def show_table(output: Output, table: Table) -> None:
-    """Write the table in the form that fits where it goes."""
+    """Write the table, drawn on a terminal and plain elsewhere."""
     if output.out_is_terminal and fits(table, output.width):
         output.raw(draw(table, output).encode("utf-8", "surrogateescape"))
         return

@@ -35,7 +35,7 @@ class Branch(Record):
 
     @property
     def rank(self) -> int:
-        """What is left out first has the highest."""
+        """Order in which branches are left out: the highest rank first."""
         states = set(self.counts)
         if states <= {State.COMPLETED}:
             return 2
@@ -120,7 +120,7 @@ def cell_count(text: str) -> int:
 
 
 def cells(text: str, width: int) -> str:
-    """As much of the text as fits into so many columns."""
+    """Cut the text to this many columns."""
     if len(text) <= width and text.isascii():
         return text
     while cell_count(text) > width:

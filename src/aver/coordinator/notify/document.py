@@ -53,7 +53,7 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
         took = f" in {render.duration_words(event.at - run.submitted_at)}"
         words = "" if counts is None else ": " + ", ".join(f"{count} {state}" for state, count in counts.items())
         sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}."
-        moved = replace(run, state=event.state, round=event.round, ended_at=event.at)
+        moved = run.changed(state=event.state, round=event.round, ended_at=event.at)
         facts = encode(run_facts(moved, {})) | {"counts": counts}
         document = {**head, "sentence": sentence, "run": facts, "job": None}
         return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
@@ -77,8 +77,7 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
 def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:
     """The job with what is of this attempt: by now it may have gone on."""
     steps = [step for step in reader.steps(job.id, attempt.attempt) if step.state.is_settled]
-    return replace(
-        job,
+    return job.changed(
         attempt=attempt.attempt,
         exit=attempt.exit,
         derived=fold_derived(step.derived for step in steps),
@@ -90,8 +89,7 @@ def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:
 
 def _with_verdict(job: JobRow, verdict: Verdict) -> JobRow:
     """The verdict is the event's: by now the job may have gone on."""
-    return replace(
-        job,
+    return job.changed(
         state=verdict.state,
         reason=verdict.reason,
         exit=verdict.exit,

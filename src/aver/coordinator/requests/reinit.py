@@ -24,7 +24,7 @@ from aver.store.secrets import keep_values
 def reinit(context: Context, _: Peer, request: Reinit, now: float) -> Continued:
     run = context.revive(request.run, now)
     if run is None:
-        raise UsageError(f"there is no run {request.run}")
+        raise UsageError(f"run {request.run} does not exist")
     if not run.state.is_settled:
         raise UsageError(f"run {run.number} is not settled; aver watch {run.number}")
     causes: dict[int, str] = {}

@@ -18,7 +18,7 @@ RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
 def retry(context: Context, _: Peer, request: Retry, now: float) -> Continued:
     run = context.revive(request.run, now)
     if run is None:
-        raise UsageError(f"there is no run {request.run}")
+        raise UsageError(f"run {request.run} does not exist")
     if request.jobs is None:
         indices = [index for index in range(run.job_count) if run.plan.state(index) in RETRIED]
     else:

@@ -2,8 +2,8 @@
 
 The text is composed by PyYAML, and edited by the positions of its nodes: nothing is loaded and dumped again, so
 comments, order, quotes and line ends survive. What is shared (an anchor, an alias, a merged map) is left
-alone and said, since a change there would change other jobs. Whoever calls this reads the result again and
-compares: positions are trusted only as far as the flow that comes out is the one that was meant.
+alone and reported, since a change there would change other jobs. The caller parses the result again and compares
+it with the flow that was meant, so that a wrong position can't go unnoticed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _jobs_node(root: yaml.MappingNode) -> yaml.Node:
 
 
 def _shared(root: yaml.Node) -> frozenset[int]:
-    """The nodes that are reached on more than one way."""
+    """Find the nodes that are shared: reachable on more than one path."""
     seen: Counter[int] = Counter()
     left = [root]
     while left:

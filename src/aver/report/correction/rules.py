@@ -21,7 +21,7 @@ TOLD = frozenset({State.COMPLETED, State.OUT_OF_MEMORY, State.TIMEOUT})  # ends 
 
 
 class Change(Record):
-    """What a request becomes; `old` None was no limit."""
+    """The new value of a request; `old` None: no limit."""
 
     resource: Resource
     old: int | None
@@ -30,7 +30,7 @@ class Change(Record):
 
 
 class Blocked(Record):
-    """More is needed, and can't be had."""
+    """The job needs more, but no larger request can be made."""
 
     resource: Resource
     why: str
@@ -49,7 +49,7 @@ class Group(Record):
 
 
 def correct(group: Group, rules: Rules) -> tuple[Change | Blocked, ...]:
-    """Every change that the rules support, growth and saving, in the order mem, time, cpus."""
+    """Return all changes by the rules, larger and smaller requests, in the order mem, time, cpus."""
     return (
         *grow(group, rules),
         *_changes(_more_cpus(group, rules)),
@@ -58,7 +58,7 @@ def correct(group: Group, rules: Rules) -> tuple[Change | Blocked, ...]:
 
 
 def grow(group: Group, rules: Rules) -> tuple[Change | Blocked, ...]:
-    """Only what must grow before its jobs can complete: memory after OUT_OF_MEMORY, time after TIMEOUT."""
+    """Return only the growth that jobs need to complete: memory after OUT_OF_MEMORY, time after TIMEOUT."""
     return _changes(_more_memory(group, rules), _more_time(group, rules))
 
 

@@ -26,7 +26,7 @@ from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.load import FLOW_SUFFIXES, read_bytes
 from aver.spec.mistakes import SpecError
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 
 
 class Proposal(Record):
@@ -159,7 +159,7 @@ def write_file(correction: Correction) -> None:
 
 
 def replace_file(path: str, before: bytes, after: bytes) -> None:
-    """Put `after` where `before` is: atomic, durable, and never over what somebody else wrote meanwhile."""
+    """Replace `before` with `after`, atomically and durably; refuse if the file has changed meanwhile."""
     target = Path(os.path.realpath(path))
     with naming_failures(path):
         if target.read_bytes() != before:
@@ -181,7 +181,7 @@ def _parse(data: bytes, path: str, now: float, folder: str | None) -> FlowSpec:
 
 
 def _changed(then: JobSpec, now: JobSpec | None) -> str:
-    """What somebody changed in the file since the run; nothing if it is as it was."""
+    """Describe what changed in the file since the run; empty if nothing did."""
     if now is None:
         return "it is no longer in the file"
     if then.request != now.request:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, say_warnings
 from aver.slurm_cli.output import show
@@ -18,7 +19,6 @@ from aver.slurm_cli.table.columns import Column, Layout
 from aver.spec.clock import midnight, parse_past
 from aver.spec.getopt import Parsed, Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

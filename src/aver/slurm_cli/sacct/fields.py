@@ -5,6 +5,7 @@ What is not measured is empty, never 0.
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import UNKNOWN, slurm_exit
 from aver.model.slurm_names import CLUSTER
 from aver.protocol.fast_client import loads
@@ -12,13 +13,12 @@ from aver.slurm_cli import texts
 from aver.slurm_cli.table.columns import CUT, TEXT, WHOLE, Column, names_in_columns, parse_columns
 from aver.slurm_cli.texts import cpu_clock, full_clock
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from aver.slurm_cli.facts import JobFacts
-    from aver.store.read.glance import StepGlance
+    from aver.store.columns import LightStep
 
 
 class Units:
@@ -37,13 +37,13 @@ class Units:
 class Row:
     """A job's row (no label), its batch row (`batch`), or a step's row."""
 
-    def __init__(self, job: JobFacts, label: str, step: StepGlance | None, units: Units) -> None:
+    def __init__(self, job: JobFacts, label: str, step: LightStep | None, units: Units) -> None:
         self.job = job
         self.label = label
         self.step = step
         self.units = units
         self.step_spec: dict[str, Any] = {} if step is None else loads(step.spec.encode())
-        self.steps: list[StepGlance] = []  # of a job's row
+        self.steps: list[LightStep] = []  # of a job's row
         self.earliest: float | None = None
         self.latest: float | None = None
 
@@ -135,7 +135,7 @@ class Row:
         return self.job.row.peak_bytes if self.step is None else self.step.peak_bytes
 
 
-def _step_state(step: StepGlance) -> str:
+def _step_state(step: LightStep) -> str:
     """A step that a signal ended is CANCELLED in Slurm's accounts."""
     if step.state == "FAILED" and step.exit is not None and step.exit & 0x7F:
         return "CANCELLED"

@@ -6,6 +6,7 @@ account is empty, and `normal` is the one QOS. What writes says in one line that
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import CLUSTER, QOS, VERSION
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import node_name
@@ -16,7 +17,6 @@ from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import Layout, parse_columns
 from aver.spec.getopt import Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

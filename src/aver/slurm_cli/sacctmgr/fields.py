@@ -5,9 +5,9 @@ A row is a plain dict; what is not in it is empty: a limit that nobody set.
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.table.columns import CUT, TEXT, WHOLE
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from aver.slurm_cli.table.columns import Field
 

@@ -10,6 +10,7 @@ import os
 import time
 
 from aver.errors import UsageError
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
@@ -19,7 +20,6 @@ from aver.spec.sbatch.call import BatchCall, BatchRefused
 from aver.spec.sbatch.table import VARIABLES as SBATCH_VARIABLES
 from aver.spec.sbatch.table import from_environment, salloc_table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

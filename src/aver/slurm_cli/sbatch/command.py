@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import home_folder, user_name
@@ -20,7 +21,6 @@ from aver.spec.getopt import BadOption, Parsed, Table, parse
 from aver.spec.sbatch import lines
 from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, from_environment, sbatch_table
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.refusal import Refusal
 from aver.spec.sbatch import lines
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import sys
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
@@ -19,7 +20,6 @@ from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.scontrol.update import Update, parse_update
 from aver.spec.getopt import BadOption, Table, parse
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

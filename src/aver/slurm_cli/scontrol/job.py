@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import texts
 from aver.slurm_cli.texts import NULL, full_clock, moment
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from aver.slurm_cli.facts import JobFacts
     from aver.slurm_cli.squeue.fields import StepFacts

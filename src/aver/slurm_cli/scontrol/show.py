@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import CLUSTER, HIGHEST_INDEX, VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import home_folder
@@ -17,7 +18,6 @@ from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.texts import NULL, moment
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -321,7 +321,7 @@ def _show_config() -> int:
 
     book = Book.open()
     node = Node([])
-    newest = 1 if book.glance is None else book.glance.newest_number()
+    newest = 1 if book.reader is None else book.reader.newest_number()
     values = (
         ("AccountingStorageTRES", "cpu,mem,node,billing"),
         ("AccountingStorageType", f"aver {__version__}"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.units import parse_time
 from aver.slurm_cli.job_names import split_jobs
 from aver.slurm_cli.refusal import Refusal
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.machine import Line, Node
@@ -15,7 +16,6 @@ from aver.slurm_cli.table.formats import Format, parse_letters, parse_names
 from aver.slurm_cli.table.hostlists import expand
 from aver.spec.getopt import Parsed, Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, say_warnings
 from aver.slurm_cli.output import show
@@ -18,7 +19,6 @@ from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names
 from aver.spec.getopt import Parsed, Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -127,7 +127,7 @@ def _publish(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter,
 
 
 def _find(book: Book, ids: list[tuple[int, str | None]], chosen: _Filter) -> list[JobFacts]:
-    if book.glance is None:
+    if book.reader is None:
         jobs: list[JobFacts] = []
     elif ids:
         jobs = book.numbered(number for number, _ in ids)
@@ -167,7 +167,7 @@ def running_steps(book: Book, jobs: Sequence[JobFacts]) -> list[StepFacts]:
     """The steps that run, job by job: those with numbers, then the batch script."""
     from aver.protocol.fast_client import loads
     from aver.slurm_cli.squeue.fields import StepFacts
-    from aver.store.read.glance import UNSETTLED
+    from aver.store.read.light import UNSETTLED
 
     found = book.steps(jobs)
     rows: list[StepFacts] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.documents import exit_code, number
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

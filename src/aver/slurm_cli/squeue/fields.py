@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import UNKNOWN
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli import texts
 from aver.slurm_cli.texts import NULL, clock
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -6,11 +6,11 @@ only a failure, a label or a unit needs is imported then.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
 from aver.errors import AverError
+from aver.fast_start import TYPE_CHECKING, c_signal
 from aver.protocol import fast_client
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
 from aver.slurm_cli.refusal import say
@@ -29,7 +29,6 @@ from aver.slurm_cli.srun.options import (
 )
 from aver.spec.getopt import BadOption
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 STATUS_BAD_USAGE = 1
 STATUS_BAD_OPTION = 255
-FORWARDED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGQUIT, _signal.SIGALRM)
+FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUSR2, c_signal.SIGQUIT, c_signal.SIGALRM)
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
 RECONNECT_TRIES = 50
 
@@ -159,8 +158,8 @@ class Step:
         try:
             ended = self._begin(request)
             for number_ in FORWARDED:
-                _signal.signal(number_, self._forward)
-            _signal.signal(_signal.SIGINT, self._interrupt)
+                c_signal.signal(number_, self._forward)
+            c_signal.signal(c_signal.SIGINT, self._interrupt)
             while ended is None:
                 try:
                     ended = self._listen()
@@ -430,8 +429,8 @@ class Step:
 
         sys.stderr.flush()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if number_ not in (_signal.SIGKILL, _signal.SIGSTOP):
-            _signal.signal(number_, _signal.SIG_DFL)
+        if number_ not in (c_signal.SIGKILL, c_signal.SIGSTOP):
+            c_signal.signal(number_, c_signal.SIG_DFL)
         os.kill(os.getpid(), number_)
         return code
 
@@ -449,7 +448,7 @@ class Step:
         now = time.monotonic()
         if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
             sys.stderr.write(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}\n")
-            self._ask_signal(_signal.SIGINT)
+            self._ask_signal(c_signal.SIGINT)
             self._ask_signal(None)
             return
         self._interrupted_at = now

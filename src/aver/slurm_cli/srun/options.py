@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.output import show
 from aver.spec.getopt import MAYBE, VALUE, BadOption, Table
 from aver.spec.getopt import parse as parse_words
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import select
 
+from aver.fast_start import TYPE_CHECKING
 from aver.spec.getopt import BadOption
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -100,7 +100,6 @@ class TaskStreams:
         self._is_labelled = is_labelled
         self._inputs: dict[int, bytes] = {}
         self._has_input = has_input
-        self._input_at = 0
         self._tasks = tasks
 
     def name_files(self, spec: dict[str, Any]) -> None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import sys
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.srun.options import Options, task_count
 from aver.spec.getopt import BadOption
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -5,6 +5,7 @@ Memory is that of this moment, anonymous and shared, of all processes of a task 
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import texts
 from aver.slurm_cli.facts import Book, node_name
 from aver.slurm_cli.output import show
@@ -14,7 +15,6 @@ from aver.slurm_cli.table.columns import TEXT, WHOLE, Layout, names_in_columns, 
 from aver.slurm_cli.texts import full_clock
 from aver.spec.getopt import Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

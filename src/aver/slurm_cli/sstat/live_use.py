@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+from aver.fast_start import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from aver.slurm_cli.facts import Book
 

@@ -5,7 +5,8 @@ What is no field is printed as it stands, and complained about once; nothing her
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
+from aver.fast_start import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any

@@ -22,7 +22,6 @@ FLAG: Schema = {"type": "boolean"}
 TEXTS: Schema = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 AMOUNT: Schema = {"type": ["string", "number"]}
 COUNT: Schema = {"type": "integer", "minimum": 1}
-ANYTHING: Schema = {}
 
 
 def _ref(name: str) -> Schema:
@@ -76,7 +75,6 @@ JOB_KEYS: dict[str, Key] = {
     ),
 }
 
-CLUSTER_KEYS = ("partition", "account", "qos", "nodes", "tasks", "gres", "constraint", "slurm_options", "requeue")
 
 DEFAULTS_KEYS = {name: key for name, key in JOB_KEYS.items() if key.in_defaults}
 

@@ -25,20 +25,6 @@ def parse_dependency(text: str, ends_if_never: bool = False) -> Afters | None:
     return Afters(tuple(terms), is_any, ends_if_never)
 
 
-def dependency_text(afters: Afters) -> str:
-    """The dependency as Slurm writes it."""
-    return ("?" if afters.is_any else ",").join(term_text(term) for term in afters.terms)
-
-
-def term_text(term: After) -> str:
-    """One term: `afterok:7_3`, `after:7+5`, `singleton`."""
-    if term.kind is AfterKind.SINGLETON:
-        return str(term.kind)
-    delay = f"+{term.delay_s // _MINUTE_S}" if term.delay_s else ""
-    jobs = ":".join(f"{job}{'' if index is None else f'_{index}'}{delay}" for job, index in term.jobs)
-    return f"{term.kind}:{jobs}"
-
-
 def _terms(part: str, text: str) -> list[After]:
     if part.lower() == AfterKind.SINGLETON:
         return [After(AfterKind.SINGLETON)]

@@ -5,9 +5,9 @@ Names alone, so that sbatch starts with little more than this; what the options 
 
 from __future__ import annotations
 
+from aver.fast_start import TYPE_CHECKING
 from aver.spec.getopt import Table
 
-TYPE_CHECKING = False  # `typing` costs as much as the rest of the start
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

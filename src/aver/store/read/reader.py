@@ -1,108 +1,67 @@
-"""Reads for everybody: with or without a coordinator, never in its way.
-
-A Reader opens `mode=ro`, never checkpoints, and reads everything that it returns at once or page by page, so
-that it holds no lock between two calls. What is shown was committed. Each call sees one consistent state.
-"""
+"""Typed reads of the store, for everybody but Slurm's commands that are called in loops (`store.read.light`)."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from aver.errors import AverError
 from aver.model.codec import decode, loads
 from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, RunSubmitted
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
-from aver.model.states import UNSETTLED, State
+from aver.model.states import State
+from aver.store.columns import Outcome, select, select_outcome
 from aver.store.encoding import column_text
-from aver.store.open import check_absent, connect, read_version, reading_failed, show_path
-from aver.store.read.decoding import ATTEMPT, JOB, RUN, STEP, TASK, Decoder
-from aver.store.read.outcomes import OUTCOMES_SQL, Outcome
+from aver.store.open import show_path
+from aver.store.read.database import Database
+from aver.store.read.decoding import Decoder, Made
+from aver.store.read.light import UNSETTLED_SQL
 from aver.store.read.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
 from aver.store.read.sketch import Sketch
-from aver.store.read.step_use import STEP_USE_SQL, StepUse, fold_steps, outcome_with_steps, with_steps
-
-Row = TypeVar("Row")
+from aver.store.read.step_use import STEP_USE_SQL, StepUse, fold_steps, with_steps
+from aver.store.schema import VERSION
 
 EVENTS_PER_PAGE = 1000
 
-_UNSETTLED_SQL = ", ".join(f"'{state}'" for state in sorted(UNSETTLED))
+_EVENTS = "SELECT seq, at, run, job, attempt, kind, data FROM events"
+_OUTCOMES = (
+    f"SELECT {select_outcome()} FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id "
+    "WHERE j.run = ? ORDER BY j.id, a.attempt"
+)
 
-_UNSETTLED = "(" + ", ".join(f"'{state}'" for state in sorted(UNSETTLED)) + ")"
 
+class Reader(Database):
+    """Typed reads. What is returned is read at once, or page by page."""
 
-class Reader:
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-        self._rows = Decoder(path)
-
-    @classmethod
-    def open(cls, path: Path) -> Reader | None:
-        """Return None when there is no database yet; raise UsageError for a newer one, AverError for a damaged one."""
-        try:
-            if path.stat().st_size == 0:
-                return None
-        except FileNotFoundError:
-            check_absent(path)
-            return None
-        except OSError as error:
-            raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None
-        connection = None
-        try:
-            connection = connect(path, "ro")
-            try:
-                version = read_version(connection, path)
-            except sqlite3.OperationalError as error:
-                if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
-                    raise
-                _finish_rollback(path)
-                version = read_version(connection, path)
-        except OSError as error:
-            raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None
-        except (sqlite3.Error, AverError) as error:
-            if connection is not None:
-                connection.close()
-            raise (reading_failed(path, error) if isinstance(error, sqlite3.Error) else error) from None
-        if version == 0:
-            connection.close()
-            return None
-        return cls(path, connection)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __init__(self, path: Path | str, connection: sqlite3.Connection, version: int = VERSION) -> None:
+        super().__init__(path, connection, version)
+        self._decoder = Decoder(path)
 
     def run(self, run: int) -> RunRow | None:
-        return self._one(self._rows.run, f"SELECT {RUN} FROM runs WHERE id = ?", (run,))
+        return self._one(RunRow, "FROM runs WHERE id = ?", (run,))
 
     def run_by_key(self, key: str) -> RunRow | None:
         """The run that was submitted with this key."""
-        return self._one(self._rows.run, f"SELECT {RUN} FROM runs WHERE key = ? ORDER BY id LIMIT 1", (key,))
+        return self._one(RunRow, "FROM runs WHERE key = ? ORDER BY id LIMIT 1", (key,))
 
     def runs(self, limit: int | None = None, states: Iterable[State] | None = None) -> list[RunRow]:
         """Newest first."""
         chosen, parameters = _in_states("state", states)
-        text = f"SELECT {RUN} FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
-        return self._all(self._rows.run, text, (*parameters, _limit(limit)))
+        text = f"FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
+        return self._table(RunRow, text, (*parameters, _limit(limit)))
 
     def run_numbers(self) -> set[int]:
-        return {row[0] for row in self._fetch("SELECT id FROM runs")}
+        return {row[0] for row in self.fetch("SELECT id FROM runs")}
 
     def unsettled_runs(self) -> list[int]:
-        return [row[0] for row in self._fetch(f"SELECT id FROM runs WHERE state IN ({_UNSETTLED_SQL}) ORDER BY id")]
+        return [row[0] for row in self.fetch(f"SELECT id FROM runs WHERE state IN {UNSETTLED_SQL} ORDER BY id")]
 
     def job(self, job: int) -> JobRow | None:
-        return self._one(self._rows.job, f"SELECT {JOB} FROM jobs WHERE id = ?", (job,))
+        return self._one(JobRow, "FROM jobs WHERE id = ?", (job,))
 
     def jobs(
         self,
@@ -117,36 +76,36 @@ class Reader:
             chosen, parameters = f"run = ? AND {chosen}", (run, *parameters)
         if after is not None:
             chosen, parameters = f"{chosen} AND id > ?", (*parameters, after)
-        text = f"SELECT {JOB} FROM jobs WHERE {chosen} ORDER BY id LIMIT ?"
-        return self._all(self._rows.job, text, (*parameters, _limit(limit)))
+        text = f"FROM jobs WHERE {chosen} ORDER BY id LIMIT ?"
+        return self._table(JobRow, text, (*parameters, _limit(limit)))
 
     def jobs_with_failed_steps(self, run: int) -> list[JobRow]:
         """Those of the run whose DerivedExitCode is not 0, or not known."""
-        return self._all(self._rows.job, f"SELECT {JOB} FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
+        return self._table(JobRow, "FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
 
     def newest_jobs(self, limit: int, states: Iterable[State] | None = None) -> list[JobRow]:
         """Newest first, over all runs."""
         chosen, parameters = _in_states("state", states)
-        text = f"SELECT {JOB} FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
-        return self._all(self._rows.job, text, (*parameters, limit))
+        text = f"FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
+        return self._table(JobRow, text, (*parameters, limit))
 
     def jobs_by_id(self, ids: Iterable[int]) -> dict[int, JobRow]:
         """The jobs that there are, by number."""
-        text = f"SELECT {JOB} FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
-        return {row.id: row for row in self._all(self._rows.job, text, (json.dumps(list(ids)),))}
+        text = "FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
+        return {row.id: row for row in self._table(JobRow, text, (json.dumps(list(ids)),))}
 
     def find(self, name: str, run: int | None = None) -> list[JobRow]:
         """All jobs of exactly that name, newest first. Bytes that are not UTF-8 are found as they are stored."""
         name = column_text(name)
         if run is None:
-            return self._all(self._rows.job, f"SELECT {JOB} FROM jobs WHERE name = ? ORDER BY id DESC", (name,))
-        text = f"SELECT {JOB} FROM jobs WHERE run = ? AND name = ? ORDER BY id DESC"
-        return self._all(self._rows.job, text, (run, name))
+            return self._table(JobRow, "FROM jobs WHERE name = ? ORDER BY id DESC", (name,))
+        text = "FROM jobs WHERE run = ? AND name = ? ORDER BY id DESC"
+        return self._table(JobRow, text, (run, name))
 
     def counts(self, run: int) -> dict[State, int]:
         """How many jobs of the run are in each state."""
-        rows = self._fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
-        return {self._rows.state(word, f"a job of run {run}"): count for word, count in rows}
+        rows = self.fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
+        return {self._decoder.state(word, f"a job of run {run}"): count for word, count in rows}
 
     def groups(self, run: int) -> list[GroupRow]:
         """The jobs of the run by what made them and by state: few rows, however many jobs there are."""
@@ -155,53 +114,50 @@ class Reader:
             "max(ended_at), max(elapsed_s) FROM jobs WHERE run = ? GROUP BY first_job, spec, state "
             "ORDER BY first_job, spec"
         )
-        return self._all(self._rows.group, text, (run,))
+        return [self._decoder.group(row) for row in self.fetch(text, (run,))]
 
     def attempts(self, job: int) -> list[AttemptRow]:
         """By number; what each used is that of its script and its steps."""
-        text = f"SELECT {ATTEMPT} FROM attempts AS a WHERE a.job = ? ORDER BY a.attempt"
+        text = "FROM attempts WHERE job = ? ORDER BY attempt"
         steps = self._step_use("id = ?", job)
-        return [with_steps(row, steps) for row in self._all(self._rows.attempt, text, (job,))]
+        return [with_steps(row, steps) for row in self._table(AttemptRow, text, (job,))]
 
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt; what each used is that of its script and its steps."""
-        text = (
-            f"SELECT {ATTEMPT} FROM jobs JOIN attempts AS a ON a.job = jobs.id "
-            "WHERE jobs.run = ? ORDER BY a.job, a.attempt"
-        )
+        text = "FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?) ORDER BY job, attempt"
         steps = self._step_use("run = ?", run)
-        return [with_steps(row, steps) for row in self._all(self._rows.attempt, text, (run,))]
+        return [with_steps(row, steps) for row in self._table(AttemptRow, text, (run,))]
 
     def outcomes(self, run: int) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt."""
-        rows = list(map(Outcome._make, self._fetch(OUTCOMES_SQL, (run,))))
+        rows = list(map(Outcome, self.fetch(_OUTCOMES, (run,))))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
-            self._rows.state(word, f"a job of run {run}")
+            self._decoder.state(word, f"a job of run {run}")
         steps = self._step_use("run = ?", run)
-        return [outcome_with_steps(row, steps) for row in rows] if steps else rows
+        return [with_steps(row, steps) for row in rows] if steps else rows
 
     def _step_use(self, which: str, number: int) -> StepUse:
-        return fold_steps(self._fetch(STEP_USE_SQL.format(which=which), (number,)))
+        return fold_steps(self.fetch(STEP_USE_SQL.format(which=which), (number,)))
 
     def request(self, text: str) -> Request:
         """The request of an attempt as `outcomes` has it."""
-        return self._rows.request(text, "an attempt")
+        return self._decoder.request(text)
 
     def steps(self, job: int, attempt: int | None = None) -> list[StepRow]:
         """By attempt and number."""
         chosen, parameters = ("", (job,)) if attempt is None else (" AND attempt = ?", (job, attempt))
-        text = f"SELECT {STEP} FROM steps WHERE job = ?{chosen} ORDER BY attempt, step"
-        return self._all(self._rows.step, text, parameters)
+        text = f"FROM steps WHERE job = ?{chosen} ORDER BY attempt, step"
+        return self._table(StepRow, text, parameters)
 
     def steps_of_jobs(self, jobs: Iterable[int]) -> list[StepRow]:
         """Of many jobs, by job, attempt and number."""
-        text = f"SELECT {STEP} FROM steps WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, attempt, step"
-        return self._all(self._rows.step, text, (json.dumps(list(jobs)),))
+        text = "FROM steps WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, attempt, step"
+        return self._table(StepRow, text, (json.dumps(list(jobs)),))
 
     def tasks(self, job: int, attempt: int, step: int) -> list[TaskRow]:
         """The tasks that have ended, by number."""
-        text = f"SELECT {TASK} FROM tasks WHERE job = ? AND attempt = ? AND step = ? ORDER BY task"
-        return self._all(self._rows.task, text, (job, attempt, step))
+        text = "FROM tasks WHERE job = ? AND attempt = ? AND step = ? ORDER BY task"
+        return self._table(TaskRow, text, (job, attempt, step))
 
     def submission(self, run: int) -> Submission | None:
         """What was submitted; None when there is no such run."""
@@ -226,10 +182,10 @@ class Reader:
             "AND kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'FlowReplaced' ORDER BY seq DESC LIMIT 1"
         )
         row = self.run(run)
-        made = self._fetch(text, (run,))
+        made = self.fetch(text, (run,))
         if row is None or not made:
             return None
-        newer = self._fetch(replaced, (run,)) if row.round > 1 else []
+        newer = self.fetch(replaced, (run,)) if row.round > 1 else []
         try:
             submission = json.loads(made[0][0])["submission"]
             flow = json.loads(newer[0][0])["flow"] if newer else submission["flow"]
@@ -272,38 +228,37 @@ class Reader:
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
         events of jobs that are not settled, or that were tried again where the run has a budget of retries."""
-        text = f"""SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq IN (
+        text = f"""{_EVENTS} WHERE seq IN (
             SELECT seq FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
             UNION SELECT seq FROM events WHERE run = ?1 AND kind IN ('PersonAsked', 'FlowReplaced')
             UNION SELECT seq FROM events WHERE job IN (
-                SELECT id FROM jobs WHERE run = ?1 AND (state IN {_UNSETTLED} OR (attempt > 1 AND EXISTS (
+                SELECT id FROM jobs WHERE run = ?1 AND (state IN {UNSETTLED_SQL} OR (attempt > 1 AND EXISTS (
                     SELECT 1 FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
                     AND json_extract(data, '$.submission.flow.retry_budget') IS NOT NULL))))
             ) ORDER BY seq"""
-        for row in self._fetch(text, (run,)):
-            yield self._rows.event(row).event
+        for row in self.fetch(text, (run,)):
+            yield self._decoder.event(row).event
 
     def settled_jobs(self, run: int) -> list[tuple[int, State, int]]:
         """Number, state and number of attempts of the run's settled jobs."""
-        text = f"SELECT id, state, attempt FROM jobs WHERE run = ? AND state NOT IN {_UNSETTLED}"
-        rows = self._fetch(text, (run,))
-        states = {word: self._rows.state(word, f"a job of run {run}") for word in {row[1] for row in rows}}
+        text = f"SELECT id, state, attempt FROM jobs WHERE run = ? AND state NOT IN {UNSETTLED_SQL}"
+        rows = self.fetch(text, (run,))
+        states = {word: self._decoder.state(word, f"a job of run {run}") for word in {row[1] for row in rows}}
         return [(job, states[word], attempts) for job, word, attempts in rows]
 
     def _of_kind(self, run: int, kind: str) -> list[Event]:
         return [stored.event for stored in self._stored_of_kind(run, kind)]
 
     def _stored_of_kind(self, run: int, kind: str) -> list[StoredEvent]:
-        text = "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE run = ? AND kind = ? ORDER BY seq"
-        return self._all(self._rows.event, text, (run, kind))
+        return self._events("WHERE run = ? AND kind = ? ORDER BY seq", (run, kind))
 
     def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` by which a job may have got a verdict, or a run may have moved."""
         text = (
-            "SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq > ? AND (kind = 'RunMoved' OR "
+            "WHERE seq > ? AND (kind = 'RunMoved' OR "
             "(kind IN ('Observed', 'JobMoved') AND instr(data, '\"verdict\"'))) ORDER BY seq LIMIT ?"
         )
-        return self._all(self._rows.event, text, (after, limit))
+        return self._events(text, (after, limit))
 
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
         """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
@@ -312,7 +267,7 @@ class Reader:
             "json_extract(data, '$.flow.notify'), kind FROM events WHERE run = ? "
             "AND kind IN ('RunSubmitted', 'FlowReplaced') ORDER BY seq"
         )
-        rows = self._fetch(text, (run,))
+        rows = self.fetch(text, (run,))
         if not rows:
             return None
         rules = rows[-1][0] if rows[-1][3] == "RunSubmitted" else rows[-1][2]
@@ -328,10 +283,10 @@ class Reader:
             "SELECT run, max(at) FROM events WHERE kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'PersonAsked' "
             "AND json_extract(data, '$.what') = 'prune' GROUP BY run"
         )
-        return dict(self._fetch(text))
+        return dict(self.fetch(text))
 
     def last_seq(self) -> int:
-        return int(self._fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])
+        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])
 
     def events(
         self, run: int | None = None, job: int | None = None, after: int = 0, limit: int | None = None
@@ -339,13 +294,13 @@ class Reader:
         """In order, those numbered above `after`; read page by page."""
         chosen = "".join([" AND run = ?" if run is not None else "", " AND job = ?" if job is not None else ""])
         parameters = tuple(value for value in (run, job) if value is not None)
-        text = f"SELECT seq, at, run, job, attempt, kind, data FROM events WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
+        text = f"{_EVENTS} WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
         left = limit
         while left is None or left > 0:
             page = EVENTS_PER_PAGE if left is None else min(left, EVENTS_PER_PAGE)
-            rows = self._fetch(text, (after, *parameters, page))
+            rows = self.fetch(text, (after, *parameters, page))
             for row in rows:
-                yield self._rows.event(row)
+                yield self._decoder.event(row)
             if len(rows) < page:
                 return
             after = rows[-1][0]
@@ -353,31 +308,22 @@ class Reader:
 
     def _flow_events(self, run: int, kind: str) -> list[StoredEvent]:
         text = (
-            "SELECT seq, at, run, job, attempt, kind, data FROM events INDEXED BY events_flow "
+            "INDEXED BY events_flow "
             "WHERE run = ? AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = ? ORDER BY seq"
         )
-        return self._all(self._rows.event, text, (run, kind))
+        return self._events(text, (run, kind))
 
-    def _fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        try:
-            return self._connection.execute(text, parameters).fetchall()
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
-                raise reading_failed(self.path, error) from None
-        except sqlite3.Error as error:
-            raise reading_failed(self.path, error) from None
-        try:
-            _finish_rollback(self.path)
-            return self._connection.execute(text, parameters).fetchall()
-        except sqlite3.Error as error:
-            raise reading_failed(self.path, error) from None
+    def _table(self, made: type[Made], text: str, parameters: Sequence[Any] = ()) -> list[Made]:
+        """Rows of a table; `text` is the query from FROM on."""
+        return self._decoder.rows(made, self.fetch(f"SELECT {select(made.columns)} {text}", parameters))
 
-    def _all(self, make: Callable[[Any], Row], text: str, parameters: Sequence[Any]) -> list[Row]:
-        return [make(row) for row in self._fetch(text, parameters)]
+    def _one(self, made: type[Made], text: str, parameters: Sequence[Any]) -> Made | None:
+        rows = self._table(made, text, parameters)
+        return rows[0] if rows else None
 
-    def _one(self, make: Callable[[Any], Row], text: str, parameters: Sequence[Any]) -> Row | None:
-        rows = self._fetch(text, parameters)
-        return make(rows[0]) if rows else None
+    def _events(self, text: str, parameters: Sequence[Any]) -> list[StoredEvent]:
+        """Stored events; `text` is what follows FROM events."""
+        return [self._decoder.event(row) for row in self.fetch(f"{_EVENTS} {text}", parameters)]
 
 
 def _limit(limit: int | None) -> int:
@@ -389,12 +335,3 @@ def _in_states(column: str, states: Iterable[State] | None) -> tuple[str, tuple[
         return "1", ()
     words = tuple(state.value for state in states)
     return f"{column} IN ({', '.join('?' * len(words))})", words
-
-
-def _finish_rollback(path: Path) -> None:
-    """A writer with a rollback journal was killed in a commit: undo its half, which needs a writable connection."""
-    connection = connect(path, "rw")
-    try:
-        connection.execute("PRAGMA user_version").fetchone()
-    finally:
-        connection.close()

@@ -8,11 +8,10 @@ the steps that ran at the same time, each at its own peak: the most that they ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from aver.model.reasons import JOB_LAUNCH_FAILURE
-from aver.model.record import replace
-from aver.store.read.outcomes import Outcome
+from aver.store.columns import Outcome
 from aver.store.read.rows import AttemptRow
 
 MEASURING = "witness"  # in the figures of others, those of steps are in already
@@ -40,6 +39,7 @@ class _Step(NamedTuple):
 
 StepUse = Mapping[tuple[int, int], Used]  # by job and attempt: what all steps of it used
 _UNKNOWN = Used(None, None, None)
+Attempt = TypeVar("Attempt", AttemptRow, Outcome)
 
 
 def fold_steps(rows: Iterable[Any]) -> StepUse:
@@ -53,16 +53,10 @@ def fold_steps(rows: Iterable[Any]) -> StepUse:
     return {which: _together(steps) for which, steps in found.items()}
 
 
-def with_steps(row: AttemptRow, steps: StepUse) -> AttemptRow:
+def with_steps(row: Attempt, steps: StepUse) -> Attempt:
     """The attempt with what its script and its steps used."""
-    used = _whole(row, steps.get((row.job, row.attempt)))
-    return row if used is None else replace(row, user_s=used.user_s, sys_s=used.sys_s, peak_bytes=used.peak_bytes)
-
-
-def outcome_with_steps(row: Outcome, steps: StepUse) -> Outcome:
-    """The same of a row of a report."""
     used = _whole(row, steps.get((row.job, row.attempt or 0)))
-    return row if used is None else row._replace(user_s=used.user_s, sys_s=used.sys_s, peak_bytes=used.peak_bytes)
+    return row if used is None else row.changed(**used._asdict())
 
 
 def _whole(row: AttemptRow | Outcome, steps: Used | None) -> Used | None:

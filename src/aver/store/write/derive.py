@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, assert_never
+from typing import assert_never
 
 from aver.model.codec import dumps
 from aver.model.events import (
@@ -36,9 +36,10 @@ from aver.model.evidence import Verdict
 from aver.model.job import FlowSpec, JobSpec
 from aver.model.states import UNSETTLED, State
 from aver.plan.matrix import FlowIndex
-from aver.store.encoding import NO_VERDICT, column_text, verdict_columns
+from aver.store.columns import TIMES
+from aver.store.encoding import NO_VERDICT, NOT_MEASURED, column_text, measured_columns, verdict_columns
 from aver.store.write import statements as sql
-from aver.store.write.statements import Statement
+from aver.store.write.statements import Statement, Values, with_rows
 from aver.store.write.steps import StepEvent, step_statements
 
 JOBS_PER_STATEMENT = 5000
@@ -50,10 +51,10 @@ class _Change:
 
     state: State | None  # None: the row is as before but for `attempt`
     reason: str
-    verdict: tuple[Any, ...]  # exit, verified, source, warnings, detail
+    verdict: Values  # by `columns.VERDICT`
     keeps_end: bool  # an end that is in the row stays; `ended_at` is for a row without one
     ended_at: float | None
-    usage: tuple[Any, ...] | None = None  # started_at, elapsed_s and, for an attempt, user_s, sys_s, peak_bytes, node
+    usage: Values | None = None  # by `columns.MEASURED`; a job has only `columns.TIMES` of them
     fresh: bool = False  # forget the times that are in the row
     is_over: bool = False  # of a job: its attempt so far is over, and so is the count of its steps
     attempt: int | None = None  # of a job: the attempt that this is about
@@ -71,20 +72,17 @@ class _Change:
         if later.fresh:
             self.fresh, self.usage = True, later.usage
         elif later.usage is not None:
-            self.usage = later.usage if self.usage is None else _known(self.usage, later.usage)
-
-
-def _known(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([before if now is None else now for before, now in zip(old, new, strict=True)])
+            known = {name: value for name, value in later.usage.items() if value is not None}
+            self.usage = later.usage if self.usage is None else self.usage | known
 
 
 @dataclass(slots=True)
 class _Pending:
     """Merged changes that are not yet statements."""
 
-    runs: list[list[Any]] = field(default_factory=list)
+    runs: list[Values] = field(default_factory=list)
     flows: list[tuple[float, int, int, FlowSpec]] = field(default_factory=list)  # at, run, first job, its jobs
-    grown: list[tuple[int, int]] = field(default_factory=list)
+    grown: list[Values] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)  # runs whose rows have changes below
     moves: dict[int, RunMoved] = field(default_factory=dict)
     jobs: list[dict[int, _Change]] = field(default_factory=list)  # wave n holds each job's n-th change
@@ -180,15 +178,12 @@ def _job_change(
 def _observe(pending: _Pending, event: Observed) -> None:
     usage = event.usage
     ended_at = None
-    times = None
-    if usage is not None:
-        if usage.elapsed_s is not None:
-            ended_at = usage.started_at + usage.elapsed_s
-        node = None if usage.node is None else column_text(usage.node)
-        times = (usage.started_at, usage.elapsed_s, usage.user_s, usage.sys_s, usage.peak_bytes, node)
+    if usage is not None and usage.elapsed_s is not None:
+        ended_at = usage.started_at + usage.elapsed_s
+    measured = None if usage is None else measured_columns(usage)
     keeps_end, ended = _ending(event.state, event.at, ended_at)
     change = _Change(
-        event.state, column_text(event.reason), verdict_columns(event.state, event.verdict), keeps_end, ended, times
+        event.state, column_text(event.reason), verdict_columns(event.state, event.verdict), keeps_end, ended, measured
     )
     pending.add_attempt((event.job, event.attempt), change)
 
@@ -200,8 +195,8 @@ def _observe(pending: _Pending, event: Observed) -> None:
         job = _job_change(event.at, state, reason, event.verdict, ended_at)
     job.attempt = event.attempt
     job.is_over = job.fresh and event.state not in UNSETTLED
-    if times is not None and not job.fresh:
-        job.usage = times[:2]
+    if not job.fresh:
+        job.usage = measured
     pending.add_job(event.job, job)
 
 
@@ -217,17 +212,24 @@ def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:
     if isinstance(event, JobsGenerated):
         flow = event.flow
         count = FlowIndex(flow).count
-        pending.grown.append((event.run, count))
+        pending.grown.append({"run": event.run, "jobs": count})
     else:
         flow = event.submission.flow
         count = FlowIndex(flow).count
         origin = event.submission.origin
         pending.runs.append(
-            [
-                event.run, column_text(flow.name), event.at, event.first_job, count, int(flow.is_single),
-                column_text(origin.user), column_text(origin.folder), column_text(event.submission.key) or None,
-            ]
-        )  # fmt: skip
+            {
+                "id": event.run,
+                "name": column_text(flow.name),
+                "submitted_at": event.at,
+                "first_job": event.first_job,
+                "jobs": count,
+                "is_single": int(flow.is_single),
+                "user": column_text(origin.user),
+                "folder": column_text(origin.folder),
+                "key": column_text(event.submission.key) or None,
+            }
+        )
     pending.flows.append((event.at, event.run, event.first_job, flow))
 
 
@@ -239,60 +241,94 @@ def _first_reason(spec: JobSpec) -> str:
     return "BeginTime" if spec.begin_at is not None else "Priority"
 
 
-def _job_rows(flows: Iterable[tuple[float, int, int, FlowSpec]]) -> Iterator[tuple[Any, ...]]:
+def _job_rows(flows: Iterable[tuple[float, int, int, FlowSpec]]) -> Iterator[Values]:
     for at, run, first_job, flow in flows:
         index = FlowIndex(flow)
         names = index.names()
         for number, spec in enumerate(flow.jobs):
             reason = _first_reason(spec)
             for member, job in enumerate(index.jobs_of(number)):
-                name = column_text(next(names))
-                yield (first_job + job, run, name, first_job, number, member, reason, at, int(spec.background))
+                yield {
+                    "id": first_job + job,
+                    "run": run,
+                    "name": column_text(next(names)),
+                    "first_job": first_job,
+                    "spec": number,
+                    "member": member,
+                    "reason": reason,
+                    "submitted_at": at,
+                    "background": int(spec.background),
+                }
 
 
-def _job_row(job: int, change: _Change) -> tuple[Any, ...]:
-    usage = change.usage or (None, None)
-    return (
-        job, change.attempt, change.state, change.reason, *change.verdict,
-        int(change.keeps_end), change.ended_at, int(change.fresh), *usage, int(change.is_over),
-    )  # fmt: skip
+def _job_row(job: int, change: _Change) -> Values:
+    usage = change.usage or NOT_MEASURED
+    return {
+        "job": job,
+        "attempt": change.attempt,
+        **_changed_columns(change),
+        "fresh": int(change.fresh),
+        "is_over": int(change.is_over),
+        **{name: usage[name] for name in TIMES},
+    }
 
 
-def _attempt_row(key: tuple[int, int], change: _Change) -> tuple[Any, ...]:
-    usage = change.usage or ()
-    return (*key, change.state, change.reason, *change.verdict, int(change.keeps_end), change.ended_at, *usage)
+def _attempt_row(key: tuple[int, int], change: _Change) -> Values:
+    job, attempt = key
+    return {"job": job, "attempt": attempt, **_changed_columns(change), **(change.usage or NOT_MEASURED)}
 
 
-def _planned_row(event: AttemptPlanned) -> tuple[Any, ...]:
-    request = dumps(event.request)
-    return (event.job, event.attempt, column_text(event.key), column_text(event.engine), request, event.at)
+def _changed_columns(change: _Change) -> Values:
+    return {
+        "state": change.state,
+        "reason": change.reason,
+        **change.verdict,
+        "keeps_end": int(change.keeps_end),
+        "ended_at": change.ended_at,
+    }
+
+
+def _planned_row(event: AttemptPlanned) -> Values:
+    return {
+        "job": event.job,
+        "attempt": event.attempt,
+        "key": column_text(event.key),
+        "engine": column_text(event.engine),
+        "request": dumps(event.request),
+        "planned_at": event.at,
+    }
 
 
 def _flush(pending: _Pending) -> Iterator[Statement]:
     if pending.runs:
-        yield Statement(sql.INSERT_RUNS, dumps(pending.runs))
+        yield with_rows(sql.insert_runs, pending.runs)
     rows = _job_rows(pending.flows)
     while chunk := list(islice(rows, JOBS_PER_STATEMENT)):
-        yield Statement(sql.INSERT_JOBS, dumps(chunk))
-        yield Statement(sql.RAISE_NEXT_ID, chunk[-1][0] + 1)
+        yield with_rows(sql.insert_jobs, chunk)
+        yield Statement(sql.RAISE_NEXT_ID, chunk[-1]["id"] + 1)
     for run in pending.runs:
-        yield Statement(sql.RAISE_NEXT_ID, run[0] + 1)
+        yield Statement(sql.RAISE_NEXT_ID, run["id"] + 1)
     if pending.grown:
-        yield Statement(sql.GROW_RUNS, dumps(pending.grown))
+        yield with_rows(sql.grow_runs, pending.grown)
     for wave in pending.jobs:
         moved = [_job_row(job, change) for job, change in wave.items() if change.state is not None]
-        raised = [(job, change.attempt) for job, change in wave.items() if change.state is None]
+        raised = [{"job": job, "attempt": change.attempt} for job, change in wave.items() if change.state is None]
         if moved:
-            yield Statement(sql.UPDATE_JOBS, dumps(moved))
+            yield with_rows(sql.update_jobs, moved)
         if raised:
-            yield Statement(sql.RAISE_ATTEMPTS, dumps(raised))
+            yield with_rows(sql.raise_attempts, raised)
     if pending.planned:
-        yield Statement(sql.PUT_ATTEMPTS, dumps([_planned_row(event) for event in pending.planned.values()]))
+        yield with_rows(sql.put_attempts, [_planned_row(event) for event in pending.planned.values()])
     if pending.attempts:
-        yield Statement(sql.UPDATE_ATTEMPTS, dumps([_attempt_row(*one) for one in pending.attempts.items()]))
+        yield with_rows(sql.update_attempts, [_attempt_row(*one) for one in pending.attempts.items()])
     if pending.moves:
         moves = [
-            (move.run, move.state, move.round, None if move.state in UNSETTLED else move.at)
+            {
+                "run": move.run,
+                "state": move.state,
+                "round": move.round,
+                "ended_at": None if move.state in UNSETTLED else move.at,
+            }
             for move in pending.moves.values()
         ]
-        yield Statement(sql.UPDATE_RUNS, dumps(moves))
+        yield with_rows(sql.update_runs, moves)

@@ -1,11 +1,20 @@
 """The SQL of the writer. Each statement takes one parameter: a JSON document of rows, or a number.
 
-The rows' columns are in the order in which `derive` and `encoding` write them.
+Rows are dictionaries by column. All rows of a statement have the same keys in the same order, so that they can travel
+as arrays; in the SQL a row's values are `new_` and their key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from aver.model.codec import dumps
 from aver.model.record import Record
+from aver.store.columns import MEASURED, TIMES, VERDICT
+
+Values = dict[str, Any]
 
 
 class Statement(Record):
@@ -13,93 +22,125 @@ class Statement(Record):
     parameter: str | int
 
 
+RowsSql = Callable[[tuple[str, ...]], str]
+
+
+def with_rows(make: RowsSql, rows: Sequence[Values]) -> Statement:
+    """The statement that `make` makes of the rows' keys, with the rows."""
+    return Statement(make(tuple(rows[0])), dumps([tuple(row.values()) for row in rows]))
+
+
 def _value(at: int) -> str:
     return f"json_extract(value, '$[{at}]')"  # not ->>, which SQLite has only since 3.38
 
 
-def _values(first: int, count: int) -> str:
-    return ", ".join(_value(at) for at in range(first, first + count))
+def _new(names: Sequence[str]) -> str:
+    """The rows, to update FROM."""
+    return f"(SELECT {', '.join(f'{_value(at)} AS new_{name}' for at, name in enumerate(names))} FROM json_each(?))"
 
 
-def _columns(count: int) -> str:
-    return ", ".join(f"{_value(at)} AS c{at}" for at in range(count))
+def _into(verb: str, table: str, names: Sequence[str], **same: str) -> str:
+    """Put the rows into a table; `same` are columns that have the same value in all of them."""
+    columns = ", ".join([*same, *names])
+    values = ", ".join([*(f"'{value}'" for value in same.values()), *map(_value, range(len(names)))])
+    return f"{verb} INTO {table} ({columns}) SELECT {values} FROM json_each(?)"
 
 
-INSERT_EVENTS = f"""
-INSERT INTO events (seq, at, run, job, attempt, kind, data)
-SELECT {_values(0, 7)} FROM json_each(?)"""
+def _of_known_job(names: Sequence[str]) -> str:
+    return f"WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(names.index('job'))})"
 
-INSERT_RUNS = f"""
-INSERT INTO runs (state, round, id, name, submitted_at, first_job, jobs, is_single, user, folder, key)
-SELECT 'PENDING', 1, {_values(0, 9)} FROM json_each(?)"""
 
-INSERT_JOBS = f"""
-INSERT INTO jobs (state, attempt, id, run, name, first_job, spec, member, reason, submitted_at, background)
-SELECT 'PENDING', 0, {_values(0, 9)} FROM json_each(?)"""
+def _set(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} = new_{name}" for name in names)
 
+
+def _set_if_known(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} = coalesce(new_{name}, {name})" for name in names)
+
+
+_SET_VERDICT = _set(("state", "reason", *VERDICT))
+_SET_END = "ended_at = coalesce(iif(new_keeps_end, ended_at, NULL), new_ended_at)"
+
+INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
 RAISE_NEXT_ID = "UPDATE meta SET value = max(value, ?) WHERE key = 'next_id'"
 
-GROW_RUNS = f"""
-UPDATE runs SET jobs = jobs + n.more
-FROM (SELECT {_value(0)} AS run, sum({_value(1)}) AS more FROM json_each(?) GROUP BY 1) AS n WHERE runs.id = n.run"""
 
-UPDATE_JOBS = f"""
-UPDATE jobs SET
-    attempt = coalesce(c1, attempt), state = c2, reason = c3,
-    exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
-    ended_at = coalesce(iif(c9, ended_at, NULL), c10),
-    started_at = coalesce(c12, iif(c11, NULL, started_at)),
-    elapsed_s = coalesce(c13, iif(c11, NULL, elapsed_s)),
-    derived = iif(c14 OR attempt < c1, 0, derived)
-FROM (SELECT {_columns(15)} FROM json_each(?)) WHERE id = c0 AND attempt <= coalesce(c1, attempt)"""
+@cache
+def insert_runs(names: tuple[str, ...]) -> str:
+    return _into("INSERT", "runs", names, state="PENDING", round="1")
 
-RAISE_ATTEMPTS = f"""
-UPDATE jobs SET attempt = c1, derived = 0
-FROM (SELECT {_columns(2)} FROM json_each(?)) WHERE id = c0 AND attempt < c1"""
 
-PUT_ATTEMPTS = f"""
-REPLACE INTO attempts (state, reason, job, attempt, key, engine, request, planned_at)
-SELECT 'PENDING', 'None', {_values(0, 6)} FROM json_each(?)
-WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
+@cache
+def insert_jobs(names: tuple[str, ...]) -> str:
+    return _into("INSERT", "jobs", names, state="PENDING", attempt="0")
 
-UPDATE_ATTEMPTS = f"""
-UPDATE attempts SET
-    state = c2, reason = c3, exit = c4, verified = c5, source = c6, warnings = c7, detail = c8,
-    ended_at = coalesce(iif(c9, ended_at, NULL), c10),
-    started_at = coalesce(c11, started_at), elapsed_s = coalesce(c12, elapsed_s), user_s = coalesce(c13, user_s),
-    sys_s = coalesce(c14, sys_s), peak_bytes = coalesce(c15, peak_bytes), node = coalesce(c16, node)
-FROM (SELECT {_columns(17)} FROM json_each(?)) WHERE job = c0 AND attempt = c1"""
 
-UPDATE_RUNS = f"""
-UPDATE runs SET state = c1, round = c2, ended_at = c3
-FROM (SELECT {_columns(4)} FROM json_each(?)) WHERE id = c0"""
+@cache
+def grow_runs(names: tuple[str, ...]) -> str:
+    more = f"(SELECT new_run, sum(new_jobs) AS more FROM {_new(names)} GROUP BY new_run)"
+    return f"UPDATE runs SET jobs = jobs + more FROM {more} WHERE id = new_run"
 
-PUT_STEPS = f"""
-REPLACE INTO steps (state, reason, job, attempt, step, name, token, tasks, spec, started_at)
-SELECT 'RUNNING', 'None', {_values(0, 8)} FROM json_each(?)
-WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
 
-PUT_TASKS = f"""
-REPLACE INTO tasks (job, attempt, step, task, state, reason, exit, verified, source, warnings, detail,
-    because, ended_at, started_at, elapsed_s, user_s, sys_s, peak_bytes, node, cause)
-SELECT {_values(0, 20)} FROM json_each(?)
-WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.id = {_value(0)})"""
+@cache
+def update_jobs(names: tuple[str, ...]) -> str:
+    times = ", ".join(f"{name} = coalesce(new_{name}, iif(new_fresh, NULL, {name}))" for name in TIMES)
+    return f"""UPDATE jobs SET attempt = coalesce(new_attempt, attempt), {_SET_VERDICT}, {_SET_END}, {times},
+        derived = iif(new_is_over OR attempt < new_attempt, 0, derived)
+        FROM {_new(names)} WHERE id = new_job AND attempt <= coalesce(new_attempt, attempt)"""
 
-# where nobody said how many tasks a step has, it has at least those that were heard of
-WIDEN_STEPS = f"""
-UPDATE steps SET tasks = c3
-FROM (SELECT {_columns(4)} FROM json_each(?)) WHERE job = c0 AND attempt = c1 AND step = c2 AND tasks < c3"""
 
-END_STEPS = f"""
-UPDATE steps SET
-    state = c3, reason = c4, exit = c5, verified = c6, source = c7, warnings = c8, detail = c9,
-    ended_at = c10, derived = c11, first_failed = c12, srun_code = c13
-FROM (SELECT {_columns(14)} FROM json_each(?)) WHERE job = c0 AND attempt = c1 AND step = c2"""
+@cache
+def raise_attempts(names: tuple[str, ...]) -> str:
+    return f"""UPDATE jobs SET attempt = new_attempt, derived = 0
+        FROM {_new(names)} WHERE id = new_job AND attempt < new_attempt"""
 
-# max() of two values is NULL if one of them is: unknown stays unknown
-RAISE_DERIVED = f"""
-UPDATE jobs SET derived = max(derived, c2)
-FROM (SELECT {_columns(3)} FROM json_each(?)) WHERE id = c0 AND attempt = c1"""
+
+@cache
+def put_attempts(names: tuple[str, ...]) -> str:
+    return f"{_into('REPLACE', 'attempts', names, state='PENDING', reason='None')} {_of_known_job(names)}"
+
+
+@cache
+def update_attempts(names: tuple[str, ...]) -> str:
+    return f"""UPDATE attempts SET {_SET_VERDICT}, {_SET_END}, {_set_if_known(MEASURED)}
+        FROM {_new(names)} WHERE job = new_job AND attempt = new_attempt"""
+
+
+@cache
+def update_runs(names: tuple[str, ...]) -> str:
+    return f"UPDATE runs SET {_set(('state', 'round', 'ended_at'))} FROM {_new(names)} WHERE id = new_run"
+
+
+@cache
+def put_steps(names: tuple[str, ...]) -> str:
+    return f"{_into('REPLACE', 'steps', names, state='RUNNING', reason='None')} {_of_known_job(names)}"
+
+
+@cache
+def put_tasks(names: tuple[str, ...]) -> str:
+    return f"{_into('REPLACE', 'tasks', names)} {_of_known_job(names)}"
+
+
+_SAME_STEP = "job = new_job AND attempt = new_attempt AND step = new_step"
+
+
+@cache
+def widen_steps(names: tuple[str, ...]) -> str:
+    """Where nobody said how many tasks a step has, it has at least those that were heard of."""
+    return f"UPDATE steps SET tasks = new_tasks FROM {_new(names)} WHERE {_SAME_STEP} AND tasks < new_tasks"
+
+
+@cache
+def end_steps(names: tuple[str, ...]) -> str:
+    return f"UPDATE steps SET {_set(names[3:])} FROM {_new(names)} WHERE {_SAME_STEP}"
+
+
+@cache
+def raise_derived(names: tuple[str, ...]) -> str:
+    """max() of two values is NULL if one of them is: unknown stays unknown."""
+    return f"""UPDATE jobs SET derived = max(derived, new_derived)
+        FROM {_new(names)} WHERE id = new_job AND attempt = new_attempt"""
+
 
 PRUNE = (
     "DELETE FROM tasks WHERE job IN (SELECT id FROM jobs WHERE run = ?)",

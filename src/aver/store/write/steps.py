@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from aver.judge.step import fold_derived, step_raw
 from aver.model.codec import dumps
 from aver.model.events import StepEnded, StepStarted, TaskEnded
+from aver.model.evidence import Verdict
 from aver.model.states import State
-from aver.store.encoding import cause_text, column_text, verdict_columns
+from aver.store.encoding import cause_text, column_text, measured_columns, verdict_columns
 from aver.store.write import statements as sql
-from aver.store.write.statements import Statement
+from aver.store.write.statements import Statement, Values, with_rows
 
 StepEvent = StepStarted | TaskEnded | StepEnded
 
@@ -24,19 +24,27 @@ def step_statements(events: Sequence[StepEvent]) -> Iterator[Statement]:
     tasks = [_task_row(event) for event in events if isinstance(event, TaskEnded)]
     ended = [event for event in events if isinstance(event, StepEnded)]
     if started:
-        yield Statement(sql.PUT_STEPS, dumps(started))
+        yield with_rows(sql.put_steps, started)
     if tasks:
-        yield Statement(sql.PUT_TASKS, dumps(tasks))
+        yield with_rows(sql.put_tasks, tasks)
         heard_of: dict[tuple[int, int, int], int] = {}
-        for job, attempt, step, task, *_ in tasks:
-            heard_of[job, attempt, step] = max(task + 1, heard_of.get((job, attempt, step), 1))
-        yield Statement(sql.WIDEN_STEPS, dumps([(*which, count) for which, count in heard_of.items()]))
+        for one in tasks:
+            which = one["job"], one["attempt"], one["step"]
+            heard_of[which] = max(one["task"] + 1, heard_of.get(which, 1))
+        widths = [
+            {"job": job, "attempt": attempt, "step": step, "tasks": count}
+            for (job, attempt, step), count in heard_of.items()
+        ]
+        yield with_rows(sql.widen_steps, widths)
     if ended:
-        yield Statement(sql.END_STEPS, dumps([_ended_row(event) for event in ended]))
+        yield with_rows(sql.end_steps, [_ended_row(event) for event in ended])
         shares: dict[tuple[int, int], list[int | None]] = {}
         for event in ended:
             shares.setdefault((event.job, event.attempt), []).append(_share(event))
-        yield Statement(sql.RAISE_DERIVED, dumps([(*key, fold_derived(raws)) for key, raws in shares.items()]))
+        raised = [
+            {"job": job, "attempt": attempt, "derived": fold_derived(raws)} for (job, attempt), raws in shares.items()
+        ]
+        yield with_rows(sql.raise_derived, raised)
 
 
 def _share(event: StepEnded) -> int | None:
@@ -46,32 +54,47 @@ def _share(event: StepEnded) -> int | None:
     return step_raw(None, event.verdict.state)
 
 
-def _started_row(event: StepStarted) -> tuple[Any, ...]:
-    spec = event.spec
-    return (
-        event.job, event.attempt, event.step, column_text(spec.name), event.token, spec.tasks,
-        dumps(spec), event.at,
-    )  # fmt: skip
+def _started_row(event: StepStarted) -> Values:
+    return {
+        "job": event.job,
+        "attempt": event.attempt,
+        "step": event.step,
+        "name": column_text(event.spec.name),
+        "token": event.token,
+        "tasks": event.spec.tasks,
+        "spec": dumps(event.spec),
+        "started_at": event.at,
+    }
 
 
-def _task_row(event: TaskEnded) -> tuple[Any, ...]:
-    verdict, usage = event.verdict, event.usage
-    times: tuple[Any, ...] = (event.at, None, None, None, None, None, None)
-    if usage is not None:
-        ended_at = event.at if usage.elapsed_s is None else usage.started_at + usage.elapsed_s
-        node = None if usage.node is None else column_text(usage.node)
-        times = (
-            ended_at, usage.started_at, usage.elapsed_s, usage.user_s, usage.sys_s, usage.peak_bytes, node,
-        )  # fmt: skip
-    return (
-        event.job, event.attempt, event.step, event.task, verdict.state, column_text(verdict.reason),
-        *verdict_columns(verdict.state, verdict), int(event.because), *times, cause_text(event.cause),
-    )  # fmt: skip
+def _task_row(event: TaskEnded) -> Values:
+    usage = event.usage
+    ended_at = event.at if usage is None or usage.elapsed_s is None else usage.started_at + usage.elapsed_s
+    return {
+        "job": event.job,
+        "attempt": event.attempt,
+        "step": event.step,
+        "task": event.task,
+        **_verdict(event.verdict),
+        "because": int(event.because),
+        "ended_at": ended_at,
+        **measured_columns(usage),
+        "cause": cause_text(event.cause),
+    }
 
 
-def _ended_row(event: StepEnded) -> tuple[Any, ...]:
-    verdict = event.verdict
-    return (
-        event.job, event.attempt, event.step, verdict.state, column_text(verdict.reason),
-        *verdict_columns(verdict.state, verdict), event.at, _share(event), event.first_failed, event.srun_code,
-    )  # fmt: skip
+def _ended_row(event: StepEnded) -> Values:
+    return {
+        "job": event.job,
+        "attempt": event.attempt,
+        "step": event.step,
+        **_verdict(event.verdict),
+        "ended_at": event.at,
+        "derived": _share(event),
+        "first_failed": event.first_failed,
+        "srun_code": event.srun_code,
+    }
+
+
+def _verdict(verdict: Verdict) -> Values:
+    return {"state": verdict.state, "reason": column_text(verdict.reason), **verdict_columns(verdict.state, verdict)}

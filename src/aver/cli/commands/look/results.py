@@ -9,16 +9,16 @@ import click
 from aver.cli.address import Named
 from aver.cli.logs import RunLogs
 from aver.cli.options import StateType, csv_option, json_option, listing_options, only_one, row_limit
-from aver.cli.output.report_documents import ResultFacts, ResultList
+from aver.cli.output.report_documents import ResultList
 from aver.cli.output.report_views import RESULT_HEADS, result_cells, write_csv
 from aver.cli.output.views import answer
 from aver.cli.selection import find_run
 from aver.cli.session import Session
-from aver.client.documents import exit_facts
 from aver.errors import UsageError
+from aver.model.record import replace
 from aver.model.states import State
 from aver.plan.address import parse_address
-from aver.report.results import Line, is_failed, lines_of, result_of, selected, sums_of
+from aver.report.results import Line, Result, is_failed, lines_of, result_of, selected, sums_of
 from aver.report.tails import last_lines
 from aver.spec.flow.file import collector_paused
 from aver.store.read.step_warnings import step_warnings_of_run
@@ -127,19 +127,14 @@ def _count_unread(lines: Sequence[Line]) -> int:
 
 def _facts(
     session: Session, shown: tuple[Line, bool], logs: RunLogs | None, warned: Mapping[int, Sequence[str]]
-) -> ResultFacts:
+) -> Result:
     line, wants_log = shown
     one = result_of(line, warned)
-    text = None
-    if wants_log and logs is not None:
-        data = b"\n".join(
-            part
-            for path in reversed(logs.paths(one.job, one.attempt or 1))
-            for part in last_lines(path, LOG_LINES, LOG_BYTES)
-        )
-        text = session.output.masking.whole(data).decode("utf-8", "replace")
-    return ResultFacts(
-        one.job, one.name, one.attempt, one.state.value, exit_facts(one.exit), one.return_code, one.reason,
-        one.verified, one.source, one.warnings, one.detail, one.started_at, one.ended_at, one.elapsed_s, one.cpu_s,
-        one.peak_bytes, one.node, text,
-    )  # fmt: skip
+    if not wants_log or logs is None:
+        return one
+    data = b"\n".join(
+        part
+        for path in reversed(logs.paths(one.job, one.attempt or 1))
+        for part in last_lines(path, LOG_LINES, LOG_BYTES)
+    )
+    return replace(one, log=session.output.masking.whole(data).decode("utf-8", "replace"))

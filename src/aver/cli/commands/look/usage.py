@@ -10,7 +10,7 @@ import click
 
 from aver.cli.correction import change_facts, correct_run, correction_options, rules_of
 from aver.cli.options import csv_option, json_option, listing_options, only_one, row_limit
-from aver.cli.output.report_documents import Corrected, LeftFacts, UsageList
+from aver.cli.output.report_documents import Corrected, UsageList
 from aver.cli.output.report_views import (
     GROUP_USE_HEADS,
     JOB_USE_HEADS,
@@ -130,7 +130,7 @@ def _correct(session: Session, text: str | None, rules: Rules, dry_run: bool, as
         None if correction is None else os.path.relpath(correction.path),
         dry_run,
         change_facts(found),
-        tuple(LeftFacts(one.job, one.why) for one in found.left),
+        found.left,
         "" if correction is None else correction.diff,
     )
     answer(session.output, document, as_json)

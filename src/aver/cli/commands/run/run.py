@@ -127,7 +127,7 @@ class Attached:
             raise CantWriteError(f"{self._stream.failure}; all of it is in its file: aver log {self._accepted.run}")
         if forward_exit:
             verdict = self._watched.jobs()[0].verdict
-            code = None if verdict is None else return_code(verdict)
+            code = None if verdict is None else return_code(verdict.state, verdict.exit)
             return code or status  # 0 only where it is COMPLETED, whatever its script exits with
         return status
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from aver.cli.options import DurationType, json_option
-from aver.cli.output.documents import Pruned, PrunedRun
+from aver.cli.output.documents import Pruned
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.config import load_config
@@ -49,9 +49,5 @@ def command(
     if older_than is not None and older_than <= 0:
         raise UsageError("--older-than must be more than 0, such as 30d, 12h or 90s")
     reply = session.ask(messages.Prune(older_than, keep_last, max_bytes, dry_run, user_name()), messages.Pruned)
-    runs = tuple(
-        PrunedRun(one.run, one.name, one.why, one.files, one.size_bytes, one.private_files, one.problems)
-        for one in reply.runs
-    )
-    freed = sum(run.size_bytes for run in runs)
-    answer(session.output, Pruned(dry_run, runs, freed, reply.left_bytes), as_json)
+    freed = sum(run.size_bytes for run in reply.runs)
+    answer(session.output, Pruned(dry_run, reply.runs, freed, reply.left_bytes), as_json)

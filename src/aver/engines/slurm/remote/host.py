@@ -20,8 +20,6 @@ from aver.engines.slurm.submit.script import Witness
 from aver.engines.slurm.submit.shim import srun_shim
 from aver.model.record import Record
 
-UNKNOWN_HASH = "-"
-
 
 class Layout(Record):
     """Absolute paths on the host. `remark` says why there is no witness; empty: there is one."""

@@ -1,0 +1,104 @@
+"""A database that is open for reading: the part that all readers share.
+
+Slurm's commands read through it, so it imports neither `pathlib` nor `typing`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from aver.errors import AverError
+from aver.fast_start import TYPE_CHECKING
+from aver.store.open import check_absent, connect, read_version, reading_failed, show_path
+from aver.store.schema import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Any, Self
+
+
+class Database:
+    """A database that is open for reading, with or without a coordinator, and never in its way.
+
+    It is opened `mode=ro`, never checkpoints and holds no lock between two calls. What is read was committed, and each
+    call sees one consistent state.
+    """
+
+    def __init__(self, path: Path | str, connection: sqlite3.Connection, version: int = VERSION) -> None:
+        self.path = path
+        self.version = version
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self | None:
+        """Return None when there is no database yet; raise UsageError for a newer one, AverError for a damaged one."""
+        connection = None
+        try:
+            if os.stat(path).st_size == 0:
+                return None
+            connection = connect(path, "ro")
+            try:
+                version = read_version(connection, path)
+            except sqlite3.OperationalError as error:
+                _finish_rollback(path, error)
+                version = read_version(connection, path)
+            if version == 0:
+                connection.close()
+                return None
+            if version < VERSION:
+                _complete(connection)
+            return cls(path, connection, version)
+        except FileNotFoundError:
+            check_absent(path)
+            return None
+        except OSError as error:
+            raise AverError(f"can't open {show_path(path)}: {error.strerror}") from None
+        except (sqlite3.Error, AverError) as error:
+            if connection is not None:
+                connection.close()
+            raise (reading_failed(path, error) if isinstance(error, sqlite3.Error) else error) from None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query; raise AverError when it can't be read."""
+        try:
+            try:
+                return self._connection.execute(text, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                _finish_rollback(self.path, error)
+                return self._connection.execute(text, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise reading_failed(self.path, error) from None
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    """Give the tables of an earlier version what they lack, all NULL, as views that only this connection has."""
+    from aver.store.read.rows import TABLES  # slow to import, and few databases are of an earlier version
+
+    for table, row in TABLES.items():
+        there = [one[1] for one in connection.execute(f"PRAGMA main.table_info({table})")]
+        lacking = [f"NULL AS {name}" for name in row.columns if name not in there]
+        if lacking:
+            source = f"{', '.join(['*', *lacking])} FROM main.{table}" if there else f"{', '.join(lacking)} WHERE 0"
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT {source}")
+
+
+def _finish_rollback(path: Path | str, error: sqlite3.OperationalError) -> None:
+    """Undo the half commit of a writer that was killed, which needs a writable connection; raise any other error."""
+    if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
+        raise error
+    connection = connect(path, "rw")
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    finally:
+        connection.close()
