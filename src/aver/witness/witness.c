@@ -125,13 +125,19 @@ static ssize_t slurp(int folder, const char *name, char *to, size_t size) {
     return n < 0 && !have ? -1 : (ssize_t)have;
 }
 
-static bool spit(const char *folder, const char *name, const char *format, bytes value) {
+static bool spit(const char *folder, const char *name, const char *text) {
     char path[PATH_KEPT + 64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool good = fd >= 0 && dprintf(fd, format, value) > 0;
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && write(fd, text, strlen(text)) > 0;
     if (fd >= 0) close(fd);
     return good;
+}
+
+static bool spit_number(const char *folder, const char *name, bytes value) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", value);
+    return spit(folder, name, text);
 }
 
 static const char *value_of(const char *text, const char *name) { /* what follows NAME at the start of a line */
@@ -440,7 +446,7 @@ static void list_job(void) { /* all descendants, and all in the cgroup, each onc
 
 static void kill_all(void) { /* a group's kill is atomic against its forks; groups outside our session are the job's */
     pid_t session = getsid(0), its, group;
-    if (job.cgroup_version == 2 && job.own_cgroup) spit(job.cgroup_path, "cgroup.kill", "%lld", 1);
+    if (job.cgroup_version == 2 && job.own_cgroup) spit_number(job.cgroup_path, "cgroup.kill", 1);
     list_job();
     for (size_t i = 0; i < pids_n; i++) {
         its = getsid(pids[i]);
@@ -668,13 +674,13 @@ static bool make_level(int version, int i) {
     if (!job.is_fresh && errno != EEXIST) return false;
     if (order.level[i].limit) {
         const bytes limit = order.level[i].limit;
-        if (!spit(job.cgroup_path, cgroup_files[version].limit, "%lld", limit)) return false;
-        spit(job.cgroup_path, cgroup_files[version].swap, "%lld", version == 1 ? limit : 0);
+        if (!spit_number(job.cgroup_path, cgroup_files[version].limit, limit)) return false;
+        spit_number(job.cgroup_path, cgroup_files[version].swap, version == 1 ? limit : 0);
     }
-    if (version == 2 && order.value['n']) spit(job.cgroup_path, "pids.max", "%lld", strtoll(order.value['n'], NULL, 10));
+    if (version == 2 && order.value['n']) spit_number(job.cgroup_path, "pids.max", strtoll(order.value['n'], NULL, 10));
     if (version == 2 && i + 1 < order.levels) {
-        spit(job.cgroup_path, "cgroup.subtree_control", "+memory%.0lld", 0);
-        spit(job.cgroup_path, "cgroup.subtree_control", "+pids%.0lld", 0);
+        spit(job.cgroup_path, "cgroup.subtree_control", "+memory");
+        spit(job.cgroup_path, "cgroup.subtree_control", "+pids");
     }
     return true;
 }
@@ -687,7 +693,7 @@ static void move_home(const char *folder, const char *name) { /* once: whoever i
     home.events = openat(home.folder, cgroup_files[version].events, O_RDONLY | O_CLOEXEC);
     job.cgroup_version = version;
     bool good = home.events >= 0 && count_kills(home.path, &home.seen);
-    if (good && spit(home.path, "cgroup.procs", "%lld", getpid())) home.version = version;
+    if (good && spit_number(home.path, "cgroup.procs", getpid())) home.version = version;
     else {
         close(home.folder);
         close(home.events);
@@ -702,7 +708,7 @@ static void leave_home(void) { /* the last one who was in it has gone; v2: who s
     char *end = strrchr(home.path, '/');
     if (!home.version) return;
     *end = 0;
-    spit(home.path, "cgroup.procs", "%lld", getpid());
+    spit_number(home.path, "cgroup.procs", getpid());
     *end = '/';
     rmdir(home.path);
 }
