@@ -10,7 +10,7 @@ from pathlib import Path
 
 from power_loss.disk import Tree
 from power_loss.recorder import ENVIRONMENT, Recorder
-from power_loss.states import choose, trees
+from power_loss.states import State, choose, trees
 from power_loss.trace import Kind, Op
 
 DONE = "done"
@@ -47,8 +47,9 @@ def run_recorded(recorder: Recorder, text: str) -> list[Op]:
 
 
 def first_wrong(ops: list[Op], is_wrong: Wrong, count: int = 300, seed: int = 7) -> str | None:
-    """The first state of the recorded program in which something is wrong, and what."""
-    for state, tree in trees(ops, choose(ops, count, seed)):
+    """The first state of the recorded program in which something is wrong, and what. Half of them are of its end."""
+    ends = [State(len(ops), seed * 1_000_000 + number) for number in range(count // 2)]
+    for state, tree in trees(ops, [*choose(ops, count - len(ends), seed), *ends]):
         done = {str(op.mark[DONE]) for op in ops[: state.cut] if op.kind is Kind.MARK}
         wrong = is_wrong(tree, done)
         if wrong is not None:

@@ -94,7 +94,7 @@ def test_slurms_commands_are_whole_after_the_next_start(tmp_path: Path, monkeypa
         broken = [name for name, text in whole.items() if (home.bin / name).read_text() != text]
         return f"broken: {broken}" if broken else None
 
-    assert (found := first_wrong(ops, wrong, count=100)) is None, found
+    assert (found := first_wrong(ops, wrong, count=120)) is None, found
 
 
 def test_an_exit_record_is_whole_or_absent(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import sqlite3
 from aver.errors import AverError
 from aver.fast_start import TYPE_CHECKING
 from aver.store.open import check_absent, connect, read_version, reading_failed, show_path
-from aver.store.schema import VERSION
+from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,14 +83,21 @@ class Database:
 
 def _complete(connection: sqlite3.Connection) -> None:
     """Give the tables of an earlier version what they lack, all NULL, as views that only this connection has."""
-    from aver.store.read.rows import TABLES  # slow to import, and few databases are of an earlier version
-
-    for table, row in TABLES.items():
-        there = [one[1] for one in connection.execute(f"PRAGMA main.table_info({table})")]
-        lacking = [f"NULL AS {name}" for name in row.columns if name not in there]
+    newest = sqlite3.connect(":memory:")
+    newest.create_function("task_cause", 1, lambda said: None)
+    for statement in [one for part in MIGRATIONS for one in part]:
+        newest.execute(statement)
+    for table in DERIVED_TABLES:
+        there = _columns(connection, table)
+        lacking = [f"NULL AS {name}" for name in _columns(newest, table) if name not in there]
         if lacking:
             source = f"{', '.join(['*', *lacking])} FROM main.{table}" if there else f"{', '.join(lacking)} WHERE 0"
             connection.execute(f"CREATE TEMP VIEW {table} AS SELECT {source}")
+    newest.close()
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
 
 
 def _finish_rollback(path: Path | str, error: sqlite3.OperationalError) -> None:

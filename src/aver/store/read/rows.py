@@ -59,15 +59,6 @@ class TaskRow(TaskColumns, _Judged):
     cause: TaskCause
 
 
-TABLES: dict[str, type[Row]] = {
-    "runs": RunRow,
-    "jobs": JobRow,
-    "attempts": AttemptRow,
-    "steps": StepRow,
-    "tasks": TaskRow,
-}
-
-
 class GroupRow(Record):
     """The jobs of one definition that are in one state; of a single job, its own facts."""
 
