@@ -2,11 +2,13 @@
 
 `python -m power_loss.reopen` imports the coordinator once and forks for each home that it is told of on stdin: what
 runs is `aver.coordinator.__main__.main`, as in a process of its own, without the time that Python takes to start.
-The boot id is another one than that of the recording. For each home it answers with its path and the exit status.
+Each has a boot id of its own, another one than that of the recording. For each home it answers with its path and the
+exit status.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -14,14 +16,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-AT_ONCE = 6  # a coordinator mostly waits for the jobs that it runs
+AT_ONCE = 1  # homes of one recording are copies: coordinators of the same home must not run side by side
 DEADLINE_S = 240  # so long only if it hangs
 LOOK_S = 0.02
-BOOT = "f" * 32
 
 
 class Reopener:
-    """Coordinators on homes, a few at a time."""
+    """Coordinators on homes, one after the other."""
 
     def __init__(self, base: Mapping[str, str], config: Path) -> None:
         config.write_text("cpus = 4\nkill_wait = 1\nidle_exit = 0\n")
@@ -51,7 +52,7 @@ def serve() -> None:
     import aver.coordinator.loop
     import aver.home
 
-    aver.home.read_boot_id = lambda: BOOT
+    aver.home.read_boot_id = lambda: _boot(sys.argv[-1])
     from aver.coordinator import __main__ as coordinator
     from aver.engines.local import capabilities
 
@@ -69,6 +70,11 @@ def serve() -> None:
         if pid == 0:
             _become(coordinator.main, os.fsdecode(home))
         running[pid] = home
+
+
+def _boot(home: str) -> str:
+    """Another one for each home, since keys of attempts name the boot and the homes are copies of one."""
+    return hashlib.sha256(os.fsencode(home)).hexdigest()[:32]
 
 
 def _reap(running: dict[int, bytes]) -> None:
