@@ -228,12 +228,12 @@ def test_starting_waits_for_one_that_leaves(live: LiveHome, typed: Typed) -> Non
 
 
 def test_coordinator_that_can_not_start(live: LiveHome, typed: Typed) -> None:
-    """Status 69 and the last line of its log, at once."""
+    """The reason in one line, at once, with its status."""
     done = typed("run", "--", "true", env={"AVER_CRASH_AT": "recovered"})
     _sentence(done, 69, "could not start")
     (live.home.path / "sock").unlink(missing_ok=True)
     (live.home.path / "sock" / "in-the-way").mkdir(parents=True)
-    _sentence(typed("run", "--", "true"), 69, "could not start", "its log ends")
+    _sentence(typed("run", "--", "true"), 73, "can't make the socket", "Is a directory")
     (live.home.path / "config.toml").write_text("cpus = 'many'\n")
     _sentence(typed("run", "--", "true", env={"AVER_CONFIG": str(live.home.path / "config.toml")}), 2, "cpus")
 

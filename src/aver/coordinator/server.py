@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aver.errors import UnreachableError, UsageError
+from aver.errors import CantWriteError, UnreachableError, UsageError
 from aver.protocol.messages import Message, Refusal, message_document
 
 LARGEST_REQUEST_BYTES = 64 << 20
@@ -237,8 +237,8 @@ def _listen(folder: Path) -> tuple[socket.socket, os.stat_result]:
         os.chmod(path, 0o600)
         listener.listen(128)
         return listener, os.stat(path)
-    except OSError:
+    except OSError as error:
         listener.close()
-        raise
+        raise CantWriteError(f"can't make the socket {folder / 'sock'}: {error.strerror}") from None
     finally:
         os.close(folder_fd)
