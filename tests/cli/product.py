@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from stored_past import Answer
 
@@ -37,13 +38,17 @@ class Product:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[bytes]:
         """Start and do not wait; in a process group of its own, as a shell does."""
+        return self.start_to(subprocess.PIPE, *args, **env)
+
+    def start_to(self, err: int | IO[bytes], *args: str, **env: str) -> subprocess.Popen[bytes]:
+        """The same, with stderr to a file."""
         return subprocess.Popen(
             [sys.executable, "-m", "aver", *args],
             cwd=self.folder,
             env={**os.environ, **env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=err,
             process_group=0,
         )
 
@@ -61,7 +66,7 @@ def end(process: subprocess.Popen[bytes], *numbers: signal.Signals) -> Answer:
     for number in numbers:
         process.send_signal(number)
     out, err = process.communicate(timeout=DEADLINE_S)
-    return Answer(process.returncode, out.decode(), err.decode())
+    return Answer(process.returncode, out.decode(), (err or b"").decode())
 
 
 def wait_for_file(path: Path, text: str = "") -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
+from pathlib import Path
 
 from product import Product, wait_for_file
 
@@ -131,3 +133,57 @@ def test_reading_works_when_no_coordinator_can_start(aver: Product) -> None:
     assert answer.status == 0
     assert "PENDING" in answer.out
     assert "AVER_CONFIG" in answer.err
+
+
+def test_what_is_refused_exits_1_and_says_so_on_stderr(aver: Product) -> None:
+    """A settled job can't be held, suspended or vouched for; what is so already is no error."""
+    number = str(aver.submit("--", "false"))
+    aver("watch", number)
+    for verb, code in (("hold", "settled"), ("suspend", "settled"), ("resume", "settled"), ("accept", "settled")):
+        refused = aver(verb, number)
+        assert (refused.status, refused.out) == (1, ""), verb
+        assert refused.err.startswith(f"aver: {number}: already FAILED"), verb
+        answer = aver(verb, number, "--json")
+        assert answer.status == 1
+        assert answer.document["results"][0]["done"] is False
+        assert answer.document["results"][0]["code"] == code
+    held = str(aver.submit("--hold", "--", "true"))
+    again = aver("hold", held, "--json")
+    assert again.status == 0
+    assert (again.document["results"][0]["done"], again.document["results"][0]["code"]) == (True, "already")
+    assert aver("hold", held).out == f"{held}: held already\n"
+    assert aver("suspend", held).status == 1
+    assert aver("release", held).status == 0
+
+
+def test_retry_says_that_the_flows_file_has_changed(aver: Product) -> None:
+    """A retry runs the flow as it was submitted; `reinit` is what runs it as it is now. A touch is no change."""
+    file = aver.folder / "flow.yaml"
+    file.write_text("jobs:\n  a: {run: 'false'}\n  b: {run: 'true'}\n")
+    run = str(aver.submit("flow.yaml"))
+    aver("watch", run)
+    os.utime(file)
+    assert aver("retry", run).err == ""
+    aver("watch", run)
+    file.write_text("jobs:\n  a: {run: 'exit 3'}\n  b: {run: 'true'}\n")
+    answer = aver("retry", run)
+    assert answer.err == (
+        f"aver: {file} has changed since run {run} was submitted; the retry runs it as it was. "
+        f"`aver reinit {run}` runs it as it is now\n"
+    )
+    aver("watch", run)
+
+
+def test_the_time_of_a_round_is_its_own(aver: Product, aver_home: Path) -> None:
+    """The time between two rounds is nobody's."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: 'false'}\n  b: {run: 'true'}\n")
+    run = str(aver.submit("flow.yaml"))
+    aver("watch", run)
+    aver("stop")
+    with sqlite3.connect(aver_home / "aver.db") as store:
+        store.execute("UPDATE runs SET submitted_at = submitted_at - 50000")
+    aver("retry", run)
+    summary = aver("watch", run).err
+    assert " min" not in summary
+    assert " h" not in summary
+    assert " in " in summary

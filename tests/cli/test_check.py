@@ -89,3 +89,18 @@ def test_graph_says_what_is_wrong(folder: Path) -> None:
     result = runner.invoke(graph.command, ["good.yaml", "-o", "x.png"])
     assert "-f dot | dot -Tpng -o x.png" in str(result.exception)
     assert not (folder / "x.png").exists()
+
+
+def test_what_can_never_be_is_a_mistake(folder: Path) -> None:
+    """A warning before the job begins, and more than this machine has."""
+    (folder / "never.yaml").write_text(
+        "jobs:\n  a: {run: x, time: 1h, signal: TERM@2h}\n  b: {run: x, cpus: 100000}\n"
+        "  c: {run: x, mem: 900T}\n  d: {run: x, cpus: 100000, engine: slurm}\n"
+    )
+    result = checked("never.yaml")
+    assert result.exit_code == 2
+    said = result.stdout.splitlines()
+    assert said[0] == "never.yaml: job a: its warning signal is due 2 h before its time limit of 1 h"
+    assert said[1].startswith("never.yaml: job b: it asks for 100000 CPUs, and this machine has ")
+    assert said[2].startswith("never.yaml: job c: it asks for 900.0 TiB of memory, and this machine has ")
+    assert len(said) == 3

@@ -174,10 +174,12 @@ def test_watch_of_a_run_draws_too(aver: Product, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
-def test_a_table_never_cuts_a_value(past: Path, aver: Product, width: int) -> None:
-    """On a narrow terminal lines fold; a value that is cut would be another value."""
+def test_a_table_shows_what_it_leaves_out(past: Path, aver: Product, width: int) -> None:
+    """States and exits are never cut; a reason that is shortened has an ellipsis, and at 80 columns it is whole."""
     terminal = Terminal(aver, ["jobs"], width, 24, AVER_HOME=str(past), NO_COLOR="1")
     text = terminal.read_until(None)
     assert terminal.close() == 0
     assert "OUT_OF_MEMORY" in text
-    assert "NonZeroExitCode" in text.replace("\r\n", "")
+    assert "0:9" in text
+    assert ("NonZeroExitCode" in text) == (width >= 80)
+    assert "…" in text or width > 80

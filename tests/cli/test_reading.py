@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 from stored_past import SECRET, T0, Aver, ended, origin, record
 
+from aver.api.job import Job
 from aver.cli import explanation
 from aver.cli.output.documents import JobFacts
+from aver.cli.output.table import Table, plain
 from aver.cli.output.views import job_table
 from aver.model import events as ev
 from aver.model.job import FlowSpec, JobSpec, Matrix, Request, Shell, Submission
 from aver.model.record import replace
+from aver.render.timeline import Told, in_order
 from aver.store.write.writer import Writer
 
 
@@ -21,10 +24,10 @@ def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
     answer = call("jobs")
     lines = answer.out.splitlines()
     assert lines[0].split() == ["JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING"]
-    assert [line.split()[0] for line in lines[1:]] == ["1", "2", "4", "5", "6"]
+    assert [line.split()[0] for line in lines[1:]] == ["6", "5", "4", "2", "1"]
     assert "\x1b" not in answer.out
-    assert "OUT_OF_MEMORY" in lines[2]
-    assert "0:9" in lines[2]
+    assert "OUT_OF_MEMORY" in lines[4]
+    assert "0:9" in lines[4]
 
 
 def test_a_job_that_runs_has_a_time() -> None:
@@ -46,7 +49,7 @@ def test_jobs_of_a_run_and_by_state(past: Path, call: Aver) -> None:
 def test_jobs_are_cut_and_say_so(past: Path, call: Aver) -> None:
     """-n keeps the newest, and says how many are left out."""
     answer = call("jobs", "-n", "2", "--json").document
-    assert [job["id"] for job in answer["jobs"]] == [5, 6]
+    assert [job["id"] for job in answer["jobs"]] == [6, 5]
     assert answer["left_out"] == 3
     assert "3 more" in call("jobs", "-n", "2").err
     assert len(call("jobs", "-n", "9" * 30, "--json").document["jobs"]) == 5
@@ -242,3 +245,32 @@ def test_why_without_a_number_takes_the_newest_that_did_not_complete(past: Path,
     answer = call("why")
     assert answer.out.startswith("Failed with exit code 3")
     assert answer.err == "aver: job 5 (train[seed=2]) is the newest that did not complete\n"
+
+
+def test_a_success_has_no_reason(call: Aver, past: Path) -> None:
+    """null in JSON, as in Python: "None" is a text like any other to a program."""
+    assert call("show", "1", "--json").document["job"]["reason"] is None
+    assert call("show", "1", "--json").document["attempts"][0]["reason"] is None
+    assert call("results", "1", "--json").document["results"][0]["reason"] is None
+    assert Job(1).reason is None
+    assert Job(2).reason == "OutOfMemory"
+
+
+def test_wide_characters_align() -> None:
+    """A name in Japanese takes two columns for each letter."""
+    table = Table(
+        ("NAME", "STATE"), (("日本", "FAILED"), ("abcd", "FAILED"), ("e\u0301e\u0301e\u0301e\u0301", "FAILED"))
+    )
+    assert plain(table) == ["NAME  STATE", "日本  FAILED", "abcd  FAILED", "e\u0301e\u0301e\u0301e\u0301  FAILED"]
+
+
+def test_what_a_witness_tells_late_stands_where_it_happened() -> None:
+    """An act of a record comes before what was told after it; another attempt's lines are not passed."""
+    told = [
+        Told(1.0, "witness", "started", 1),
+        Told(5.0, "coordinator", "step 0 ended", 1),
+        Told(3.0, "witness", "warned", 1),
+    ]
+    assert [one.what for one in in_order(told)] == ["started", "warned", "step 0 ended"]
+    later = [Told(9.0, "coordinator", "attempt 1", 1), Told(3.0, "witness", "started", 2)]
+    assert [one.what for one in in_order(later)] == ["attempt 1", "started"]

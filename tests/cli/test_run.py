@@ -341,3 +341,44 @@ def test_a_secret_that_is_not_there_is_refused(aver: Product) -> None:
     assert (
         done.err == "aver: --secret AVER_NO_SUCH: neither your environment nor the flow has a variable of that name\n"
     )
+
+
+def test_the_tails_are_of_jobs_that_wrote_something(aver: Product) -> None:
+    """The first three failed jobs with output, stderr where it has a file of its own, and how many more there are."""
+    silent = "".join(f"  a{number}: {{run: 'false'}}\n" for number in range(4))
+    loud = "".join(f"  b{number}: {{run: 'echo loud{number}; false'}}\n" for number in range(3))
+    apart = "  b9: {error: apart.err, run: 'echo out; echo the-cause >&2; false'}\n"
+    (aver.folder / "flow.yaml").write_text(f"jobs:\n{silent}{apart}{loud}")
+    answer = aver("run", "flow.yaml")
+    assert [word for word in ("the-cause", "loud0", "loud1", "loud2", "| out") if word in answer.err] == [
+        "the-cause", "loud0", "loud1",
+    ]  # fmt: skip
+    assert "aver: 5 more jobs failed; `aver why 1` groups them by cause\n" in answer.err
+
+
+def test_options_may_follow_a_flow(aver: Product) -> None:
+    """A flow takes no arguments, so what follows it is an option; one that is for jobs says where to write it."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: 'true'}\n  b: {run: 'true'}\n")
+    assert aver("run", "flow.yaml", "--quiet").status == 0
+    assert aver("run", "flow.yaml", "--name", "nightly", "-d").status == 0
+    assert aver("show", "4", "--json").document["run"]["name"] == "nightly"
+    refused = aver("run", "flow.yaml", "--time", "5m")
+    assert refused.status == 2
+    assert refused.err == (
+        "aver: --time is for a script or a command: in a flow write it in a job or in defaults (flow.yaml)\n"
+    )
+    stray = aver("run", "flow.yaml", "stray")
+    assert (stray.status, stray.err) == (2, 'aver: a flow takes no arguments: flow.yaml was given "stray"\n')
+
+
+def test_a_command_needs_others_and_is_tried_again(aver: Product) -> None:
+    """--needs waits for jobs of other runs, --retry tries again; priority, deadline and comment are kept."""
+    held = aver.submit("--hold", "--", "true")
+    rules = ("--needs", str(held), "--priority", "5", "--deadline", "now+2hours", "--comment", "for ann")
+    number = aver.submit(*rules, "--retry", "1", "--", "sh", "-c", "[ -e once ] || { touch once; exit 1; }")
+    assert aver("show", str(number), "--json").document["job"]["reason"] == "Dependency"
+    assert aver("release", str(held)).status == 0
+    assert aver("watch", str(number), "-e").status == 0
+    shown = aver("show", str(number), "--json").document
+    assert [attempt["state"] for attempt in shown["attempts"]] == ["FAILED", "COMPLETED"]
+    assert aver("submit", "--needs", "999", "--", "true").status == 2

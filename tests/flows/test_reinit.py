@@ -189,6 +189,9 @@ def test_reinit_in_python(lab: Lab, done: aver.Run) -> None:
     said = done.reinit(dry_run=True)
     assert [cause.name for cause in said] == ["prep", "train", "eval[n=1]", "eval[n=2]"]
     assert "data.txt changed" in said[0].why
+    assert [cause.why for cause in said[1:]] == [
+        "it needs prep, which runs again", "it needs train, which runs again", "it needs train, which runs again",
+    ]  # fmt: skip
     assert done.round == 1
     assert done.reinit() == said
     assert done.wait(60) == "COMPLETED"

@@ -271,8 +271,8 @@ def test_unsettled_sentences() -> None:
 @pytest.mark.parametrize(
     ("verdict", "first"),
     [
-        (made(State.OUT_OF_MEMORY, ExitStatus(signal=9)), "aver run --mem 4G …"),
-        (made(State.TIMEOUT, ExitStatus(signal=15)), "aver run --time 00:20:00 …"),
+        (made(State.OUT_OF_MEMORY, ExitStatus(signal=9)), "aver recover 7"),
+        (made(State.TIMEOUT, ExitStatus(signal=15)), "aver recover 7"),
         (made(State.FAILED, ExitStatus(1)), "aver log 7"),
         (made(State.FAILED, None, "JobLaunchFailure"), "aver show 7"),
         (made(State.CANCELLED), "aver retry 7"),

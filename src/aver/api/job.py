@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from aver.api.stored import Stored
+from aver.client.documents import known_reason
 from aver.client.job_files import JobFiles, Which, job_files
 from aver.client.origin import user_name
 from aver.errors import UsageError
@@ -46,8 +47,9 @@ class Job(Stored):
         return self._row().exit
 
     @property
-    def reason(self) -> str:
-        return self._row().reason
+    def reason(self) -> str | None:
+        """Slurm's word for why it waits or did not complete; None where there is none, as of a success."""
+        return known_reason(self._row().reason)
 
     @property
     def attempts(self) -> list[AttemptRow]:

@@ -9,9 +9,16 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.protocol.messages import Request, Results
 
+REFUSED_STATUS = 1
 
-def act(op: str, texts: Sequence[str], as_json: bool, request_of: Callable[[tuple[int, ...], str], Request]) -> None:
-    """Send the request, made of numbers and who asks, for all that the addresses name; answer with what was done."""
+
+def act(op: str, texts: Sequence[str], as_json: bool, request_of: Callable[[tuple[int, ...], str], Request]) -> int:
+    """Send the request, made of numbers and who asks, for all that the addresses name; answer with what was done.
+
+    Return the exit status: 0 where all is as was asked, also where it was so before.
+    """
     session = Session()
     reply = session.ask(request_of(tuple(session.ids(texts)), user_name()), Results)
-    answer(session.output, Acted(op, tuple(Done(one.id, one.did) for one in reply.results)), as_json)
+    results = tuple(Done(one.id, one.did, one.code.is_so, one.code.value) for one in reply.results)
+    answer(session.output, Acted(op, results), as_json)
+    return 0 if all(one.done for one in results) else REFUSED_STATUS

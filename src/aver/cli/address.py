@@ -1,8 +1,8 @@
-"""Addresses of jobs and runs: `7`, `3/train`, `3/train[seed=2]`, `3/tr*`.
+"""Addresses of jobs and runs: `7`, `3/train`, `3/train[seed=2]`, `3/tr*`, `last`, `last/train`, `-1`, `-2`.
 
 A number names one thing, a run or a job; a single job and its run share it. After the slash comes a
 job's address as `plan.address` has it: a name or a glob, and the values that members must have. The
-name of a matrix means all of its members.
+name of a matrix means all of its members. `last` and `-1` are the newest run, `-2` is the one before it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,30 @@ from fnmatch import fnmatchcase
 from aver.errors import UsageError
 from aver.model.record import Record
 from aver.plan.address import parse_address as job_address
+
+LAST = "last"
+
+
+def typed_address(word: str) -> str:
+    """A word of the command line: `-2` as `last~1`, since an option begins with a dash; others as they are."""
+    number, slash, rest = word[1:].partition("/")
+    if not word.startswith("-") or not (number.isascii() and number.isdigit()) or len(number) > 9 or not int(number):
+        return word
+    back = int(number) - 1
+    return f"{LAST}{f'~{back}' if back else ''}{slash}{rest}"
+
+
+def runs_back(text: str) -> tuple[int, str] | None:
+    """How many runs before the newest an address begins, and what follows; None: it begins with a number."""
+    head, slash, rest = text.strip().partition("/")
+    step = ""
+    if not slash:
+        head, dot, number = head.partition(".")
+        step = f".{number}" if dot else ""
+    word, tilde, back = head.partition("~")
+    if word.lower() != LAST or (tilde and not (back.isascii() and back.isdigit() and len(back) <= 9)):
+        return None
+    return int(back or 0), f"{slash}{rest}{step}"
 
 
 class Number(Record):
@@ -61,7 +85,7 @@ def parse_address(text: str) -> Address:
     number, slash, name = text.strip().partition("/")
     number = number.removeprefix("#")
     if not (number.isascii() and number.isdigit() and len(number) <= 15) or int(number) == 0 or (slash and not name):
-        raise UsageError(f"{text!r} is not a job or run: use 7, 3/train, '3/train[seed=2]' or '3/tr*'")
+        raise UsageError(f"{text!r} is not a job or run: use 7, 3/train, '3/train[seed=2]', '3/tr*' or last")
     if not slash:
         return Number(int(number))
     try:

@@ -68,3 +68,28 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
         },
     ),
 }
+
+SYNONYMS = {  # what people type who come from other tools: the command and its first options
+    "ls": ("jobs",),
+    "list": ("jobs",),
+    "queue": ("jobs",),
+    "ps": ("jobs", "--running"),
+    "logs": ("log",),
+    "cat": ("log",),
+    "tail": ("log", "-f"),
+    "follow": ("log", "-f"),
+    "info": ("show",),
+    "describe": ("show",),
+    "explain": ("why",),
+    "kill": ("cancel",),
+    "rm": ("cancel",),
+    "remove": ("cancel",),
+    "wait": ("watch",),
+    "rerun": ("retry",),
+    "restart": ("retry",),
+    "pause": ("suspend",),
+    "unpause": ("resume",),
+    "continue": ("resume",),
+    "add": ("submit",),
+    "validate": ("check",),
+}

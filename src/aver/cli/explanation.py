@@ -6,22 +6,29 @@ each in plain words, with the source's own words kept beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
+from aver.engines.api import Capabilities
 from aver.engines.registry import capabilities_of
 from aver.model import events as ev
 from aver.model import reasons
 from aver.model.evidence import WitnessRecord
-from aver.model.states import State
+from aver.model.job import JobSpec, Request
+from aver.model.states import UNSETTLED, State
 from aver.plan.planner import Plan
+from aver.printable import one_line
 from aver.render import verdict as render
-from aver.render.timeline import is_about, parse_said, tell
-from aver.store.read.rows import JobRow
+from aver.render.timeline import in_order, is_about, parse_said, tell_folded
+from aver.store.read.rows import AttemptRow, JobRow, RunRow
 
 AT_THE_CLUSTER = "somebody at the cluster"
+SHOWN = 5  # jobs that are named in one sentence
+IN_THE_QUEUE = (reasons.PRIORITY, reasons.RESOURCES, reasons.JOB_ARRAY_TASK_LIMIT, reasons.MAX_JOBS)
+HERE = UNSETTLED - {State.PENDING, State.SETTLING}  # may have room on this machine
 
 
 def explain(session: Session, job: JobRow) -> Explained:
@@ -34,17 +41,11 @@ def explain(session: Session, job: JobRow) -> Explained:
     record = last_record(happened, job.attempt)
     verdict = job.verdict
     if verdict is None:
-        sentence = render.unsettled_sentence(job.state, job.reason)
-        needs = _undecided_needs(session, job) if job.reason == reasons.DEPENDENCY else []
-        sentence += f" It needs {', '.join(needs)}." if needs else ""
-        steps = _unsettled_steps(job)
+        sentence, steps = _unsettled(session, job, happened, attempts)
     else:
         sentence = render.sentence(verdict, record, request, cancelled_by(happened))
-        steps = render.next_steps(verdict, job.id, record, request)
-        if verdict.state in (State.OUT_OF_MEMORY, State.TIMEOUT) and not session.run_row(job.run).is_single:
-            others = (step for step in steps if not step.startswith("aver run "))
-            steps = (f"aver recover {job.run} --dry-run", *others)
-    told = [one for event in happened for one in tell(event, job.id)]
+        steps = render.next_steps(verdict, job.id, record, request, job.run)
+    told = in_order(tell_folded(happened, job.id))
     timeline = tuple(Happening(one.at, one.source, one.what, one.attempt, one.said) for one in told)
     return Explained(jobs_facts(session, [job])[0], sentence, timeline, steps)
 
@@ -101,6 +102,24 @@ def cancelled_by(happened: Iterable[ev.Event]) -> str | None:
     return by
 
 
+def _unsettled(
+    session: Session, job: JobRow, happened: list[ev.Event], attempts: list[AttemptRow]
+) -> tuple[str, tuple[str, ...]]:
+    """What an unsettled job does or waits for, and the commands to type next."""
+    asked = cancel_asked(happened)
+    if job.state in (State.RUNNING, State.SUSPENDED, State.COMPLETING) and asked is not None:
+        from aver.config import load_config  # few jobs are being ended
+
+        own_s = session.spec(job).kill_wait_s
+        is_here = bool(attempts) and not capabilities_of(attempts[-1].engine).has_queue
+        wait_s = (load_config().kill_wait_s if own_s is None else own_s) if is_here else None
+        force = () if asked.detail == "force" else (f"aver cancel {job.id} --force",)
+        return ending_sentence(asked, wait_s, time.time()), (f"aver watch {job.id}", *force)
+    words = waiting_words(session, job, happened) if job.state is State.PENDING else ""
+    sentence = f"Waiting {words}." if words else render.unsettled_sentence(job.state, job.reason)
+    return sentence, _unsettled_steps(job)
+
+
 def _unsettled_steps(job: JobRow) -> tuple[str, ...]:
     match job.state:
         case State.PENDING if job.reason == "JobHeldUser":
@@ -111,3 +130,126 @@ def _unsettled_steps(job: JobRow) -> tuple[str, ...]:
             return (f"aver watch {job.id}", f"aver cancel {job.id}")
         case _:
             return (f"aver log {job.id} -f", f"aver watch {job.id}", f"aver cancel {job.id}")
+
+
+def waiting_words(session: Session, job: JobRow, happened: Iterable[ev.Event] = ()) -> str:
+    """What a pending job waits for: `for 2 CPUs: jobs 518, 519 have them`; "" where its reason says all there is."""
+    spec = session.spec(job)
+    match job.reason:
+        case reasons.DEPENDENCY:
+            return _needs(session, job, spec)
+        case _ if job.reason in IN_THE_QUEUE and not _can(session, job, spec).has_queue:
+            return _parallel(session, job, spec) or _room(session, spec.request)
+        case reasons.BEGIN_TIME if spec.begin_at is not None and spec.begin_at > time.time():
+            return f"for its begin time, {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(spec.begin_at))}"
+        case reasons.JOB_HELD_USER:
+            by = [event.by for event in happened if isinstance(event, ev.PersonAsked) and event.what == "hold"]
+            return f"until it is released; held by {by[-1] if by else 'its submitter'}"
+        case _:
+            return ""
+
+
+def cancel_asked(happened: Iterable[ev.Event]) -> ev.PersonAsked | None:
+    """The first cancellation of the newest attempt, or one that forces it."""
+    found: ev.PersonAsked | None = None
+    for event in happened:
+        if isinstance(event, ev.AttemptPlanned):
+            found = None
+        elif (
+            isinstance(event, ev.PersonAsked) and event.what == "cancel" and (found is None or event.detail == "force")
+        ):
+            found = event
+    return found
+
+
+def ending_sentence(asked: ev.PersonAsked, kill_wait_s: float | None, now: float) -> str:
+    """A job that is being cancelled; `kill_wait_s` is None where a cluster sends the signals."""
+    ago = render.duration_words(max(0.0, now - asked.at))
+    if asked.detail == "force":
+        return f"Being cancelled by {asked.by}: KILL sent {ago} ago."
+    if kill_wait_s is None:
+        return f"Being cancelled by {asked.by}, asked {ago} ago."
+    left = asked.at + kill_wait_s - now
+    kill = f"KILL in {render.duration_words(left)}" if left > 0 else "KILL sent"
+    return f"Being cancelled by {asked.by}: TERM sent {ago} ago, {kill}."
+
+
+def _can(session: Session, job: JobRow, spec: JobSpec) -> Capabilities:
+    return capabilities_of(spec.engine or session.submission(job.run).engine)
+
+
+def _needs(session: Session, job: JobRow, spec: JobSpec) -> str:
+    reader = session.found_reader(str(job.id))
+    names = _undecided_needs(session, job)
+    rows: list[JobRow] = []
+    for name in names[:SHOWN]:
+        found = session.find(f"{job.run}/{name}")
+        rows += found if not isinstance(found, RunRow) else ()
+    for term in spec.after.terms if spec.after is not None else ():
+        for number, _ in term.jobs[:SHOWN]:
+            row = reader.job(number)
+            rows += reader.jobs(number, UNSETTLED, limit=SHOWN) if row is None else [row]
+    waits = [row for row in rows if not row.state.is_settled]
+    return f"for {_named(waits, lambda row: f'{row.id} ({one_line(row.name)}) {row.state}')}" if waits else ""
+
+
+def _room(session: Session, request: Request) -> str:
+    """What of this machine is missing, and which jobs have it; "" if only jobs before it in the queue come first."""
+    from aver.config import load_config  # few ask for it
+    from aver.engines.local.capabilities import capabilities
+
+    reader = session.found_reader("")
+    rows = [row for run in reader.unsettled_runs() for row in reader.jobs(run, HERE)]
+    taken = [(row, attempts[-1].request) for row in rows if (attempts := reader.attempts(row.id))
+             and not capabilities_of(attempts[-1].engine).has_queue]  # fmt: skip
+    config, machine = load_config(), capabilities()
+    if config.max_running is not None and len(taken) >= config.max_running:
+        return f"for max_running ({config.max_running}) of the settings: {_running([row for row, _ in taken])}"
+    cpus = (config.cpus or machine.cpus) - sum(one.cpus for _, one in taken)
+    gpus = (len(machine.gpus) if config.gpus is None else config.gpus) - sum(one.gpus for _, one in taken)
+    mem = (config.mem_bytes or machine.memory_bytes) - sum(one.mem_bytes or 0 for _, one in taken)
+    wanted = [
+        (_count(request.cpus, "CPU"), request.cpus > cpus, [row for row, one in taken if one.cpus]),
+        (_count(request.gpus, "GPU"), request.gpus > gpus, [row for row, one in taken if one.gpus]),
+        (
+            f"{render.limit_words(request.mem_bytes or 0)} of memory",
+            (request.mem_bytes or 0) > mem,
+            [row for row, one in taken if one.mem_bytes],
+        ),
+    ]
+    parts = []
+    for what, is_missing, holders in wanted:
+        if is_missing:
+            verb = "has" if len(holders) == 1 else "have"
+            parts.append(
+                f"for {what}" + (f": {_named(holders, lambda row: str(row.id))} {verb} them" if holders else "")
+            )
+    return "; ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def _parallel(session: Session, job: JobRow, spec: JobSpec) -> str:
+    reader = session.found_reader(str(job.id))
+    flow = session.submission(job.run).flow
+    running = reader.jobs(job.run, UNSETTLED - {State.PENDING}, limit=1000)
+    own = None if spec.matrix is None else spec.matrix.max_parallel
+    if own is not None:
+        alike = [row for row in running if (row.first_job, row.spec) == (job.first_job, job.spec)]
+        if len(alike) >= own:
+            return f"for max_parallel ({own}) of its matrix: {_running(alike)}"
+    if flow.max_parallel is None or len(running) < flow.max_parallel:
+        return ""
+    return f"for max_parallel ({flow.max_parallel}) of its run: {_running(running)}"
+
+
+def _running(rows: Sequence[JobRow]) -> str:
+    return f"{_named(rows, lambda row: str(row.id))} run{'s' if len(rows) == 1 else ''}"
+
+
+def _named(rows: Sequence[JobRow], text: Callable[[JobRow], str]) -> str:
+    """`jobs 4, 5 and 3 more`."""
+    more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return f"job{'s' if len(rows) > 1 else ''} {', '.join(text(row) for row in rows[:SHOWN])}{more}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
-from aver.client.documents import exit_facts, job_facts
+from aver.client.documents import exit_facts, job_facts, known_reason
 from aver.client.output_paths import JobFiles, Which, job_files
 from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, Script, Shell
@@ -32,7 +32,7 @@ def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: Wi
         key=attempt.key,
         engine=attempt.engine,
         state=attempt.state.value,
-        reason=attempt.reason,
+        reason=known_reason(attempt.reason),
         exit=exit_facts(attempt.exit),
         verified=attempt.verified,
         source=attempt.source,

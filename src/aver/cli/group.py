@@ -10,11 +10,15 @@ from typing import NamedTuple
 
 import click
 
-from aver.cli.catalog import GROUPS
+from aver.cli.catalog import GROUPS, SYNONYMS
 from aver.version import __version__
 
 MODULES = {name: f"aver.cli.commands.{group}.{name}" for group, (_, helps) in GROUPS.items() for name in helps}
 HELPS = {name: text for _, helps in GROUPS.values() for name, text in helps.items()}
+
+
+OVERVIEW = "aver.cli.commands.look.overview"
+NEAR = 0.75  # how alike a word and a command are that it may have been meant for
 
 
 class Invocation(NamedTuple):
@@ -47,11 +51,13 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name in SYNONYMS:
+            return super().resolve_command(ctx, [*SYNONYMS[name], *args[1:]])
         if name not in MODULES:
             import difflib
 
-            near = difflib.get_close_matches(name, MODULES, n=1)
-            hint = f"the nearest is `aver {near[0]}`" if near else f"a command is run with `aver run -- {name} …`"
+            near = difflib.get_close_matches(name, MODULES, n=1, cutoff=NEAR)
+            hint = f"did you mean `aver {near[0]}`?" if near else f"a program is run with `aver run -- {name} …`"
             raise click.UsageError(f"no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -64,8 +70,16 @@ def make_group() -> LazyGroup:
         epilog=EPILOG,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         params=[_version_option()],
-        no_args_is_help=True,
+        invoke_without_command=True,
+        callback=_overview,
     )
+
+
+@click.pass_context
+def _overview(ctx: click.Context) -> None:
+    """`aver` alone: what runs, what failed, what to type."""
+    if ctx.invoked_subcommand is None:
+        importlib.import_module(OVERVIEW).show_overview(ctx.get_help)
 
 
 def _version_option() -> click.Option:
@@ -79,7 +93,10 @@ def _version_option() -> click.Option:
     )
 
 
-EPILOG = "Jobs are named by their number (7), or by run and name (3/train, '3/train[seed=2]', '3/tr*')."
+EPILOG = (
+    "Jobs are named by their number (7), or by run and name (3/train, '3/train[seed=2]', '3/tr*'); last or -1 is the "
+    "newest run, last/train its job."
+)
 HELP = """Run batch jobs and flows, and tell the truth about how each of them ended.
 
 \b

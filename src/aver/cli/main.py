@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from aver.cli.catalog import SYNONYMS
 from aver.errors import AverError, CantWriteError
 from aver.printable import one_line, printable
 
@@ -51,6 +52,10 @@ def _invoke(argv: list[str]) -> int:
     from aver.cli.output import ReaderLeft
 
     head, tail = split_command(argv)
+    if _name(argv) not in TAKES_A_COMMAND and any(word[:1] == "-" and word[1:2].isdigit() for word in head):
+        from aver.cli.address import typed_address  # few name a run so
+
+        head = [typed_address(word) for word in head]
     invocation = Invocation(typed=("aver", *argv), command=tail)
     try:
         result = make_group().main(args=head, prog_name="aver", standalone_mode=False, obj=invocation)
@@ -80,7 +85,8 @@ def split_command(argv: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
 
 
 def _name(argv: list[str]) -> str | None:
-    return next((word for word in argv if not word.startswith("-")), None)
+    word = next((word for word in argv if not word.startswith("-")), None)
+    return SYNONYMS.get(word or "", (word,))[0]
 
 
 def _status(error: AverError, argv: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,7 +10,7 @@ import click
 
 from aver.errors import UsageError
 from aver.model.states import State
-from aver.model.units import parse_time
+from aver.model.units import DAY_S, parse_time
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -33,13 +34,32 @@ def only_one(as_csv: bool, as_json: bool) -> None:
         raise UsageError("give --csv or --json, not both")
 
 
+class AddressType(click.ParamType[str]):
+    """The address of a job or run; a shell completes the newest numbers, and names after `RUN/`."""
+
+    name = "address"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from aver.cli.completion import complete_address  # only a shell asks
+
+        return complete_address(incomplete)
+
+
+ADDRESS = AddressType()
+
+
 def addresses(function: Function) -> Function:
-    return click.argument("ids", metavar="ID...", nargs=-1, required=True)(function)
+    return click.argument("ids", metavar="ID...", nargs=-1, required=True, type=ADDRESS)(function)
 
 
 def listing_options(function: Function) -> Function:
     limit = click.option(
-        "-n", "limit", type=click.IntRange(min=1), metavar="N", help=f"Show at most N rows (default: {LISTED})."
+        "-n",
+        "--limit",
+        "limit",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=f"Show at most N rows (default: {LISTED}).",
     )
     every = click.option("--all", "-a", "show_all", is_flag=True, help="Show all rows.")
     return limit(every(function))
@@ -68,6 +88,42 @@ class StateType(click.ParamType[State]):
         from click.shell_completion import CompletionItem  # only a shell asks
 
         return [CompletionItem(state.value) for state in State if state.value.startswith(incomplete.upper())]
+
+
+class StatesType(click.ParamType[frozenset[State]]):
+    """States by their names, with commas between them."""
+
+    name = "states"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[State]:
+        if isinstance(value, frozenset):
+            return value
+        one = StateType()
+        return frozenset(one.convert(word, param, ctx) for word in str(value).split(",") if word)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return StateType().shell_complete(ctx, param, incomplete)
+
+
+class SinceType(click.ParamType[float]):
+    """A moment in the past: a duration before now, `today`, `yesterday`, a date or a time of today."""
+
+    name = "since"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        from aver.spec.clock import parse_past  # few ask for it
+
+        text, now = str(value).strip().lower(), time.time()
+        try:
+            if text == "yesterday":
+                return parse_past("today", now) - DAY_S
+            if text[:1].isdigit() and text[-1:] in "smhdw":
+                return now - (parse_time(text) or 0)
+            return parse_past(text, now)
+        except ValueError:
+            raise UsageError(f"{value!r} is not a time: give 2h, 3d, today, yesterday, 2030-01-20 or 16:00") from None
 
 
 def no_limit_is_no_amount(text: str) -> int:

@@ -47,6 +47,9 @@ class RemoteLog:
         return self
 
     def __exit__(self, *exception: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._stop()
         self._file.close()
         os.unlink(self.path)

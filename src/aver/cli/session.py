@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from aver.cli.address import Named, Number, parse_address
+from aver.cli.address import Named, Number, parse_address, runs_back
 from aver.cli.output.text import Output
 from aver.client.origin import user_name
 from aver.errors import AverError, InternalError, UsageError
@@ -85,7 +85,7 @@ class Session:
     def find(self, text: str) -> RunRow | list[JobRow]:
         """Return the run of several jobs, or the jobs, that an address names; raise UsageError if there are none."""
         reader = self.found_reader(text)
-        address = parse_address(text)
+        address = parse_address(self.numbered(text))
         if isinstance(address, Number):
             run = reader.run(address.id)
             if run is not None and not run.is_single:
@@ -102,6 +102,17 @@ class Session:
                 f"no job of run {address.run} is called {address.pattern!r}; `aver jobs {address.run}` lists them"
             )
         return jobs
+
+    def numbered(self, text: str) -> str:
+        """The address with the number of the run that `last` means."""
+        named = runs_back(text)
+        if named is None:
+            return text
+        back, rest = named
+        newest = self.found_reader(text).runs(limit=back + 1)
+        if len(newest) <= back:
+            raise UsageError(f"no job or run {text}: there are only {len(newest)} runs; `aver runs` lists them")
+        return f"{newest[back].id}{rest}"
 
     def find_job(self, text: str) -> JobRow:
         """Return the one job that an address names."""
@@ -120,6 +131,15 @@ class Session:
         for text in texts:
             found = self.find(text)
             numbers += [found.id] if isinstance(found, RunRow) else [job.id for job in found]
+        return list(dict.fromkeys(numbers))
+
+    def job_ids(self, texts: Sequence[str]) -> list[int]:
+        """The numbers of all jobs that the addresses name; a run means all its jobs."""
+        numbers: list[int] = []
+        for text in texts:
+            found = self.find(text)
+            rows = self.found_reader(text).jobs(found.id) if isinstance(found, RunRow) else found
+            numbers += [job.id for job in rows]
         return list(dict.fromkeys(numbers))
 
     def submission(self, run: int) -> Submission:

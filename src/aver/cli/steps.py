@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
-from aver.client.documents import exit_facts
+from aver.client.documents import exit_facts, known_reason
 from aver.judge.step import Lost, Running, Task, TaskEnd, task_summary
 from aver.store.read.rows import JobRow, StepRow, TaskRow
 from aver.store.read.step_warnings import step_warnings
@@ -34,7 +34,7 @@ def _step(row: StepRow, ended: list[TaskRow]) -> doc.StepFacts:
         name=row.name,
         state=row.state.value,
         is_settled=row.state.is_settled,
-        reason=row.reason,
+        reason=known_reason(row.reason),
         exit=exit_facts(row.exit),
         srun_code=row.srun_code,
         first_failed=row.first_failed,
@@ -51,7 +51,7 @@ def _task(row: TaskRow) -> doc.TaskFacts:
     return doc.TaskFacts(
         task=row.task,
         state=row.state.value,
-        reason=row.reason,
+        reason=known_reason(row.reason),
         exit=exit_facts(row.exit),
         because=row.because,
         detail=row.detail,

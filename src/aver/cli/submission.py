@@ -24,8 +24,9 @@ from aver.config import load_config
 from aver.durable_files import sync_file
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
-from aver.model.job import FlowSpec, Submission
+from aver.model.job import After, AfterKind, Afters, FlowSpec, RetryRule, Submission
 from aver.model.record import Record, replace
+from aver.model.units import parse_count
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.flow.allocation import allocation_of
@@ -34,7 +35,22 @@ from aver.spec.flow.cluster_keys import OWNED_OPTIONS, own_option
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
 STDIN_COPY = "stdin-"  # the coordinator gives it the name of its run
+FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 HERE = "-"  # as --host: this machine has Slurm's commands
+
+
+class FileCommand(click.Command):
+    """A command that takes a file: a flow takes no arguments, so options may follow it; what follows a script is its
+    own, as in sbatch."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_interspersed_args = False
+        try:
+            file = self.make_parser(ctx).parse_args(list(args))[0].get("file")
+        except click.UsageError:
+            file = None  # it is said when they are parsed in earnest
+        ctx.allow_interspersed_args = isinstance(file, str) and file.endswith(FLOW_SUFFIXES)
+        return super().parse_args(ctx, args)
 
 
 class Accepted(Record):
@@ -53,7 +69,14 @@ def submission_options(function: Function) -> Function:
         click.option("--mem", metavar="SIZE", help="Memory limit: 512 (MiB), 2G."),
         click.option("--cpus", "-c", metavar="N", help="CPUs (default: 1)."),
         click.option("--gpus", "-G", metavar="N", help="GPUs (default: 0)."),
-        click.option("--name", "-J", metavar="NAME", help="The job's name."),
+        click.option("--name", "-J", metavar="NAME", help="The job's name, or the run's of a flow."),
+        click.option(
+            "--needs", multiple=True, metavar="ID", help="Start only when this job or run has completed (repeatable)."
+        ),
+        click.option("--retry", metavar="N", help="Retry a failed job up to N times (default: 0)."),
+        click.option("--priority", metavar="N", help="Higher numbers start first (default: 0)."),
+        click.option("--deadline", metavar="WHEN", help="Give up if it has not started by then: 16:00, now+2hours."),
+        click.option("--comment", metavar="TEXT", help="A note that is kept with the job."),
         click.option("--output", "-o", metavar="FILE", help="File for stdout; %j %x %u %N are replaced."),
         click.option("--error", "-e", metavar="FILE", help="File for stderr (default: with stdout)."),
         click.option("--append", is_flag=True, help="Append to the output files instead of truncating them."),
@@ -116,6 +139,7 @@ def build(
     stdin = options.get("stdin")
     if stdin == STDIN:
         options["stdin"] = None
+    needs, retry = tuple(options.pop("needs")), options.pop("retry")
     overrides = parse_overrides(now=time.time(), **options)
     environment = environment_of(extra)
     flow = _flow(invocation, file, args, overrides)
@@ -124,6 +148,8 @@ def build(
             raise UsageError("--stdin is for a script or a command: in a flow write stdin in a job")
         kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
         flow = _flow(invocation, file, args, kept)
+    if needs or retry is not None:
+        flow = _with_rules(session, flow, needs, retry)
     _check_secrets(secrets, environment, flow)
     config = load_config()
     names = dict.fromkeys((*secrets, *config.secrets))
@@ -131,6 +157,28 @@ def build(
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
     submission = Submission(flow, origin, None, config.engine, allocation, config.slurm.host, key or "")
     return on_host(on_engine(submission, engine, slurm_options), host), environment
+
+
+def _with_rules(session: Session, flow: FlowSpec, needs: Sequence[str], retry: str | None) -> FlowSpec:
+    """The flow's only job, which waits for jobs of other runs, and is tried again."""
+    if not flow.is_single:
+        flag = "--needs" if needs else "--retry"
+        raise UsageError(f"{flag} is for a script or a command: in a flow write it in a job or in defaults")
+    spec = flow.jobs[0]
+    if needs:
+        wanted = tuple((job, None) for job in session.job_ids(needs))
+        spec = replace(spec, after=Afters((After(AfterKind.AFTEROK, wanted),), ends_if_never=True))
+    if retry is not None:
+        from aver.spec.flow.retry import DEFAULT_STATES, MAX_ATTEMPTS  # few need it
+
+        try:
+            most = parse_count(retry, "retries")
+        except ValueError as error:
+            raise UsageError(f"--retry: {error}") from None
+        if most > MAX_ATTEMPTS:
+            raise UsageError(f"--retry {retry}: at most {MAX_ATTEMPTS} retries")
+        spec = replace(spec, retry=RetryRule(most, DEFAULT_STATES))
+    return replace(flow, jobs=(spec,))
 
 
 def on_host(submission: Submission, host: str | None) -> Submission:
@@ -215,8 +263,12 @@ def ignored_options(flow: FlowSpec) -> list[str]:
 
 
 def environment_of(extra: Sequence[str]) -> list[str]:
-    """Our environment with the additions, as NAME=VALUE; bytes that are not UTF-8 as surrogates."""
-    environment = dict(os.environ)
+    """Our environment with the additions, as NAME=VALUE; bytes that are not UTF-8 as surrogates.
+
+    What Python writes is seen when it is written, unless the environment says otherwise: of a killed program the last
+    lines would be lost.
+    """
+    environment = {"PYTHONUNBUFFERED": "1", **os.environ}
     for pair in extra:
         name, equals, value = pair.partition("=")
         if not name or not equals or "\0" in pair:
@@ -250,10 +302,7 @@ def _flow(invocation: Invocation, file: str | None, args: Sequence[str], overrid
         raise UsageError("nothing to run: give a flow or a batch script, or a command after --")
     from aver.spec.load import load  # YAML is heavy, and a command does not need it
 
-    flow = load(file, overrides, args=() if file.endswith((".yaml", ".yml", ".json")) else args)
-    if args and not flow.is_single:
-        raise UsageError(f"a flow takes no arguments; options come before the file: aver run {args[0]} {file}")
-    return flow
+    return load(file, overrides, args=args)
 
 
 def _keep_stdin(session: Session) -> str:

@@ -6,7 +6,8 @@ or a job that it needs reruns. A completed job without such a cause is never rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from aver.client.input_files import find_files, hash_file, stat_file
 from aver.client.job_files import Which, job_files
@@ -15,6 +16,7 @@ from aver.model.events import Fingerprinted
 from aver.model.job import FlowSpec, JobSpec, Matrix, Script, Submission
 from aver.model.record import Record, replace
 from aver.model.states import State
+from aver.plan.address import parse_address
 from aver.plan.matrix import member_at
 from aver.plan.placeholders import fill
 from aver.plan.planner import Plan
@@ -66,14 +68,30 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
         found = [*_of_definition(before, now, inherited), *_of_files(submission, now, job, marks.get(job.id))]
         if found:
             why[index] = "; ".join(found)
-    below: dict[int, str] = {}
-    for index in why:
-        for lower in plan.below(index):
-            if lower not in why:
-                below.setdefault(lower, f"it needs {jobs[index].name}, which runs again")
+    again = {*why, *(lower for index in why for lower in plan.below(index))}
+    names = [jobs[index].name for index in sorted(again)]
+    below = {
+        index: f"it needs {_through(specs[jobs[index].first_job][1].jobs[jobs[index].spec], names)}, which runs again"
+        for index in again
+        if index not in why
+    }
     together = sorted((why | below).items())
     causes = tuple(Rerun(jobs[index].id, jobs[index].name, text) for index, text in together)
     return Changes(causes, None if new == old else new)
+
+
+def _through(spec: JobSpec, names: Sequence[str]) -> str:
+    """The first of these jobs that the job needs itself."""
+    for need in (*spec.needs.all_of, *(need for group in spec.needs.any_of for need in group)):
+        wanted = parse_address(need.job)
+        for name in names:
+            found = parse_address(name)
+            values = dict(found.values)
+            if fnmatchcase(found.name, wanted.name) and all(
+                fnmatchcase(values.get(axis, ""), value) for axis, value in wanted.values
+            ):
+                return name
+    return names[0]
 
 
 def merged(old: FlowSpec, read: FlowSpec, run: int) -> FlowSpec:

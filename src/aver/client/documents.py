@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from aver.judge.run import return_code
 from aver.model.exit import ExitStatus
 from aver.model.exit_text import raw_text
+from aver.model.reasons import NONE
 from aver.model.record import Record
 from aver.model.states import State
 from aver.store.read.rows import JobRow, RunRow
@@ -32,7 +33,7 @@ class JobFacts(Record):
     address: str
     state: str
     is_settled: bool
-    reason: str
+    reason: str | None  # None: there is none, as of a success
     exit: ExitFacts | None
     return_code: int | None
     verified: bool | None  # None while nobody has said anything
@@ -64,6 +65,11 @@ class RunFacts(Record):
     counts: dict[str, int]  # state -> number of jobs
 
 
+def known_reason(reason: str) -> str | None:
+    """None where the store has Slurm's word for no reason."""
+    return None if reason in ("", NONE) else reason
+
+
 def exit_facts(status: ExitStatus | None) -> ExitFacts | None:
     if status is None:
         return None
@@ -79,7 +85,7 @@ def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ())
         address=str(job.id) if is_single else f"{job.run}/{job.name}",
         state=job.state.value,
         is_settled=job.state.is_settled,
-        reason=job.reason,
+        reason=known_reason(job.reason),
         exit=exit_facts(job.exit),
         return_code=None if verdict is None else return_code(verdict.state, verdict.exit),
         verified=job.verified,

@@ -44,6 +44,7 @@ JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes i
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
 STARTING = "Starting"
+MAX_JOBS = "AssocMaxJobsLimit"  # as many run as the settings allow
 RETRY = "Retry"
 REQUEUE = "Requeue"
 ALLOCATION_PENDING = "AllocationPending"
@@ -61,6 +62,7 @@ PENDING_WORDS: dict[str, str] = {
     JOB_REQUEUED_HELD: "it is to begin again when it is released; `aver release` lets it go",
     JOB_ARRAY_TASK_LIMIT: "as many of its run as allowed are running already",
     LICENSES: "it waits for a licence",
+    MAX_JOBS: "as many jobs run as the settings allow (max_running, or slurm.max_submitted)",
     RETRY: "its last attempt failed, and it will be tried again",
     REQUEUE: "the cluster lost or evicted it, and it will be tried again",
     CHECKPOINT: "it was checkpointed, and will be continued",

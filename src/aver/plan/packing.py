@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from aver.model.job import Request
+from aver.model.reasons import JOB_ARRAY_TASK_LIMIT, MAX_JOBS, RESOURCES
 from aver.model.record import Record
 
 
@@ -188,7 +189,8 @@ class Packer:
             job = self._head(lane)
             if job is not None:
                 capped = any(self._caps[cap.name] >= cap.most for cap in lane.key.caps)
-                yield job, "JobArrayTaskLimit" if capped else "Resources"
+                full = self._most_running is not None and len(self._running) >= self._most_running
+                yield job, JOB_ARRAY_TASK_LIMIT if capped else MAX_JOBS if full else RESOURCES
 
     def upcoming(self, count: int) -> list[int]:
         """Jobs that are likely to start next, at most `count`. Takes nothing."""

@@ -52,13 +52,14 @@ class Sbatch(Record):
 
 
 class Cancel(Record):
-    """Cancel jobs and runs; with a signal, only send that. `now`: finishers of a run too."""
+    """Cancel jobs and runs; with a signal, only send that. `now`: finishers of a run too. `force`: KILL at once."""
 
     ids: tuple[int, ...]
     by: str = SOMEBODY
     signal: int | None = None
     scope: Scope | None = None  # whom the signal is for; None: every process
     now: bool = False
+    force: bool = False
 
 
 class Hold(Record):
@@ -249,9 +250,26 @@ class BatchSubmitted(Record):
     ignored: tuple[str, ...]
 
 
+class ResultCode(StrEnum):
+    """What became of a request for one job or run. Only the first two say that it is as was asked."""
+
+    DONE = "done"
+    ALREADY = "already"  # it was so before
+    NOT_FOUND = "not_found"
+    SETTLED = "settled"  # too late
+    RUNNING = "running"
+    NOT_RUNNING = "not_running"
+    REFUSED = "refused"  # the sentence says why
+
+    @property
+    def is_so(self) -> bool:
+        return self in (ResultCode.DONE, ResultCode.ALREADY)
+
+
 class Result(Record):
     id: int
-    did: str
+    did: str  # a sentence
+    code: ResultCode
 
 
 class Results(Record):

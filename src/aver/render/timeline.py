@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from aver.judge.local import launch_text
@@ -148,6 +148,46 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             return
         case _:
             assert_never(event)
+
+
+def tell_folded(events: Sequence[ev.Event], job: int) -> Iterator[Told]:
+    """All events in plain words; what a job waited for, one thing after the other, is one line."""
+    waits: list[ev.JobMoved] = []
+    for event in events:
+        if isinstance(event, ev.JobMoved) and event.state is State.PENDING:
+            waits.append(event)
+            continue
+        if waits:
+            yield _waited(waits, event.at)
+            waits = []
+        yield from tell(event, job)
+    if waits:
+        yield _waited(waits, None)
+
+
+def _waited(waits: Sequence[ev.JobMoved], until: float | None) -> Told:
+    words = " → ".join(dict.fromkeys(render.reason_text(event.reason) for event in waits))
+    if until is None:
+        return Told(waits[0].at, "coordinator", f"waits: {words}")
+    return Told(waits[0].at, "coordinator", f"waited {render.duration_words(until - waits[0].at)}: {words}")
+
+
+def in_order(told: Iterable[Told]) -> list[Told]:
+    """By time, as far as one attempt goes: a witness tells at the end what it did before.
+
+    Only the acts of a record are moved, and not to before the attempt: a wall clock may be set back.
+    """
+    lines: list[Told] = []
+    for one in told:
+        at = len(lines)
+        while at and one.source == "witness" and _is_before(one, lines[at - 1]):
+            at -= 1
+        lines.insert(at, one)
+    return lines
+
+
+def _is_before(one: Told, other: Told) -> bool:
+    return one.at < other.at and other.attempt in (None, one.attempt)
 
 
 def _tell_observed(event: ev.Observed) -> Iterator[Told]:

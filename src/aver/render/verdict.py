@@ -17,7 +17,7 @@ from aver.model.job import Request
 from aver.model.record import Record
 from aver.model.signals import signal_name, signal_words
 from aver.model.states import State
-from aver.model.units import DAY_S, HOUR_S, LARGEST_BYTES, MINUTE_S, size_text, time_text
+from aver.model.units import DAY_S, HOUR_S, MINUTE_S, size_text, time_text
 
 NOTHING = "-"
 _NEVER_RAN = frozenset({State.SKIPPED, State.CANCELLED, State.DEADLINE, State.BOOT_FAIL})  # unless it was seen to start
@@ -161,7 +161,7 @@ def unsettled_sentence(state: State, reason: str) -> str:
         case State.SUSPENDED:
             return "Suspended: it is stopped, and its time limit stands still."
         case State.COMPLETING:
-            return "Ending: its processes are being cleaned up."
+            return "Ending: its processes are being ended."
         case State.SETTLING:
             return "No longer running; how it ended is not confirmed yet."
         case _:
@@ -209,9 +209,11 @@ def sentence(
 
 
 def next_steps(
-    verdict: Verdict, job: int, record: WitnessRecord | None = None, request: Request | None = None
-) -> tuple[str, ...]:
-    """The commands to type next, best first."""
+    verdict: Verdict, job: int, record: WitnessRecord | None = None, request: Request | None = None,
+    run: int | None = None,
+) -> tuple[str, ...]:  # fmt: skip
+    """The commands to type next, best first; `run` is the job's, if that is not a single job."""
+    recover = f"aver recover {run or job}"
     log, retry = f"aver log {job}", f"aver retry {job}"
     match verdict.state:
         case State.COMPLETED if verdict.warnings:
@@ -219,13 +221,9 @@ def next_steps(
         case State.COMPLETED | State.CHECKPOINTED:
             return (log,)
         case State.OUT_OF_MEMORY:
-            limit = _limit(record, request)
-            more = () if limit is None or limit * 2 > LARGEST_BYTES else (f"aver run --mem {size_text(limit * 2)} …",)
-            return (*more, log)
+            return (log,) if _limit(record, request) is None else (recover, log)
         case State.TIMEOUT:
-            limit_s = None if request is None else request.time_s
-            more = () if limit_s is None else (f"aver run --time {time_text(limit_s * 2)} …",)
-            return (*more, log)
+            return (log,) if request is None or request.time_s is None else (recover, log)
         case State.FAILED if verdict.reason == reasons.JOB_LAUNCH_FAILURE:
             return (f"aver show {job}", retry)
         case State.FAILED:

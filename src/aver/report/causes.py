@@ -72,7 +72,7 @@ def failed_of(line: Line, requests: Requests) -> Failed:
         row.job,
         row.name,
         shown.state,
-        shown.reason,
+        shown.reason or "",
         shown.exit,
         shown.detail,
         row.attempt if row.attempt and row.started_at is not None else 0,

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from aver.judge.run import WORST_FIRST, return_code
 from aver.model.exit import ExitStatus
+from aver.model.reasons import NONE
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import is_failure
@@ -33,7 +34,7 @@ class Result(Record):
     state: State
     exit: ExitStatus | None
     return_code: int | None
-    reason: str
+    reason: str | None  # None: there is none, as of a success
     verified: bool | None
     source: str | None
     warnings: tuple[str, ...]
@@ -109,8 +110,9 @@ def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Re
     ended = _exit(raw)
     known = _STATES[state]
     return Result(
-        row.job, row.name, row.attempt, known, ended, return_code(known, ended), reason, _VERIFIED.get(verified),
-        source, (*_warnings(warnings), *of_steps), detail or "", row.started_at,
+        row.job, row.name, row.attempt, known, ended, return_code(known, ended),
+        None if reason in ("", NONE) else reason, _VERIFIED.get(verified), source,
+        (*_warnings(warnings), *of_steps), detail or "", row.started_at,
         row.ended_at if row.attempt else row.job_ended_at, row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
     )  # fmt: skip
 

@@ -176,12 +176,12 @@ class _Call:
 
     def _act(self, text: str, number: int) -> None:
         did = self._ask("cancel", ids=[number], by=user_name(), signal=self._signal, scope=self._scope())
-        word = str(did["results"][0]["did"])
-        if word == "no such job":
+        code = did["results"][0]["code"]
+        if code == "not_found":
             self._complain(f"job id {text}", INVALID)
-        elif word.startswith("already"):
+        elif code in ("already", "settled"):
             self._complain(f"job id {text}", DONE)
-        elif word.startswith("not running"):
+        elif code == "not_running":
             self._complain(f"job id {text}", NOT_NOW)
 
     def _act_on_step(self, job: NamedJob) -> None:

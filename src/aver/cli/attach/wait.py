@@ -20,6 +20,7 @@ from aver.render.verdict import believed_text
 from aver.store.read.rows import JobRow, RunRow
 
 MOST_RETURNS = 100
+NEW_ROUND = ("retry", "reinit")
 
 
 class Watched:
@@ -84,10 +85,21 @@ class Watched:
     def summaries(self) -> list[str]:
         runs, jobs = self.facts()
         states = [self.run_state(run) for run in self.runs()]
-        return [
-            run_summary(run, state, *self._told(run.id)) if run.state == state else foreground_summary(run, state)
-            for run, state in zip(runs, states, strict=True)
-        ] + [job_summary(job) for job in jobs]
+        return [self._run_summary(run, state) for run, state in zip(runs, states, strict=True)] + [
+            job_summary(job) for job in jobs
+        ]
+
+    def _run_summary(self, run: RunFacts, state: State) -> str:
+        if run.state != state:
+            return foreground_summary(run, state)
+        return run_summary(run, state, *self._told(run.id), self._round_began(run))
+
+    def _round_began(self, run: RunFacts) -> float:
+        """When its newest round began: what was between the rounds is nobody's time."""
+        if run.round == 1:
+            return run.submitted_at
+        asked = self.session.found_reader("").asked(run.id)
+        return max((one.at for one in asked if one.what in NEW_ROUND), default=run.submitted_at)
 
     def _told(self, run: int) -> tuple[tuple[JobFacts, ...], int]:
         """The run's jobs that have warnings, and how many are believed and not verified."""

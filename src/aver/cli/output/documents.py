@@ -23,7 +23,7 @@ class AttemptFacts(Record):
     key: str
     engine: str
     state: str
-    reason: str
+    reason: str | None
     exit: ExitFacts | None
     verified: bool | None  # None while nobody has said anything
     source: str | None
@@ -52,7 +52,7 @@ class TaskFacts(Record):
 
     task: int
     state: str
-    reason: str
+    reason: str | None
     exit: ExitFacts | None
     because: bool
     detail: str
@@ -74,7 +74,7 @@ class StepFacts(Record):
     name: str
     state: str
     is_settled: bool
-    reason: str
+    reason: str | None
     exit: ExitFacts | None
     srun_code: int | None
     first_failed: int | None
@@ -96,9 +96,26 @@ class RunList(Record):
     left_out: int
 
 
+class AskedFacts(Record):
+    """What was asked for the job; `needs` are the jobs that it waits for, `retries` how often it may be tried again."""
+
+    cpus: int
+    gpus: int
+    mem_bytes: int | None
+    time_s: int | None
+    needs: tuple[str, ...]
+    retries: int
+    begin_at: float | None
+    deadline_at: float | None
+    priority: int
+    comment: str | None
+
+
 class JobShown(Record):
     job: JobFacts
     sentence: str
+    asked: AskedFacts
+    waiting_since: float | None  # None: it does not wait
     command: tuple[str, ...]
     folder: str
     user: str
@@ -192,8 +209,12 @@ class Ended(Record):
 
 
 class Done(Record):
+    """What became of one job or run: `done` is false where it is not as was asked, and `code` says why."""
+
     id: int
     did: str
+    done: bool = True
+    code: str = "done"
 
 
 class Acted(Record):

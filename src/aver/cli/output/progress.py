@@ -55,9 +55,12 @@ def job_summary(job: JobFacts) -> str:
     return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
 
 
-def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...], believed: int) -> str:
-    """`run 3 FAILED: 2 COMPLETED, 1 FAILED in 12 s; aver why 3`; `warned` are its jobs with warnings."""
-    took = f" in {duration(run.ended_at - run.submitted_at)}" if run.ended_at is not None else ""
+def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...], believed: int, began_at: float) -> str:
+    """`run 3 FAILED: 2 COMPLETED, 1 FAILED in 12 s; aver why 3`; `warned` are its jobs with warnings.
+
+    `began_at`: when this round began.
+    """
+    took = f" in {duration(run.ended_at - began_at)}" if run.ended_at is not None else ""
     text = f"run {run.id} {state}: {counts_text(run.counts)}{took}"
     if believed:
         text += f"; {believed} of them believed, not verified: aver jobs {run.id}"

@@ -116,7 +116,7 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
 def _result_row(one: Result) -> tuple[str, ...]:
     state = one.state
     has_begun = one.attempt is not None and one.started_at is not None
-    absent = verdict.absent_text(state, has_begun, one.reason)
+    absent = verdict.absent_text(state, has_begun, one.reason or "")
     return (
         str(one.job),
         one.name,
@@ -124,7 +124,7 @@ def _result_row(one: Result) -> tuple[str, ...]:
         verdict.believed_text(state, one.verified),
         absent if one.exit is None else str(one.exit),
         absent if one.return_code is None else str(one.return_code),
-        one.reason if one.reason not in ("", "None") else NOTHING,
+        one.reason or NOTHING,
         absent if one.elapsed_s is None else verdict.duration_words(one.elapsed_s),
         absent if one.cpu_s is None else verdict.duration_words(one.cpu_s),
         absent if one.peak_bytes is None else verdict.bytes_words(one.peak_bytes),

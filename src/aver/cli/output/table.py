@@ -1,87 +1,147 @@
-"""Tables: aligned plain text in pipes and files, drawn with colours on a terminal.
+"""Tables: all columns and whole values in pipes and files; on a terminal what fits its width.
 
-Plain tables have stable columns, no colours and no box characters, and never cut a value; rich is
-imported only when a table is drawn on a terminal.
+A plain table has stable columns, no colours and no box characters, and never cuts a value. On a terminal columns that
+say nothing are left out, and names and reasons are shortened with an ellipsis until a line fits.
 """
 
 from __future__ import annotations
 
-from aver.cli.output.text import COLOURS, Output
-from aver.model.record import Record
+from collections.abc import Callable
+
+from aver.cli.output.text import BAD, COLOURS, Output
+from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.printable import one_line, printable
 
-FOLDED = 16  # columns that a folded value needs at least
+GAP = 2
+LEAST = 8  # columns that a shortened value keeps
+EMPTY = ("-", "")
+SHORTENED = frozenset({"NAME", "REASON", "WARNING", "NODE"})  # by their heads, beside the widest one
 
 
 class Table(Record):
-    """`right` are the columns that hold numbers; `wide` is the column that may be folded on a terminal."""
+    """`right` are the columns that hold numbers; `wide` is the column that is shortened first on a terminal.
+
+    `silent` are values that say nothing, by column: a column of only these is left out on a terminal.
+    """
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: frozenset[int] = frozenset()
     wide: int = -1
+    silent: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 def show_table(output: Output, table: Table) -> None:
-    """Write the table, drawn on a terminal and plain elsewhere."""
-    if output.out_is_terminal and fits(table, output.width):
-        output.raw(draw(table, output).encode("utf-8", "surrogateescape"))
+    """Write the table in the form that fits where it goes."""
+    if output.out_is_terminal:
+        for line in draw(table, output.width, output.has_colours, output.masking.whole):
+            output.raw(f"{line}\n".encode("utf-8", "surrogateescape"))
         return
     output.line("\n".join(plain(table)))
 
 
 def fits(table: Table, width: int) -> bool:
-    """Whether only the column that may be folded has to be: on a narrower terminal a drawn value would be cut."""
-    wide = table.wide % len(table.heads)
-    columns = [[printable(row[column]) for row in table.rows] for column in range(len(table.heads))]
-    needed = [max(len(head), *map(len, cells)) for head, cells in zip(table.heads, columns, strict=True)]
-    needed[wide] = min(needed[wide], FOLDED)
-    return sum(needed) + 2 * len(needed) <= width
+    """Whether a terminal shows all of the table, but for what may be shortened."""
+    shown = _without_empty(table)
+    return sum(_widths(shown, width)) + GAP * (len(shown.heads) - 1) <= width
 
 
 def plain(table: Table) -> list[str]:
     """Return the lines of the table, each column as wide as its widest value, two spaces between."""
     cells = [table.heads, *(tuple(one_line(cell) for cell in row) for row in table.rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(table.heads))]
+    widths = [max(cell_count(row[column]) for row in cells) for column in range(len(table.heads))]
     return [
         "  ".join(
-            cell.rjust(width) if column in table.right else cell.ljust(width)
+            _padded(cell, width, column in table.right)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells
     ]
 
 
-def draw(table: Table, output: Output) -> str:
-    """Return the table as rich draws it for this terminal."""
-    import io
+def draw(table: Table, width: int, has_colours: bool, mask: Callable[[str], str] = str) -> list[str]:
+    """Return the lines of the table as a terminal of this width shows it."""
+    masked = replace(table, rows=tuple(tuple(mask(printable(cell)) for cell in row) for row in table.rows))
+    shown = _without_empty(masked)
+    widths = _widths(shown, width)
+    lines = []
+    for number, row in enumerate((shown.heads, *shown.rows)):
+        cells = []
+        for column, (cell, size) in enumerate(zip(row, widths, strict=True)):
+            style = ("1" if number == 0 else _style(cell)) if has_colours else ""
+            is_last = column == len(row) - 1 and column not in shown.right
+            text = shortened(cell, size) if is_last else _padded(shortened(cell, size), size, column in shown.right)
+            cells.append(f"\x1b[{style}m{text}\x1b[0m" if style else text)
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
-    drawn = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column, head in enumerate(table.heads):
-        is_wide = column == table.wide % len(table.heads)
-        drawn.add_column(
-            head,
-            justify="right" if column in table.right else "left",
-            no_wrap=not is_wide,
-            overflow="fold",
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(output.masking.whole(printable(cell)), style=_style(cell)) for cell in row))
-    buffer = io.StringIO()
-    Console(file=buffer, force_terminal=output.has_colours, no_color=not output.has_colours, width=output.width).print(
-        drawn
+def shortened(text: str, width: int) -> str:
+    """The text, or its ends and an ellipsis between them where it takes more than so many columns.
+
+    Members of a matrix differ at their ends.
+    """
+    if cell_count(text) <= width:
+        return text
+    begin, end = width // 2, (width - 1) // 2
+    head, tail = text[:begin], text[len(text) - end :]
+    while cell_count(head) > begin:
+        head = head[:-1]
+    while cell_count(tail) > end:
+        tail = tail[1:]
+    return f"{head}…{tail}"
+
+
+def cell_count(text: str) -> int:
+    """The columns that a text takes on a terminal: wide characters take two, marks on others none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # few names need it
+
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
+
+
+def _padded(cell: str, width: int, is_number: bool) -> str:
+    space = " " * (width - cell_count(cell))
+    return space + cell if is_number else cell + space
+
+
+def _without_empty(table: Table) -> Table:
+    """Without columns that say nothing, or the same as the first."""
+    silent = dict(table.silent)
+    kept = [
+        column
+        for column in range(len(table.heads))
+        if column == 0
+        or not table.rows
+        or not all(row[column] in (*EMPTY, *silent.get(column, ())) for row in table.rows)
+    ]
+    wide = table.wide % len(table.heads)
+    return Table(
+        tuple(table.heads[column] for column in kept),
+        tuple(tuple(row[column] for column in kept) for row in table.rows),
+        frozenset(at for at, column in enumerate(kept) if column in table.right),
+        kept.index(wide) if wide in kept else len(kept) - 1,
     )
-    return buffer.getvalue()
 
 
-_RICH = {"32": "green", "34": "blue", "2": "dim", "33": "yellow", "36": "cyan", "35": "magenta", "31": "red"}
+def _widths(table: Table, width: int) -> list[int]:
+    """How wide each column is: as its widest value, less where the line would not fit."""
+    found = [max(cell_count(row[column]) for row in (table.heads, *table.rows)) for column in range(len(table.heads))]
+    wide = table.wide % len(table.heads)
+    may = [at for at, head in enumerate(table.heads) if (at == wide or head in SHORTENED) and at not in table.right]
+    while may and (over := sum(found) + GAP * (len(found) - 1) - width) > 0:
+        widest = max(may, key=lambda at: found[at])
+        least = max(LEAST, len(table.heads[widest]))
+        if found[widest] <= least:
+            break
+        second = max((found[at] for at in may if at != widest), default=0)
+        found[widest] = max(least, found[widest] - over, min(second, found[widest] - 1))
+    return found
 
 
 def _style(cell: str) -> str:
     word = cell.removesuffix("*")
-    return _RICH[COLOURS.get(State(word), "31")] if word in State.__members__ else ""
+    return COLOURS.get(State(word), BAD) if word in State.__members__ else ""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
+from aver.cli.output.table import cell_count as cell_count
 from aver.cli.output.text import BAD, COLOURS, Output
 from aver.cli.output.views import counts_text, duration
 from aver.model.record import Record
@@ -107,16 +108,6 @@ def _cut(pieces: list[Piece], width: int) -> list[Piece]:
         if short != text:
             break
     return kept
-
-
-def cell_count(text: str) -> int:
-    """How many columns of a terminal the text takes."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
-    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
 def cells(text: str, width: int) -> str:

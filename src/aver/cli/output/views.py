@@ -12,6 +12,7 @@ from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
 from aver.cli.output.table import Table, show_table
 from aver.cli.output.text import Output, coloured
+from aver.model.record import replace
 from aver.model.states import State
 from aver.printable import one_line
 from aver.render import verdict
@@ -51,7 +52,7 @@ def show(output: Output, document: doc.Document) -> None:
             pass  # said while it happened
         case doc.Acted():
             for result in document.results:
-                output.line(f"{result.id}: {result.did}")
+                (output.line if result.done else output.note)(f"{result.id}: {result.did}")
         case doc.LogText():
             output.line(document.text)
         case doc.CoordinatorFacts():
@@ -85,13 +86,13 @@ def job_table(jobs: Iterable[doc.JobFacts], now: float) -> Table:
             job.exit.text if job.exit is not None else absent_text(job),
             NOTHING if job.attempt == 0 else job.derived_exit or UNKNOWN,
             _time(job, now),
-            job.reason if job.reason not in ("", "None") else NOTHING,
+            job.reason or NOTHING,
             "; ".join(job.warnings) or NOTHING,
         )
         for job in jobs
     )
     heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING")
-    return Table(heads, rows, right=frozenset({0, 1, 6}))
+    return Table(heads, rows, right=frozenset({0, 1, 6}), wide=2, silent=((5, ("0:0",)),))
 
 
 def _time(job: doc.JobFacts, now: float) -> str:
@@ -131,6 +132,14 @@ def moment(at: float | None) -> str:
     return NOTHING if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
+def near_moment(at: float | None) -> str:
+    """For a terminal: the time of day, with the date where that is not today."""
+    if at is None:
+        return NOTHING
+    then, today = time.localtime(at), time.localtime()
+    return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M", then)
+
+
 def clock(at: float) -> str:
     """The time of day to the millisecond, for a timeline."""
     return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
@@ -148,14 +157,17 @@ def believed_text(job: doc.JobFacts) -> str:
 
 def absent_text(job: doc.JobFacts) -> str:
     """`?` for an unknown figure of a job that ran, `-` for none."""
-    return verdict.absent_text(State(job.state), job.attempt > 0 and job.started_at is not None, job.reason)
+    return verdict.absent_text(State(job.state), job.attempt > 0 and job.started_at is not None, job.reason or "")
 
 
 def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:
     if not jobs:
         output.note("no jobs; `aver run -- COMMAND` runs one")
         return
-    show_table(output, job_table(jobs, time.time()))
+    table = job_table(jobs, time.time())
+    if all(row[0] == row[1] for row in table.rows):  # single jobs: the run is the job
+        table = replace(table, silent=(*table.silent, (1, tuple(row[1] for row in table.rows))))
+    show_table(output, table)
     if left_out:
         output.note(f"{left_out} more; --all shows them")
 
@@ -164,14 +176,15 @@ def _show_runs(output: Output, document: doc.RunList) -> None:
     if not document.runs:
         output.note("no runs; `aver run flow.yaml` or `aver run -- COMMAND` makes one")
         return
+    when = near_moment if output.out_is_terminal else moment
     rows = tuple(
         (
             str(run.id),
             run.name,
             run.state,
             counts_text(run.counts),
-            moment(run.submitted_at),
-            moment(run.ended_at),
+            when(run.submitted_at),
+            when(run.ended_at),
         )
         for run in document.runs
     )
@@ -200,17 +213,19 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
     pairs = [
         ("run", str(job.run)),
         ("address", job.address),
-        ("reason", job.reason),
-        ("exit", exit_text(job.exit)),
+        ("reason", job.reason or ""),
+        ("exit", "" if job.exit is None and absent_text(job) == NOTHING else exit_text(job.exit)),
         ("derived", f"{job.derived_exit or UNKNOWN}, from its steps" if document.steps else ""),
         ("verified", f"yes, by {job.source}" if job.verified else "no" if job.is_settled else "not yet settled"),
         ("detail", job.detail),
+        *_asked(document.asked),
         ("command", command_text(document.command)),
         ("folder", document.folder),
         ("user", f"{document.user} on {document.host}"),
         ("typed", shlex.join(document.typed)),
         ("secrets", ", ".join(document.secrets)),
         ("submitted", moment(job.submitted_at)),
+        ("waiting", "" if document.waiting_since is None else f"since {moment(document.waiting_since)}"),
         ("started", moment(job.started_at)),
         ("ended", moment(job.ended_at) + (", or before: that was when it was known" if _has_unseen_end(job) else "")),
         ("elapsed", absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s)),
@@ -226,6 +241,31 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
         _show_step(output, step)
 
 
+def _asked(asked: doc.AskedFacts) -> list[tuple[str, str]]:
+    """What was asked for, each where it says something."""
+    room = _room_text(asked.cpus, asked.gpus, asked.mem_bytes, asked.time_s)
+    return [
+        ("asked", room),
+        ("needs", ", ".join(asked.needs)),
+        ("retry", f"up to {asked.retries} time{'s' if asked.retries != 1 else ''}" if asked.retries else ""),
+        ("begin", moment(asked.begin_at) if asked.begin_at is not None else ""),
+        ("deadline", moment(asked.deadline_at) if asked.deadline_at is not None else ""),
+        ("priority", str(asked.priority) if asked.priority else ""),
+        ("comment", asked.comment or ""),
+    ]
+
+
+def _room_text(cpus: int | None, gpus: int | None, mem_bytes: int | None, time_s: int | None) -> str:
+    """`cpus 2, memory 2.0 GiB, time 10 min`."""
+    parts = [
+        f"cpus {cpus}" if cpus is not None else "",
+        f"gpus {gpus}" if gpus else "",
+        f"memory {size(mem_bytes)}" if mem_bytes is not None else "",
+        f"time {duration(time_s)}" if time_s is not None else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
 def _has_unseen_end(job: doc.JobFacts) -> bool:
     """Whether it ran, and nobody said for how long."""
     return job.ended_at is not None and job.elapsed_s is None and absent_text(job) == UNKNOWN
@@ -233,12 +273,6 @@ def _has_unseen_end(job: doc.JobFacts) -> bool:
 
 def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
     output.line(f"attempt {attempt.attempt} {state_text(output, attempt.state, attempt.verified)}")
-    asked = [
-        f"cpus {attempt.cpus}" if attempt.cpus is not None else "",
-        f"gpus {attempt.gpus}" if attempt.gpus else "",
-        f"memory {size(attempt.mem_bytes)}" if attempt.mem_bytes is not None else "",
-        f"time {duration(attempt.time_s)}" if attempt.time_s is not None else "",
-    ]
     least = "at least " if attempt.is_cpu_least else ""
     whose = {"largest": " (its largest process)", "all": " (all processes)"}.get(attempt.peak_of or "", "")
     used = [
@@ -249,9 +283,9 @@ def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
     pairs = [
         ("  key", attempt.key),
         ("  engine", attempt.engine + (f" on {attempt.node}" if attempt.node else "")),
-        ("  reason", attempt.reason),
-        ("  exit", exit_text(attempt.exit)),
-        ("  asked", ", ".join(filter(None, asked))),
+        ("  reason", attempt.reason or ""),
+        ("  exit", "" if attempt.exit is None and _is_no_exit(attempt) else exit_text(attempt.exit)),
+        ("  asked", _room_text(attempt.cpus, attempt.gpus, attempt.mem_bytes, attempt.time_s)),
         ("  used", ", ".join(filter(None, used))),
         ("  planned", moment(attempt.planned_at)),
         ("  started", moment(attempt.started_at)),
@@ -263,11 +297,17 @@ def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
     _facts(output, [(key, value) for key, value in pairs if value])
 
 
+def _is_no_exit(attempt: doc.AttemptFacts) -> bool:
+    """Whether it has none to know: it runs, or never ran."""
+    reason, has_begun = attempt.reason or "", attempt.started_at is not None
+    return verdict.absent_text(State(attempt.state), has_begun, reason) == NOTHING
+
+
 def _show_step(output: Output, step: doc.StepFacts) -> None:
     output.line(f"step {step.address} {one_line(step.name)} {state_text(output, step.state)}")
     pairs = [
         ("  command", command_text(step.command)),
-        ("  reason", step.reason),
+        ("  reason", step.reason or ""),
         ("  exit", exit_text(step.exit) if step.is_settled else ""),
         ("  srun", f"exited {step.srun_code}" if step.srun_code is not None else ""),
         ("  started", moment(step.started_at)),
@@ -315,13 +355,29 @@ def _show_why(output: Output, document: doc.Explained) -> None:
         output.line(f"Warning: {warning}")
     output.line("")
     width = max((len(item.source) for item in document.timeline), default=0)
+    day = time.strftime("%Y-%m-%d")
     for item in document.timeline:
-        output.line(f"{clock(item.at)}  {item.source.ljust(width)}  {one_line(item.what)}")
+        if (other := time.strftime("%Y-%m-%d", time.localtime(item.at))) != day:
+            output.line(f"{other}:")
+            day = other
+        prefix = f"{clock(item.at)}  {item.source.ljust(width)}  "
+        for at, part in enumerate(_folded(output, one_line(item.what), len(prefix))):
+            output.line((" " * len(prefix) if at else prefix) + part)
     if document.next:
         output.line("")
         output.line("Next:")
         for command in document.next:
             output.line(f"  {command}")
+
+
+def _folded(output: Output, text: str, used: int) -> list[str]:
+    """The text in lines that fit beside what is before it, on a terminal; whole elsewhere."""
+    left = output.width - used
+    if not output.out_is_terminal or len(text) <= left or left < 20:
+        return [text]
+    import textwrap  # only where a line is too long
+
+    return textwrap.wrap(text, left)
 
 
 def _show_timeline(output: Output, document: doc.Timeline) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aver.coordinator.background import Failed, Later
 from aver.coordinator.order.generated import Sealed
 from aver.coordinator.requests import actions
+from aver.coordinator.requests.actions import Said
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
@@ -13,7 +14,7 @@ from aver.judge.local import judge_acceptance
 from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model.evidence import Accepted, GeneratedRead, Verdict
 from aver.model.states import State
-from aver.protocol.messages import Accept, Results
+from aver.protocol.messages import Accept, ResultCode, Results
 
 UNSEEN = (State.UNVERIFIED, State.NODE_FAIL)  # in these nobody may have seen the end; the judge knows for sure
 
@@ -47,23 +48,24 @@ def accept(context: Context, _: Peer, request: Accept, now: float) -> Results | 
 def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str] | Failed, now: float) -> Results:
     by, machine = request.by, context.machine
 
-    def act(run: LiveRun, index: int | None) -> str:
+    def act(run: LiveRun, index: int | None) -> Said:
         if index is None:
-            return "a run: name the job"
+            return Said("a run: name the job", ResultCode.REFUSED)
         state = run.plan.state(index)
-        if state is None:
-            return "not settled yet"
-        stored = _stored_verdict(context, run.job_number(index))
+        stored = None if state is None else _stored_verdict(context, run.job_number(index))
         if stored is None:
-            return "not settled yet"
+            return Said("not settled yet", ResultCode.REFUSED)
         accepts = judge_cluster_acceptance if run.can(index).has_scheduler else judge_acceptance
         accepted, read = Accepted(now, by), GeneratedRead(now)
         if accepts(stored, accepted, read) is None:
-            return f"already {state}: only a job whose end nobody saw (UNVERIFIED, NODE_FAIL) can be accepted"
+            if state is State.COMPLETED:
+                return Said("already COMPLETED", ResultCode.ALREADY)
+            only = "only a job whose end nobody saw (UNVERIFIED, NODE_FAIL) can be accepted"
+            return Said(f"already {state}: {only}", ResultCode.SETTLED)
         if run.spec(index).generates is not None:
             found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
             if found is None:
-                return "not accepted: it generates jobs, which were not read; ask again"
+                return Said("not accepted: it generates jobs, which were not read; ask again", ResultCode.REFUSED)
             actions.reopen_run(machine, run, now)
             batch = context.generated.keep(run.number, found)
             read = machine.add_generated(run, index, batch, now)
@@ -71,7 +73,7 @@ def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str
         assert verdict is not None
         actions.correct(machine, run, index, verdict, f"accepted by {by}", by, now)
         _let_go(context, run.job_number(index))
-        return f"accepted as {verdict.state}"
+        return Said(f"accepted as {verdict.state}")
 
     return context.each(request.ids, now, act, revive=True)
 

@@ -10,51 +10,74 @@ from collections.abc import Mapping, Sequence
 from aver.coordinator.state.attempt import Reading
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.steps import KILL
 from aver.engines.api import Control, Heard
 from aver.model import reasons
 from aver.model.events import FlowReplaced, JobMoved, Observed, PersonAsked, RunMoved, Usage
 from aver.model.evidence import CancelledBefore, Verdict
 from aver.model.job import FlowSpec, Scope
 from aver.model.states import State
+from aver.protocol.messages import ResultCode
+
+
+class Said(str):
+    """What was done to one job, as a sentence for the one who asked; the code says it to a program."""
+
+    code: ResultCode
+
+    def __new__(cls, sentence: str, code: ResultCode = ResultCode.DONE) -> Said:
+        said = super().__new__(cls, sentence)
+        said.code = code
+        return said
+
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.COMPLETING)
+FORCE = "force"
 HELD_BY_ENGINE = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 
-def cancel(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> str:
-    """Cancel one job; the sentence says what happened."""
+def cancel(machine: Machine, run: LiveRun, index: int, by: str, now: float, force: bool = False) -> Said:
+    """Cancel one job; the sentence says what happened. `force`: KILL at once, without TERM."""
     state = run.settled_state(index)
     if state is not None:
-        return f"already {state}"
-    asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel")
+        return Said(f"already {state}", ResultCode.ALREADY)
+    asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel", FORCE if force else "")
     machine.emit(asked)
-    is_running = _cancel_asked(machine, run, index, asked, now)
+    is_running = _cancel_asked(machine, run, index, asked, now, force)
     machine.advance(now)
-    return "cancelling" if is_running else "cancelled"
+    return Said("cancelling" if is_running else "cancelled")
 
 
-def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: bool) -> str:
+def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: bool, force: bool = False) -> Said:
     """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
     if run.state.is_settled:
-        return f"already {run.state}"
+        return Said(f"already {run.state}", ResultCode.ALREADY)
     asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
     machine.emit(asked)
     machine.advance(now)
     for index in range(run.job_count):
         if run.plan.is_started(index) and (at_once or not run.plan.is_finisher(index)):
-            _cancel_asked(machine, run, index, asked, now)
+            _cancel_asked(machine, run, index, asked, now, force)
     machine.advance(now)
-    return "cancelling" if not run.state.is_settled else "cancelled"
+    return Said("cancelling" if not run.state.is_settled else "cancelled")
 
 
-def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked, now: float) -> bool:
+def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked, now: float, force: bool) -> bool:
     """Act on a cancellation: end what runs when it is durable, and what has not begun at once. Whether it runs."""
     attempt = machine.by_job.get(run.job_number(index))
     if attempt is not None and isinstance(attempt.phase, Reading):
         machine.stop_reading(attempt, asked.by, now)
         return False
     if attempt is not None and attempt.is_dispatched:
-        machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        number = KILL if force else 0
+        machine.after(asked, [Control(key, "cancel", signal=number) for key in attempt.running_keys()])
+        if not attempt.can.has_queue and attempt.state in (State.RUNNING, State.SUSPENDED):
+            said = "KILL is sent" if force else "TERM is sent; KILL follows after its kill wait"
+            machine.emit(
+                Observed(
+                    now, run.number, attempt.job, attempt.attempt, "coordinator", said, State.COMPLETING, reasons.NONE
+                )
+            )
         return True
     machine.end_unstarted(run, index, CancelledBefore(now, asked.by), now)
     return False
@@ -62,52 +85,54 @@ def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked
 
 def signal(
     machine: Machine, run: LiveRun, index: int, number: int, by: str, now: float, scope: Scope | None = None
-) -> str:
+) -> Said:
     """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     if attempt is None or not attempt.is_dispatched:
         state = run.settled_state(index)
-        return f"already {state}" if state is not None else "not running: nothing was signalled"
+        if state is not None:
+            return Said(f"already {state}", ResultCode.SETTLED)
+        return Said("not running: nothing was signalled", ResultCode.NOT_RUNNING)
     if attempt.can.has_queue and attempt.state not in STARTED:
-        return "not running: nothing was signalled"
+        return Said("not running: nothing was signalled", ResultCode.NOT_RUNNING)
     asked = PersonAsked(now, run.number, job, by, "signal", str(number))
     machine.emit(asked)
     if attempt.can.signals_steps:
         machine.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
-        return "signalled"
+        return Said("signalled")
     keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
     reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
     chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
     machine.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
-    return "signalled"
+    return Said("signalled")
 
 
-def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> str:
+def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     state = run.settled_state(index)
     if state is not None:
-        return f"already {state}"
+        return Said(f"already {state}", ResultCode.SETTLED)
     if attempt is not None and attempt.has_room:
         if attempt.can.has_queue and attempt.state not in STARTED:
-            return attempt.can.refusals.hold
-        return "running: a job that runs can't be held"
+            return Said(attempt.can.refusals.hold, ResultCode.REFUSED)
+        return Said("running: a job that runs can't be held", ResultCode.RUNNING)
     if index in run.held:
-        return "held already"
+        return Said("held already", ResultCode.ALREADY)
     machine.emit(PersonAsked(now, run.number, job, by, "hold"))
     machine.packer.remove(job)
     machine.show_reason(run, job, reasons.JOB_HELD_USER, now)
-    return "held"
+    return Said("held")
 
 
-def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> str:
+def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
     job = run.job_number(index)
     if index not in run.held:
         attempt = machine.by_job.get(job)
         if attempt is not None and attempt.can.has_queue and attempt.shown_reason in HELD_BY_ENGINE:
-            return attempt.can.refusals.release
-        return "not held"
+            return Said(attempt.can.refusals.release, ResultCode.REFUSED)
+        return Said("not held", ResultCode.ALREADY)
     machine.emit(PersonAsked(now, run.number, job, by, "release"))
     deadline = run.spec(index).deadline_at
     if deadline is not None and deadline <= now:
@@ -117,20 +142,20 @@ def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> 
         machine.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
         machine.look_again(run, index, now)
     machine.advance(now)
-    return "released"
+    return Said("released")
 
 
-def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, resume: bool) -> str:
+def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, resume: bool) -> Said:
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
-        return "not running"
+        return Said("not running", ResultCode.NOT_RUNNING)
     if attempt.can.refusals.suspend:
-        return attempt.can.refusals.suspend
+        return Said(attempt.can.refusals.suspend, ResultCode.REFUSED)
     if attempt.cancel_asked or attempt.requeue or attempt.is_over_time or attempt.is_parked:
-        return "being ended"
+        return Said("being ended", ResultCode.REFUSED)
     if attempt.is_suspended is not resume:
-        return "suspended already" if attempt.is_suspended else "not suspended"
+        return Said("suspended already" if attempt.is_suspended else "not suspended", ResultCode.ALREADY)
     word = "resume" if resume else "suspend"
     asked = PersonAsked(now, run.number, job, by, word)
     machine.emit(asked)
@@ -139,7 +164,7 @@ def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, res
     machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", state, reasons.NONE))
     if resume:
         machine.resume_steps(attempt, now)
-    return "resumed" if resume else "suspended"
+    return Said("resumed" if resume else "suspended")
 
 
 def correct(machine: Machine, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from aver.coordinator.background import Background
 from aver.coordinator.order.generated import Generated
+from aver.coordinator.requests.actions import Said
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.upkeep import Aside
@@ -13,7 +15,7 @@ from aver.coordinator.watchers import Watchers
 from aver.home import Home
 from aver.model.record import Record
 from aver.model.states import State
-from aver.protocol.messages import Result, Results
+from aver.protocol.messages import Result, ResultCode, Results
 from aver.store.read.reader import Reader
 
 
@@ -43,31 +45,40 @@ class Context(Record):
             self.start_over()
 
     def each_job(
-        self, ids: Iterable[int], now: float, act: Callable[[LiveRun, int], str], revive: bool = False
+        self, ids: Iterable[int], now: float, act: Callable[[LiveRun, int], Said], revive: bool = False
     ) -> Results:
         """Do it to each of the jobs, and to each job of the runs."""
 
-        def each(run: LiveRun, index: int | None) -> str:
-            indices = [index] if index is not None else list(range(run.job_count))
-            done = [act(run, one) for one in indices]
-            return done[0] if len(set(done)) == 1 else ", ".join(sorted(set(done)))
+        def each(run: LiveRun, index: int | None) -> Said:
+            return act(run, index) if index is not None else together([act(run, one) for one in range(run.job_count)])
 
         return self.each(ids, now, each, revive)
 
     def each(
-        self, ids: Iterable[int], now: float, act: Callable[[LiveRun, int | None], str], revive: bool = False
+        self,
+        ids: Iterable[int],
+        now: float,
+        act: Callable[[LiveRun, int | None], Said],
+        revive: bool = False,
+        settled: ResultCode = ResultCode.SETTLED,
     ) -> Results:
-        """Do it to each of the jobs and runs; those that are settled are taken up again if `revive` says so."""
-        return Results(tuple(Result(one, self._one(one, now, act, revive)) for one in ids))
+        """Do it to each of the jobs and runs; those that are settled are taken up again if `revive` says so.
 
-    def _one(self, number: int, now: float, act: Callable[[LiveRun, int | None], str], revive: bool) -> str:
+        `settled`: what it means that a job is over.
+        """
+        done = [(one, self._one(one, now, act, revive, settled)) for one in ids]
+        return Results(tuple(Result(number, str(said), said.code) for number, said in done))
+
+    def _one(
+        self, number: int, now: float, act: Callable[[LiveRun, int | None], Said], revive: bool, settled: ResultCode
+    ) -> Said:
         found = self.machine.find(number)
         if found is None:
             state = self.settled_state(number)
             if state is None:
-                return "no such job"
+                return Said("no such job", ResultCode.NOT_FOUND)
             if not revive or self.revive(number, now) is None:
-                return f"already {state}"
+                return Said(f"already {state}", settled)
             found = self.machine.find(number)
             assert found is not None
         run, index = found
@@ -100,3 +111,13 @@ class Context(Record):
         if revived is not None and revived.state.is_settled:
             self.machine.out.finished_runs.append(revived.number)  # unless the request changes that, it is let go again
         return revived
+
+
+def together(said: Sequence[Said]) -> Said:
+    """What was done to all jobs of a run: done if it was to any of them; what differs is counted."""
+    counts = Counter(said)
+    codes = {one.code for one in said}
+    code = next(code for code in ResultCode if code in codes)
+    if len(counts) == 1:
+        return Said(said[0], code)
+    return Said(", ".join(f"{count} {sentence}" for sentence, count in counts.items()), code)

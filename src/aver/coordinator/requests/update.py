@@ -12,6 +12,7 @@ from typing import Any
 
 from aver.coordinator.recovery import past_jobs
 from aver.coordinator.requests import actions
+from aver.coordinator.requests.actions import Said
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
@@ -25,7 +26,7 @@ from aver.errors import UsageError
 from aver.model import reasons
 from aver.model.events import PersonAsked
 from aver.model.job import Argv, JobSpec
-from aver.protocol.messages import Changes, Results, Update
+from aver.protocol.messages import Changes, ResultCode, Results, Update
 from aver.spec.sbatch.dependency import parse_dependency
 
 NOT_PENDING = "Job is no longer pending execution"  # Slurm's words
@@ -65,40 +66,40 @@ def _check_dependency(context: Context, text: str | None) -> None:
             reader.close()
 
 
-def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: float) -> str:
+def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: float) -> Said:
     """A new attempt of a job that runs or is settled; the last attempt keeps its own verdict."""
     job = run.job_number(index)
     slurm = run.spec(index).slurm
     if slurm is not None and slurm.requeue is False:
-        return DISABLED
+        return Said(DISABLED, ResultCode.REFUSED)
     attempt = machine.by_job.get(job)
     if attempt is not None and attempt.is_dispatched:
         if attempt.is_parked or attempt.cancel_asked:
-            return COMPLETED
+            return Said(COMPLETED, ResultCode.SETTLED)
         asked = PersonAsked(now, run.number, job, by, how)
         machine.emit(asked)
         machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
-        return "requeued"
+        return Said("requeued")
     if run.settled_state(index) is None:
-        return PENDING
+        return Said(PENDING, ResultCode.NOT_RUNNING)
     machine.emit(PersonAsked(now, run.number, job, by, how))
     actions.retry(machine, run, [index], by, now)
     if how == REQUEUE_HOLD:
         machine.show_reason(run, job, reasons.JOB_REQUEUED_HELD, now)
-    return "requeued"
+    return Said("requeued")
 
 
-def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> str:
+def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> Said:
     """Change what was asked for a job that is not settled."""
     job = run.job_number(index)
     if run.settled_state(index) is not None:
-        return COMPLETED
+        return Said(COMPLETED, ResultCode.SETTLED)
     attempt = machine.by_job.get(job)
     waits = attempt is None or not attempt.has_room
     if not waits and not WHILE_IT_WAITS.isdisjoint(changes):
-        return NOT_PENDING
+        return Said(NOT_PENDING, ResultCode.RUNNING)
     if attempt is not None and attempt.is_dispatched and attempt.can.refusals.limit and TIME_LIMIT in changes:
-        return attempt.can.refusals.limit
+        return Said(attempt.can.refusals.limit, ResultCode.REFUSED)
     asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
     machine.emit(asked)
     if waits and not (WHILE_IT_WAITS | {THROTTLE}).isdisjoint(changes):
@@ -108,4 +109,4 @@ def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any
     if PRIORITY in changes and machine.packer.is_waiting(job):
         machine.look_again(run, index, now)
     machine.advance(now)
-    return "updated"
+    return Said("updated")

@@ -27,8 +27,8 @@ def make_ready(live: LiveState, run: LiveRun, index: int, now: float) -> None:
     if index in run.held:
         held_again = live.shown.get(job) == reasons.JOB_REQUEUED_HELD
         show_reason(live, run, job, reasons.JOB_REQUEUED_HELD if held_again else reasons.JOB_HELD_USER, now)
-    elif spec.after is not None and not _is_after(live, run, index, now):
-        pass  # it is asked again when those change
+    elif spec.after is not None and not run.attempts.get(index) and not _is_after(live, run, index, now):
+        pass  # it is asked again when those change; once it has been given room, they have done as required
     elif due is not None and due > now:
         live.timers.at(due, "again", job)
         if live.shown.get(job) not in RULE_WORDS:

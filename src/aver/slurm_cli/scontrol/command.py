@@ -33,7 +33,6 @@ INVALID = "Invalid job id specified"
 COMPLETED = "Job/step already completing or completed"
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
-_DONE = frozenset({"requeued", "updated", "held", "held already", "released", "not held", "suspended", "resumed"})
 
 # word and the fewest letters that name it
 _VERBS = (
@@ -196,20 +195,25 @@ class _Acting:
             self._complain(text, op, INVALID)
         return numbers
 
-    def _take(self, text: str, op: str, did: str) -> None:
-        if did == "no such job":
-            self._complain(text, op, INVALID)
-        elif not _DONE.isdisjoint(did.split(", ")) or did.startswith("running"):
-            return  # of an array one is enough; a job that runs is not held back, and Slurm does not complain either
-        elif did.startswith("already"):
-            self._complain(text, op, COMPLETED)
-        elif did in ("suspended already", "not suspended"):
-            self._complain(text, op, DISABLED)
-        elif did == "not running":
-            settled = [job for job in self._book.numbered([int(text.partition("_")[0])]) if job.is_settled]
-            self._complain(text, op, COMPLETED if settled else PENDING)
-        else:
-            self._complain(text, op, did)
+    def _take(self, text: str, op: str, result: dict[str, Any]) -> None:
+        is_suspend = op in ("suspend", "resume")
+        match result["code"]:
+            case "not_found":
+                self._complain(text, op, INVALID)
+            case "done":
+                return  # of an array one is enough
+            case "running" if op == "hold":
+                return  # a job that runs is not held back, and Slurm does not complain either
+            case "already":
+                if is_suspend:
+                    self._complain(text, op, DISABLED)
+            case "settled":
+                self._complain(text, op, COMPLETED)
+            case "not_running" if is_suspend:
+                settled = [job for job in self._book.numbered([int(text.partition("_")[0])]) if job.is_settled]
+                self._complain(text, op, COMPLETED if settled else PENDING)
+            case _:
+                self._complain(text, op, str(result["did"]))
 
     def _complain(self, text: str, op: str, why: str) -> None:
         self._status = 1
@@ -219,7 +223,8 @@ class _Acting:
         if op in ("hold", "release"):
             say(f"slurm_suspend error: {why}")
 
-    def _ask(self, op: str, **arguments: Any) -> str:
+    def _ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """What became of the one job that is named."""
         try:
             if self._wire is None:
                 self._wire = fast_client.connect(self._book.home)
@@ -229,7 +234,8 @@ class _Acting:
             raise Refusal(f"scontrol: error: {error}") from None
         if reply.get("ok") is not True:
             raise Refusal(f"scontrol: error: {reply.get('error')}")
-        return str(reply["results"][0]["did"])
+        result: dict[str, Any] = reply["results"][0]
+        return result
 
 
 def _job_texts(word: str) -> list[str]:

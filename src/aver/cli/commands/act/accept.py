@@ -12,7 +12,7 @@ from aver.protocol.messages import Accept
 @click.command("accept")
 @addresses
 @json_option
-def command(ids: tuple[str, ...], as_json: bool) -> None:
+def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Vouch for a job whose end nobody saw.
 
     For UNVERIFIED jobs: nobody saw how they ended, and you have checked their results. Your name
@@ -23,4 +23,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver accept 7
       aver accept '3/train*'
     """
-    act("accept", ids, as_json, Accept)
+    return act("accept", ids, as_json, Accept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
@@ -27,7 +27,7 @@ class WordsAfterRun(click.Command):
 
 
 @click.command("allocate", cls=WordsAfterRun)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=ADDRESS)
 @click.argument("words", metavar="WORDS")
 @click.option("--allocations", metavar="N", help="Number of allocations, one after the other (default: 1).")
 @click.option(

@@ -12,7 +12,7 @@ from aver.protocol.messages import Hold
 @click.command("hold")
 @addresses
 @json_option
-def command(ids: tuple[str, ...], as_json: bool) -> None:
+def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Hold pending jobs.
 
     A held job is PENDING (JobHeldUser) until `aver release`. Running jobs are not touched.
@@ -22,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver hold 7
       aver hold '3/train*'
     """
-    act("hold", ids, as_json, Hold)
+    return act("hold", ids, as_json, Hold)

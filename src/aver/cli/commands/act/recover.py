@@ -9,7 +9,7 @@ import click
 
 from aver.cli.attach.wait import Watched, shown_for, wait
 from aver.cli.correction import growth_options, rules_of
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.report_documents import Recovered
 from aver.cli.output.views import answer
 from aver.cli.recovery import Pass, begin, plan_pass
@@ -25,7 +25,7 @@ NOTHING_STATUS = 1  # jobs failed, and another attempt helps none of them
 
 
 @click.command("recover")
-@click.argument("run")
+@click.argument("run", type=ADDRESS)
 @click.option("--dry-run", "-n", is_flag=True, help="Show what would be done; change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--watch", "-w", is_flag=True, help="Wait for the run to end, and recover again while that helps.")

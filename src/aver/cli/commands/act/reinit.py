@@ -6,7 +6,7 @@ import os
 
 import click
 
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
@@ -19,7 +19,7 @@ from aver.store.read.rows import RunRow
 
 
 @click.command("reinit")
-@click.argument("run")
+@click.argument("run", type=ADDRESS)
 @click.argument("file", required=False)
 @click.option("--dry-run", "-n", is_flag=True, help="Show what would run again, and why; change nothing.")
 @click.option(

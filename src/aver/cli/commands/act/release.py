@@ -12,7 +12,7 @@ from aver.protocol.messages import Release
 @click.command("release")
 @addresses
 @json_option
-def command(ids: tuple[str, ...], as_json: bool) -> None:
+def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Release held jobs.
 
     A released job starts as soon as its needs and the machine allow.
@@ -22,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver release 7
       aver release '3/train*'
     """
-    act("release", ids, as_json, Release)
+    return act("release", ids, as_json, Release)

@@ -12,7 +12,7 @@ from aver.protocol.messages import Resume
 @click.command("resume")
 @addresses
 @json_option
-def command(ids: tuple[str, ...], as_json: bool) -> None:
+def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Resume suspended jobs.
 
     They continue where they were stopped.
@@ -22,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver resume 7
       aver resume '3/train*'
     """
-    act("resume", ids, as_json, Resume)
+    return act("resume", ids, as_json, Resume)

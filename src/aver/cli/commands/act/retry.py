@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from aver.cli.options import addresses, json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
+from aver.errors import UsageError
+from aver.printable import one_line
 from aver.protocol.messages import Continued, Retry
 from aver.store.read.rows import RunRow
 
@@ -39,8 +43,33 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
                 named.append(job.id)
     results: list[Done] = []
     for run, jobs in chosen.items():
+        _note_changed_file(session, run)
         reply = session.ask(Retry(run, None if jobs is None else tuple(jobs), user_name()), Continued)
         results += [Done(job, "will run again") for job in reply.jobs]
     if not results:
         session.output.note("nothing to retry: no job failed, was lost or was skipped")
     answer(session.output, Acted("retry", tuple(results)), as_json)
+
+
+def _note_changed_file(session: Session, run: int) -> None:
+    """A retry runs the flow as it was submitted: say so where its file says something else by now."""
+    submission = session.submission(run)
+    path = submission.origin.file
+    try:
+        is_newer = path is not None and os.stat(path).st_mtime > session.run_row(run).submitted_at
+    except OSError:
+        return  # it is gone: there is nothing else to run
+    if path is None or not is_newer:
+        return
+    from aver.client.changes import merged  # YAML is paid for only here
+    from aver.spec.load import load
+
+    try:
+        is_other = merged(submission.flow, load(path), run) != submission.flow
+    except UsageError:
+        is_other = True
+    if is_other:
+        session.output.note(
+            f"{one_line(path)} has changed since run {run} was submitted; the retry runs it as it was. "
+            f"`aver reinit {run}` runs it as it is now"
+        )

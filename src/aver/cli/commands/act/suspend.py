@@ -12,7 +12,7 @@ from aver.protocol.messages import Suspend
 @click.command("suspend")
 @addresses
 @json_option
-def command(ids: tuple[str, ...], as_json: bool) -> None:
+def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Suspend running jobs.
 
     A suspended job keeps its place and its memory, and its time limit stands still.
@@ -22,4 +22,4 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver suspend 7
       aver suspend '3/train*'
     """
-    act("suspend", ids, as_json, Suspend)
+    return act("suspend", ids, as_json, Suspend)

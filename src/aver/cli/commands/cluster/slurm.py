@@ -8,7 +8,7 @@ import time
 
 import click
 
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import AccountFacts, AccountList
 from aver.cli.output.views import answer
 from aver.cli.selection import whole_run
@@ -37,7 +37,7 @@ def command() -> None:
 
 
 @command.command("sacct")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=ADDRESS)
 @json_option
 def sacct(run: str, as_json: bool) -> None:
     """Show what accounting has of a run: its jobs on Slurm, its allocations, their steps, states and MaxRSS.

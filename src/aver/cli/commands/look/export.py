@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import Written
 from aver.cli.output.views import answer
 from aver.cli.session import Session
@@ -24,7 +24,7 @@ CHUNK = 1 << 18
 
 
 @click.command("export")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=ADDRESS)
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, for CI systems.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="All events of the run, one JSON object per line.")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV, one row per attempt.")

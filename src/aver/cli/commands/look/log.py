@@ -8,15 +8,19 @@ from typing import BinaryIO
 
 import click
 
+from aver.cli.attach.attempts import AttemptStreams
 from aver.cli.attach.follow import tail_offset
-from aver.cli.attach.stream import OutputStream
+from aver.cli.attach.stream import Write
 from aver.cli.facts import files_of
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import LogText
 from aver.cli.output.views import answer
 from aver.cli.remote_log import RemoteLog, find_remote
 from aver.cli.session import Session
+from aver.client.output_paths import JobFiles
 from aver.errors import AverError, UsageError
+from aver.model.states import State
+from aver.render import verdict as render
 from aver.store.read.rows import JobRow
 
 CHUNK = 256 * 1024
@@ -24,8 +28,8 @@ JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
 
 
 @click.command("log")
-@click.argument("address", metavar="ID")
-@click.option("--follow", "-f", is_flag=True, help="Follow the output until the job is settled.")
+@click.argument("address", metavar="ID", type=ADDRESS)
+@click.option("--follow", "-f", is_flag=True, help="Follow the output, through all attempts, until the job is settled.")
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Attempt to show (default: the newest).")
 @click.option("--err", is_flag=True, help="Show stderr, if it has a file of its own.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Show only the last N lines.")
@@ -45,18 +49,18 @@ def command(address: str, follow: bool, attempt: int | None, err: bool, lines: i
     session.refresh()
     job = session.find_job(address)
     session.mask([job.run])
+    if follow and not job.state.is_settled:
+        _follow(session, job, attempt, err, lines)
+        return
     which = _attempt(job, attempt)
     files = files_of(session, job, which)
     if err and files.stderr is None:
         session.output.note("its stderr is in the same file as its stdout")
-    path = files.stderr if err and files.stderr is not None else files.stdout
+    path = _chosen(files, err)
     remote = find_remote(session, job, path)
     if remote is not None:
         with remote:
-            _show_remote(session, job, remote, lines, follow, (which, err, path) if as_json else None)
-        return
-    if follow and not job.state.is_settled:
-        _follow(session, job, path, lines)
+            _show_remote(session, job, remote, lines, (which, err, path) if as_json else None)
         return
     _refuse_if_pruned_and_gone(session, job, path)
     with _open(path, job) as file:
@@ -104,38 +108,51 @@ def _copy(session: Session, file: BinaryIO, offset: int) -> None:
     session.output.raw(masked.finish())
 
 
-def _follow(session: Session, job: JobRow, path: str, lines: int | None) -> None:
+def _follow(session: Session, job: JobRow, attempt: int | None, err: bool, lines: int | None) -> None:
+    """Show what the job writes until it is settled, through all its attempts; a pending job is waited for."""
+    first = attempt or max(1, job.attempt)
+    path = _chosen(files_of(session, job, first), err)
+    remotes: list[RemoteLog] = []
+
+    def sinks(files: JobFiles) -> list[tuple[str, Write]]:
+        remote = find_remote(session, job, _chosen(files, err))
+        if remote is None:
+            return [(_chosen(files, err), session.output.raw)]
+        if lines is not None and not remotes:
+            remote.begin_at_last(lines)
+        remotes.append(remote)
+        remote.follow()
+        return [(remote.path, session.output.raw)]
+
     offset = 0
-    if lines is not None and os.path.exists(path):
+    if lines is not None and os.path.exists(path) and job.attempt >= first:
         with _open(path, job) as file:
             offset = tail_offset(file, lines)
+    if job.state is State.PENDING and not job.attempt:
+        session.output.note(f"job {job.id} {render.moved_words(job.state, job.reason)}; following its output")
+    streams = AttemptStreams(session, sinks, session.output.note, first, offset)
     client = session.connect()
-    stream = OutputStream(session.output.masking)
-    stream.begin(path, offset, session.output.raw)
-    for _ in client.watch([job.id]):
-        pass
-    stream.finish()
-    client.close()
+    try:
+        for _ in client.watch([job.id]):
+            streams.look(session.find_job(str(job.id)))
+        streams.look(session.find_job(str(job.id)))
+        for remote in remotes:
+            remote.finish()
+        streams.finish()
+    finally:
+        client.close()
+        for remote in remotes:
+            remote.close()
+
+
+def _chosen(files: JobFiles, err: bool) -> str:
+    return files.stderr if err and files.stderr is not None else files.stdout
 
 
 def _show_remote(
-    session: Session, job: JobRow, remote: RemoteLog, lines: int | None, follow: bool,
-    document: tuple[int, bool, str] | None,
-) -> None:  # fmt: skip
+    session: Session, job: JobRow, remote: RemoteLog, lines: int | None, document: tuple[int, bool, str] | None
+) -> None:
     """What it wrote on its host; `document`: attempt, whether stderr, and path, for JSON."""
-    if follow and not job.state.is_settled:
-        if lines is not None:
-            remote.begin_at_last(lines)
-        remote.follow()
-        client = session.connect()
-        stream = OutputStream(session.output.masking)
-        stream.begin(remote.path, 0, session.output.raw)
-        for _ in client.watch([job.id]):
-            pass
-        remote.finish()
-        stream.finish()
-        client.close()
-        return
     remote.copy()
     with _open(remote.path, job) as file:
         if document is not None:

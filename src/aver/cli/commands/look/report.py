@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import Written
 from aver.cli.output.views import answer
 from aver.cli.session import Session
@@ -15,7 +15,7 @@ from aver.report.html.document import page
 
 
 @click.command("report")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=ADDRESS)
 @click.option(
     "--output",
     "-o",

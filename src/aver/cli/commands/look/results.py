@@ -8,7 +8,7 @@ import click
 
 from aver.cli.address import Named
 from aver.cli.logs import RunLogs
-from aver.cli.options import StateType, csv_option, json_option, listing_options, only_one, row_limit
+from aver.cli.options import ADDRESS, StateType, csv_option, json_option, listing_options, only_one, row_limit
 from aver.cli.output.report_documents import ResultList
 from aver.cli.output.report_views import RESULT_HEADS, result_cells, write_csv
 from aver.cli.output.views import answer
@@ -29,7 +29,7 @@ LOGS = 1000  # no more of them are read
 
 
 @click.command("results")
-@click.argument("run", metavar="[RUN]", required=False)
+@click.argument("run", metavar="[RUN]", required=False, type=ADDRESS)
 @click.option(
     "--state",
     "-s",

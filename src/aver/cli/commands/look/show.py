@@ -7,18 +7,19 @@ import click
 from aver.cli.address import parse_step
 from aver.cli.explanation import events_of, explain, last_record
 from aver.cli.facts import attempt_facts, command_of, jobs_facts
-from aver.cli.options import LISTED, json_option
-from aver.cli.output.documents import Document, JobShown, RunShown, StepShown
+from aver.cli.options import ADDRESS, LISTED, json_option
+from aver.cli.output.documents import AskedFacts, AttemptFacts, Document, JobShown, RunShown, StepShown
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.steps import steps_facts
 from aver.client.documents import run_facts
 from aver.errors import UsageError
+from aver.model.states import State
 from aver.store.read.rows import JobRow, RunRow
 
 
 @click.command("show")
-@click.argument("address", metavar="ID")
+@click.argument("address", metavar="ID", type=ADDRESS)
 @json_option
 def command(address: str, as_json: bool) -> None:
     """Show everything known about a job, a step or a run.
@@ -38,7 +39,7 @@ def command(address: str, as_json: bool) -> None:
 
 
 def _document(session: Session, address: str) -> Document:
-    step = parse_step(address)
+    step = parse_step(session.numbered(address))
     if step is not None:
         return _step(session, session.find_job(str(step.job)), step.step)
     found = session.find(address)
@@ -69,6 +70,8 @@ def _job(session: Session, job: JobRow) -> JobShown:
     return JobShown(
         job=jobs_facts(session, [job])[0],
         sentence=explain(session, job).sentence,
+        asked=_asked(session, job),
+        waiting_since=_waiting_since(job, attempts),
         command=command_of(session, job),
         folder=origin.folder,
         user=origin.user,
@@ -78,6 +81,31 @@ def _job(session: Session, job: JobRow) -> JobShown:
         attempts=attempts,
         steps=steps_facts(session, job),
     )
+
+
+def _asked(session: Session, job: JobRow) -> AskedFacts:
+    spec = session.spec(job)
+    needs = [*spec.needs.all_of, *(need for group in spec.needs.any_of for need in group)]
+    others = [str(number) for term in (spec.after.terms if spec.after else ()) for number, _ in term.jobs]
+    return AskedFacts(
+        cpus=spec.request.cpus,
+        gpus=spec.request.gpus,
+        mem_bytes=spec.request.mem_bytes,
+        time_s=spec.request.time_s,
+        needs=(*(f"{job.run}/{need.job}" for need in needs), *others),
+        retries=0 if spec.retry is None else spec.retry.max,
+        begin_at=spec.begin_at,
+        deadline_at=spec.deadline_at,
+        priority=spec.priority,
+        comment=spec.comment,
+    )
+
+
+def _waiting_since(job: JobRow, attempts: tuple[AttemptFacts, ...]) -> float | None:
+    if job.state is not State.PENDING:
+        return None
+    ended = [attempt.ended_at for attempt in attempts if attempt.ended_at is not None]
+    return max(ended, default=job.submitted_at)
 
 
 def _run(session: Session, run: RunRow) -> RunShown:

@@ -6,7 +6,7 @@ import click
 
 from aver.cli.explanation import events_of
 from aver.cli.facts import jobs_facts
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import Timeline, TransitionFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
@@ -14,7 +14,7 @@ from aver.render.timeline import transitions
 
 
 @click.command("timeline")
-@click.argument("address", metavar="JOB")
+@click.argument("address", metavar="JOB", type=ADDRESS)
 @json_option
 def command(address: str, as_json: bool) -> None:
     """Show every state change of a job with its evidence.

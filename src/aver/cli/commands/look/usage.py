@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from aver.cli.correction import change_facts, correct_run, correction_options, rules_of
-from aver.cli.options import csv_option, json_option, listing_options, only_one, row_limit
+from aver.cli.options import ADDRESS, csv_option, json_option, listing_options, only_one, row_limit
 from aver.cli.output.report_documents import Corrected, UsageList
 from aver.cli.output.report_views import (
     GROUP_USE_HEADS,
@@ -29,7 +29,7 @@ from aver.spec.flow.file import collector_paused
 
 
 @click.command("usage")
-@click.argument("run", metavar="[RUN]", required=False)
+@click.argument("run", metavar="[RUN]", required=False, type=ADDRESS)
 @click.option("--by", type=click.Choice(["job", "group"]), help="Show only jobs or only groups (default for CSV: job).")
 @listing_options
 @csv_option

@@ -7,7 +7,7 @@ import click
 from aver.cli.explanation import explain
 from aver.cli.facts import files_of
 from aver.cli.logs import RunLogs
-from aver.cli.options import json_option
+from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.report_documents import CauseFacts, CauseList, HintFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
@@ -21,7 +21,7 @@ from aver.store.read.rows import JobRow, RunRow
 
 
 @click.command("why")
-@click.argument("address", metavar="[ID]", required=False)
+@click.argument("address", metavar="[ID]", required=False, type=ADDRESS)
 @json_option
 def command(address: str | None, as_json: bool) -> None:
     """Explain what happened to a job or a run, with the evidence and the next commands.

@@ -9,10 +9,12 @@ import click
 from aver.cli.options import json_option
 from aver.cli.output.text import Output
 from aver.config import load_config
+from aver.engines.local.capabilities import capabilities
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
-from aver.model.job import FlowSpec
+from aver.model.job import FlowSpec, Request
 from aver.plan.matrix import FlowIndex
+from aver.render import verdict
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
 
@@ -45,7 +47,9 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
 
 def _check(file: str) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
     try:
-        return file, load(file), ()
+        flow = load(file)
+        impossible = tuple(Mistake(file, 0, 0, f"{file}: job {job}: {text}") for job, text in _impossible(flow))
+        return file, None if impossible else flow, impossible
     except SpecError as error:
         return file, None, error.mistakes
     except UsageError as error:
@@ -89,3 +93,31 @@ def _ignored(flow: FlowSpec) -> list[tuple[str, str]]:
     usual = load_config().engine
     here = [job for job in flow.jobs if not capabilities_of(job.engine or usual).outlives_machine]
     return [(job.name, text) for job in here for text in job.ignored]
+
+
+def _impossible(flow: FlowSpec) -> list[tuple[str, str]]:
+    """What no run could do: a warning before the job has begun, and more than this machine has."""
+    config = load_config()
+    machine = capabilities()
+    has = Request(
+        cpus=config.cpus or machine.cpus,
+        gpus=len(machine.gpus) if config.gpus is None else config.gpus,
+        mem_bytes=config.mem_bytes or machine.memory_bytes,
+    )
+    found = []
+    for job in flow.jobs:
+        wants, limit_s = job.request, job.request.time_s
+        if job.warning is not None and limit_s is not None and job.warning.lead_s >= limit_s:
+            lead = verdict.duration_words(job.warning.lead_s)
+            limit = verdict.duration_words(limit_s)
+            found.append((job.name, f"its warning signal is due {lead} before its time limit of {limit}"))
+        if capabilities_of(job.engine or config.engine).has_queue:
+            continue
+        if wants.cpus > has.cpus:
+            found.append((job.name, f"it asks for {wants.cpus} CPUs, and this machine has {has.cpus}"))
+        if wants.gpus > has.gpus:
+            found.append((job.name, f"it asks for {wants.gpus} GPUs, and this machine has {has.gpus}"))
+        if (wants.mem_bytes or 0) > (has.mem_bytes or 0):
+            asked, there = (verdict.bytes_words(size or 0) for size in (wants.mem_bytes, has.mem_bytes))
+            found.append((job.name, f"it asks for {asked} of memory, and this machine has {there}"))
+    return found

@@ -13,37 +13,33 @@ from typing import Any
 
 import click
 
+from aver.cli.attach.attempts import AttemptStreams
 from aver.cli.attach.signals import SignalReceived, heard, held_back, listen
 from aver.cli.attach.step_news import StepNews
-from aver.cli.attach.stream import OutputStream
+from aver.cli.attach.stream import Write
 from aver.cli.attach.tails import show_tails
 from aver.cli.attach.wait import Watched, shown_for, wait
 from aver.cli.commands.run.submit import note_ignored, report
-from aver.cli.facts import files_of
 from aver.cli.group import Invocation
 from aver.cli.options import json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
-from aver.cli.submission import Accepted, build, submission_options, submit
-from aver.client.output_paths import Which, job_files
+from aver.cli.submission import Accepted, FileCommand, build, submission_options, submit
+from aver.client.output_paths import JobFiles, Which, job_files
 from aver.errors import CantWriteError, UsageError
 from aver.judge.run import exit_status_of, return_code
 from aver.model.job import Submission
-from aver.model.reasons import JOB_LAUNCH_FAILURE, NONE, PRIORITY
+from aver.model.reasons import NONE, PRIORITY
 from aver.model.states import State
 from aver.protocol.messages import Cancel, Results
 from aver.render import verdict as render
-from aver.store.read.rows import AttemptRow, JobRow
 
 LEAVING_S = 1.0  # for the output's rest when nobody reads it, or nobody waits for the verdict any more
 AT_ONCE = ("", NONE, PRIORITY)  # a job that waits for nothing passes through these
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@click.command(
-    "run",
-    context_settings={"allow_interspersed_args": False},
-)
+@click.command("run", cls=FileCommand)
 @click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
@@ -65,8 +61,8 @@ def command(
 ) -> int:
     """Run a script, a flow or a command, show its output and exit as it ended.
 
-    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
-    goes to the script. A command comes after --. With --json the output is only in its file, and
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows a
+    script goes to the script. A command comes after --. With --json the output is only in its file, and
     the answer is one document. Ctrl-C cancels the job. While a job is held back, stderr says why.
 
     \b
@@ -100,13 +96,11 @@ class Attached:
     def __init__(self, session: Session, accepted: Accepted, offset: int, quiet: bool, as_json: bool) -> None:
         self._session = session
         self._accepted = accepted
-        self._offset = offset
         self._quiet = quiet
         self._as_json = as_json
         self._is_single = accepted.submission.flow.is_single
         self._watched = Watched(session, [accepted.run], foreground_only=True)
-        self._stream = OutputStream(session.output.masking)
-        self._attempt = 0  # whose output is shown
+        self._stream = AttemptStreams(session, self._sinks, self._note, offset=offset)
         self._waits = ""  # the reason that was told
         self._shown = shown_for(self._watched)
         self._news = StepNews(session)
@@ -156,30 +150,18 @@ class Attached:
         job = self._watched.jobs()[0]
         for text in self._news.of([job]):
             self._note(text)
-        if job.state is State.PENDING and not self._attempt and job.reason not in (self._waits, *AT_ONCE):
+        if job.state is State.PENDING and not self._stream.attempt and job.reason not in (self._waits, *AT_ONCE):
             self._waits = job.reason
             self._note(f"job {job.id} {render.moved_words(job.state, job.reason)}")
-        for attempt in self._session.found_reader(str(job.id)).attempts(job.id):
-            if attempt.attempt > self._attempt and attempt.started_at is not None:
-                self._begin_stream(job, attempt)
+        self._stream.look(job)
 
-    def _begin_stream(self, job: JobRow, attempt: AttemptRow) -> None:
-        """Show the output from the start of the attempt on: before that, the file may be somebody else's."""
-        if attempt.reason == JOB_LAUNCH_FAILURE:
-            return
-        files = files_of(self._session, job, attempt.attempt)
-        before = self._stream
-        if self._attempt:
-            before.finish()
-            self._stream = OutputStream(self._session.output.masking)
-            self._note(f"attempt {attempt.attempt} begins")
-        offset = before.end_of(files.stdout) if self._attempt else self._offset
-        self._attempt = attempt.attempt
-        self._stream.begin(files.stdout, offset if files.append else 0, self._session.output.raw)
+    def _sinks(self, files: JobFiles) -> list[tuple[str, Write]]:
+        """Both streams, each to our own."""
+        output = self._session.output
+        both: list[tuple[str, Write]] = [(files.stdout, output.raw)]
         if files.stderr is not None and files.stderr != files.stdout:
-            self._stream.begin(
-                files.stderr, before.end_of(files.stderr) if files.append else 0, self._session.output.error_raw
-            )
+            both.append((files.stderr, output.error_raw))
+        return both
 
     def _interrupted(self, number: int) -> int:
         """Cancel, and wait for the verdict; a second signal stops the waiting."""
@@ -189,6 +171,8 @@ class Attached:
             return status
         try:
             self._session.ask(Cancel((run,), user_name()), Results)
+            if self._session.output.err_is_terminal:
+                self._note(f"cancelling {self._what()} {run}; Ctrl-C again stops waiting for its end")
             self._wait(stalled_s=LEAVING_S)
         except SignalReceived:
             heard()

@@ -11,14 +11,11 @@ from aver.cli.options import json_option
 from aver.cli.output.documents import SubmittedFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.cli.submission import Accepted, build, ignored_options, submission_options, submit
+from aver.cli.submission import Accepted, FileCommand, build, ignored_options, submission_options, submit
 from aver.client.logout import logout_notice
 
 
-@click.command(
-    "submit",
-    context_settings={"allow_interspersed_args": False},
-)
+@click.command("submit", cls=FileCommand)
 @click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
@@ -30,8 +27,8 @@ def command(
 ) -> None:
     """Submit a script, a flow or a command, and print its number.
 
-    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows it
-    goes to the script. A command comes after --.
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows a
+    script goes to the script. A command comes after --.
 
     \b
     Examples:
