@@ -93,7 +93,7 @@ def test_show_a_run(past: Path, call: Aver) -> None:
 
 def test_a_members_command_has_its_values(past: Path, call: Aver) -> None:
     """What is shown is what was run."""
-    assert call("show", "3/train[seed=2]", "--json").document["command"][-1] == "python train.py --seed 2"
+    assert call("show", "3/train[seed=2]", "--json").document["command"][-1] == "python train.py --seed '2'"
 
 
 def test_why_begins_with_the_sentence_and_ends_with_what_to_type(past: Path, call: Aver) -> None:

@@ -119,7 +119,8 @@ def fill(home: Path, folder: Path, name: str = "train", job_name: str = "lint") 
     logs = folder / "aver-1"
     logs.mkdir()
     (logs / "train[seed=3].2.out").write_text(f"token {SECRET}\nKilled\n")
-    (logs / f"{job_name.replace('/', '_')}.out").write_text(f"ModuleNotFoundError: {NASTY}\n")
+    name = f"{job_name.replace('/', '_')}#7" if "/" in job_name else job_name
+    (logs / f"{name}.out").write_text(f"ModuleNotFoundError: {NASTY}\n")
 
 
 def fill_again(home: Path, folder: Path) -> None:
