@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import threading
@@ -18,6 +19,8 @@ from aver.engines.local.slot import Slot
 from aver.model.evidence import WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import Request
+from aver.model.record import replace
+from aver.witness import binary
 
 END = {
     "ev": "end", "witness": 9, "pid": 8, "boot": "b", "raw": 0, "start": 1.0, "elapsed": 1.0, "suspended": 0.0,
@@ -207,3 +210,28 @@ def test_witness_that_lives_and_cant_be_reached(tmp_path: Path) -> None:
         ]
     finally:
         engine.close()
+
+
+def test_an_end_that_is_not_durable_outlives_the_next_orders(tmp_path: Path) -> None:
+    """What is settled in another order than it ended: the journal keeps the end that nobody has stored yet."""
+    totals = Totals(cpus=1, gpus=0, mem_bytes=1 << 30)
+    keys = [f"0123abcd.{number}.1.0123abcd" for number in (1, 2, 3)]
+    engine = local.LocalEngine(tmp_path, binary(), totals, None)
+    try:
+        engine.attach()
+        for key, settled in zip(keys, ([], [keys[1]], []), strict=True):
+            assert isinstance(engine.submit([replace(ORDER, key=key)])[0], Submitted)
+            ended: set[str] = set()
+            while key not in ended:
+                select.select([engine.fileno()], [], [], 20)
+                ended |= {one.key for one in engine.heard() if isinstance(one.evidence, WitnessRecord)}
+            engine.settle(settled)
+    finally:
+        engine.close()
+    again = local.LocalEngine(tmp_path, binary(), totals, None)
+    try:
+        again.attach()
+        assert {keys[0], keys[2]} <= {one.key for one in again.heard() if isinstance(one.evidence, WitnessRecord)}
+        again.settle(keys)
+    finally:
+        again.close()

@@ -374,7 +374,8 @@ class LocalEngine:
                 continue
             slot, offset = known
             slot.unsettled.discard(key)
-            slot.durable_offset = max(slot.durable_offset, offset)
+            if not slot.unsettled:  # else the journal has an end that must not be cut off yet
+                slot.durable_offset = max(slot.durable_offset, offset)
             if not slot.unsettled and slot.connection is None and slot in self._gone:
                 self._gone.remove(slot)
                 slot.remove_files()
