@@ -58,11 +58,12 @@ def test_a_checkpoint_that_is_continued_says_so() -> None:
     assert last == "PENDING (Checkpoint): it was checkpointed, and will be continued"
 
 
-def test_a_peak_that_nobody_measured_is_not_told() -> None:
-    """A process that ended at once was never measured: 0 bytes are not what it used."""
+def test_a_peak_that_nobody_sampled_is_the_kernels() -> None:
+    """A process that ended at once was never sampled: 0 bytes are not what it used, the kernel counted more."""
     *_, ended = attempt(1, 2, 1, 0.0, 0.0, 11, Request(), peak=0)
     told = [one.what for one in tell(ended, 2) if one.source == "witness"]
-    assert told == ["ended with signal 11 (SIGSEGV) after 0.0 s"]
+    peak = "peak memory 1.0 MiB (its largest process, resident)"
+    assert told == [f"ended with signal 11 (SIGSEGV) after 0.0 s; {peak}"]
 
 
 def test_what_never_began_has_no_exit() -> None:
