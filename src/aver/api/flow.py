@@ -17,6 +17,7 @@ from aver.home import Home
 from aver.model.job import FlowSpec, Submission
 from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
+from aver.spec.flow.params import ParamValues
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
 
@@ -50,6 +51,7 @@ class Flow:
         max_parallel: int | None = None,
         retry_budget: int | None = None,
         axes: Mapping[str, object] | None = None,
+        params: Mapping[str, object] | None = None,
         secrets: Sequence[str] = (),
         engine: str | None = None,
     ) -> None:
@@ -57,11 +59,12 @@ class Flow:
         self._folder = None if folder is None else os.path.abspath(os.fspath(folder))
         self._document: dict[str, object] = {"name": name}
         given = {"defaults": defaults, "max_parallel": max_parallel, "retry_budget": retry_budget, "engine": engine}
-        given["axes"] = axes
+        given |= {"axes": axes, "params": params}
         self._document |= {key: value for key, value in given.items() if value is not None}
         self._jobs: list[dict[str, object]] = []
         self._secrets = tuple(secrets)
         self._file: str | None = None
+        self._values = ParamValues()
 
     @classmethod
     def from_file(
@@ -69,14 +72,18 @@ class Flow:
         path: str | os.PathLike[str],
         *,
         folder: str | os.PathLike[str] | None = None,
+        params: Mapping[str, object] | None = None,
         secrets: Sequence[str] = (),
     ) -> Flow:
-        """A flow (.yaml, .json) or a batch script; raise UsageError with every mistake. It takes no further jobs."""
+        """A flow (.yaml, .json) or a batch script; raise UsageError with every mistake. It takes no further jobs.
+
+        `params` sets params of the flow, as `--set` does.
+        """
         file = os.path.abspath(os.fspath(path))
-        flow = cls(
-            load(file, folder=None if folder is None else os.fspath(folder)).name, folder=folder, secrets=secrets
-        )
-        flow._file = file
+        values = ParamValues({name: str(value) for name, value in (params or {}).items()})
+        read = load(file, folder=None if folder is None else os.fspath(folder), params=values)
+        flow = cls(read.name, folder=folder, secrets=secrets)
+        flow._file, flow._values = file, values
         return flow
 
     def job(
@@ -151,7 +158,7 @@ class Flow:
     def check(self) -> FlowSpec:
         """The flow as it would be submitted; raise UsageError with every mistake. Nothing is run."""
         if self._file is not None:
-            return load(self._file, folder=self._folder)
+            return load(self._file, folder=self._folder, params=self._values)
         try:
             text = json.dumps({**self._document, "jobs": self._jobs}, default=_plain)
         except (TypeError, ValueError) as error:

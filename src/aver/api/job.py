@@ -15,7 +15,7 @@ from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec
 from aver.model.states import State
-from aver.plan.matrix import member_at
+from aver.plan.matrix import values_of
 from aver.protocol.messages import Accept, Cancel, Results
 from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.secrets import load_masking
@@ -99,7 +99,7 @@ class Job(Stored):
             assert submission is not None
             batches = {batch.first_job: batch.flow for batch in reader.generated(row.run)}
         spec: JobSpec = batches.get(row.first_job, submission.flow).jobs[row.spec]
-        values = member_at(spec, row.member).values
+        values = values_of(spec, row.member)
         which = Which(row.run, row.id, row.name, attempt or max(1, row.attempt), values)
         return job_files(submission, spec, which, submission.flow.is_single)
 

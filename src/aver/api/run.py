@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from aver.api.job import Job
@@ -19,6 +19,7 @@ from aver.plan.address import glob_pattern, parse_address
 from aver.protocol.messages import Cancel, Continued, Results, Retry
 from aver.report.results import Result, lines_of, result_of
 from aver.report.usage import RunUse, run_use
+from aver.spec.flow.params import ParamValues
 from aver.spec.load import load
 from aver.store.read.rows import RunRow
 from aver.store.read.step_warnings import step_warnings_of_run
@@ -83,12 +84,18 @@ class Run(Stored):
         self._ask(Retry(self.number, None if jobs is None else tuple(jobs), user_name()), Continued)
 
     def reinit(
-        self, flow: Definition | None = None, *, inherit: Sequence[str] = (), dry_run: bool = False
+        self,
+        flow: Definition | None = None,
+        *,
+        inherit: Sequence[str] = (),
+        params: Mapping[str, object] | None = None,
+        dry_run: bool = False,
     ) -> tuple[Rerun, ...]:
         """Run jobs again whose inputs, command or environment changed or whose outputs are missing, and all below.
 
         Returns each with its cause; with `dry_run` nothing is run. `flow` is how it is now; without it the file that
-        the run came from is read again, if it came from one. `inherit` names variables to take from our environment.
+        the run came from is read again, if it came from one. `inherit` names variables to take from our environment;
+        `params` sets params of the file's flow, and all others keep the run's values.
         """
         with self._reader() as reader:
             submission = reader.submission(self.number)
@@ -96,8 +103,12 @@ class Run(Stored):
                 raise UsageError(f"run {self.number} does not exist")
             origin = submission.origin
             now = None if flow is None else flow.check()
+            given = {name: str(value) for name, value in (params or {}).items()}
             if now is None and origin.file and os.path.exists(origin.file):
-                now = load(origin.file, folder=origin.folder)
+                values = ParamValues(given, dict(submission.flow.params))
+                now = load(origin.file, folder=origin.folder, params=values)
+            elif given:
+                raise UsageError(f"run {self.number}: params are set in the flow's file, and none is read")
             reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
         if reinit.changes.causes and not dry_run:
             self._ask(reinit.request(user_name()), Continued)

@@ -9,7 +9,7 @@ from aver.client.documents import exit_facts, job_facts, known_reason
 from aver.client.output_paths import JobFiles, Which, job_files
 from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, Script, Shell
-from aver.plan.matrix import member_at
+from aver.plan.matrix import values_of
 from aver.plan.placeholders import fill
 from aver.plan.shell_text import fill_shell
 from aver.store.read.rows import AttemptRow, JobRow
@@ -61,7 +61,7 @@ def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:
     """Where this attempt reads and writes, as the coordinator opens it."""
     submission = session.submission(job.run)
     spec = session.spec(job)
-    values = member_at(spec, job.member).values
+    values = values_of(spec, job.member)
     which = Which(run=job.run, job=job.id, name=job.name, attempt=attempt, values=values)
     return job_files(submission, spec, which, submission.flow.is_single)
 
@@ -69,7 +69,7 @@ def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:
 def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
     """The command with the member's values in it; a script or a shell's text as one word."""
     spec = session.spec(job)
-    values = dict(member_at(spec, job.member).values)
+    values = dict(values_of(spec, job.member))
     command: Command = spec.command
     match command:
         case Argv(args=args):

@@ -38,7 +38,7 @@ class RunLogs:
         key = (row.first_job, row.spec)
         if key not in self._members:
             self._members[key] = members(spec)
-        values = self._members[key][row.member].values
+        values = self._members[key][row.member].values + spec.params
         which = Which(run=self._run, job=job, name=row.name, attempt=attempt, values=values)
         files = job_files(submission, spec, which, submission.flow.is_single)
         return (files.stdout,) if files.stderr is None else (files.stderr, files.stdout)

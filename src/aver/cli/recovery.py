@@ -128,9 +128,10 @@ def _flow_now(session: Session, run: int, found: RunCorrection) -> tuple[FlowSpe
     origin = session.submission(run).origin
     file = origin.file
     if file is not None and is_flow_file(file) and os.path.exists(file):
+        from aver.spec.flow.params import ParamValues
         from aver.spec.load import load
 
-        return load(file, folder=origin.folder), True
+        return load(file, folder=origin.folder, params=ParamValues(kept=dict(stored.params))), True
     grown = {one.job: one.changes for one in found.proposals if one.is_in_file}
     jobs = tuple(replace(spec, request=corrected(spec.request, grown.get(spec.name, ()))) for spec in stored.jobs)
     return replace(stored, jobs=jobs), False

@@ -62,6 +62,11 @@ class Accepted(Record):
     submission: Submission
 
 
+set_option = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param of the flow (default: as it says)."
+)
+
+
 def submission_options(function: Function) -> Function:
     """The options of `run` and `submit` that say what a job may use and how it is run."""
     options = [
@@ -91,6 +96,7 @@ def submission_options(function: Function) -> Function:
         ),
         click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable."),
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
+        set_option,
         click.option("--key", metavar="KEY", help="Submit once: the same KEY is the same run."),
         click.option("--hold", "-H", is_flag=True, help="Hold the job until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Earliest start: 16:00, now+1hour, 2030-01-20T12:00."),
@@ -127,6 +133,7 @@ def build(
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
     host, key = options.pop("host"), options.pop("key")
+    settings = tuple(options.pop("settings"))
     if key is not None:
         check_key(key)
     allocation = allocation_of(*(options.pop(name) for name in ("allocation", "allocations", "headroom")))
@@ -142,12 +149,12 @@ def build(
     needs, retry = tuple(options.pop("needs")), options.pop("retry")
     overrides = parse_overrides(now=time.time(), **options)
     environment = environment_of(extra)
-    flow = _flow(invocation, file, args, overrides)
+    flow = _flow(invocation, file, args, overrides, settings)
     if stdin == STDIN:
         if not flow.is_single:
             raise UsageError("--stdin is for a script or a command: in a flow write stdin in a job")
         kept = parse_overrides(now=time.time(), **{**options, "stdin": _keep_stdin(session)})
-        flow = _flow(invocation, file, args, kept)
+        flow = _flow(invocation, file, args, kept, settings)
     if needs or retry is not None:
         flow = _with_rules(session, flow, needs, retry)
     _check_secrets(secrets, environment, flow)
@@ -293,16 +300,21 @@ def redacted(typed: Sequence[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _flow(invocation: Invocation, file: str | None, args: Sequence[str], overrides: Overrides) -> FlowSpec:
+def _flow(
+    invocation: Invocation, file: str | None, args: Sequence[str], overrides: Overrides, settings: Sequence[str]
+) -> FlowSpec:
     if invocation.command is not None:
         if file is not None:
             raise UsageError(f"give a file or a command after --, not both: {file!r} is before it")
+        if settings:
+            raise UsageError("--set is for a flow: a command has no params")
         return flow_of_command(invocation.command, overrides)
     if file is None:
         raise UsageError("nothing to run: give a flow or a batch script, or a command after --")
-    from aver.spec.load import load  # YAML is heavy, and a command does not need it
+    from aver.spec.flow.params import ParamValues, parse_settings  # YAML is heavy, and a command does not need it
+    from aver.spec.load import load
 
-    return load(file, overrides, args=args)
+    return load(file, overrides, args=args, params=ParamValues(parse_settings(settings)))
 
 
 def _keep_stdin(session: Session) -> str:

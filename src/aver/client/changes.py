@@ -17,7 +17,7 @@ from aver.model.job import FlowSpec, JobSpec, Matrix, Script, Submission
 from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.plan.address import parse_address
-from aver.plan.matrix import member_at
+from aver.plan.matrix import values_of
 from aver.plan.placeholders import fill
 from aver.plan.planner import Plan
 from aver.store.read.reader import Reader
@@ -118,7 +118,7 @@ def merged(old: FlowSpec, read: FlowSpec, run: int) -> FlowSpec:
         )
         for spec in old.jobs
     )
-    return replace(old, jobs=jobs, max_parallel=read.max_parallel, retry_budget=read.retry_budget)
+    return replace(old, jobs=jobs, max_parallel=read.max_parallel, retry_budget=read.retry_budget, params=read.params)
 
 
 def _merged_single(old: FlowSpec, read: FlowSpec) -> FlowSpec:
@@ -137,8 +137,10 @@ def _members(spec: JobSpec) -> Matrix | None:
 def _of_definition(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) -> Iterator[str]:
     if before.command != now.command:
         yield "its command changed"
+    if names := _different(dict(before.params), dict(now.params)):
+        yield f"its params changed ({', '.join(sorted(names))})"
     then, later = dict(before.env), dict(now.env)
-    names = {name for name in then.keys() | later.keys() if then.get(name) != later.get(name)}
+    names = _different(then, later)
     names |= {name for name in inherited if name not in later}  # its own value hides the inherited one
     if names:
         yield f"its environment changed ({', '.join(sorted(names))})"
@@ -148,10 +150,14 @@ def _of_definition(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) ->
         yield "its stdin changed"
 
 
+def _different(before: dict[str, str], now: dict[str, str]) -> set[str]:
+    return {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+
+
 def _of_files(submission: Submission, spec: JobSpec, job: JobRow, marks: Fingerprinted | None) -> Iterator[str]:
     if not spec.inputs and not spec.outputs:
         return
-    values = dict(member_at(spec, job.member).values)
+    values = dict(values_of(spec, job.member))
     which = Which(job.run, job.id, job.name, max(1, job.attempt), tuple(values.items()))
     folder = job_files(submission, spec, which, submission.flow.is_single).folder
     if spec.inputs:

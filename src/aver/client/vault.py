@@ -72,7 +72,7 @@ def load(home: Home, run: int) -> dict[str, str]:
 
 
 def secret_values(flow: FlowSpec, names: Collection[str], opened: Mapping[str, str] = {}) -> set[str]:
-    """The values of these names in a flow's own `env:`, and what a matrix makes of them; `opened` are by digests."""
+    """The values of these names in a flow's own `env:`, with places filled; `opened` are by digests."""
     found: set[str] = set()
     for spec in flow.jobs:
         for name, sealed in spec.env:
@@ -80,8 +80,9 @@ def secret_values(flow: FlowSpec, names: Collection[str], opened: Mapping[str, s
                 continue
             value = opened.get(sealed, sealed)
             found.add(value)
-            if spec.matrix is not None and names_in(value):
-                found |= {fill(value, dict(one.values)) for one in islice(members(spec), MOST_MEMBERS)}
+            if (spec.matrix is not None or spec.params) and names_in(value):
+                some = islice(members(spec), MOST_MEMBERS)
+                found |= {fill(value, dict(one.values + spec.params)) for one in some}
     return found
 
 

@@ -18,7 +18,7 @@ from aver.client.output_paths import Which, job_files
 from aver.config import Retention
 from aver.durable_files import write_file
 from aver.model.states import State
-from aver.plan.matrix import member_at
+from aver.plan.matrix import values_of
 from aver.protocol.messages import CutRun
 from aver.render import verdict
 from aver.store.read.reader import Reader
@@ -120,7 +120,7 @@ def _paths(reader: Reader, run: RunRow) -> Iterator[tuple[JobRow, str]]:
         if spec is None or spec.streams.stdout is not None:
             continue
         try:
-            values = member_at(spec, job.member).values
+            values = values_of(spec, job.member)
             which = [Which(run.id, job.id, job.name, attempt, values) for attempt in range(1, job.attempt + 1)]
             paths = [job_files(submission, spec, one, run.is_single).stdout for one in which]
         except (ValueError, LookupError):  # a flow of another version: what can't be named is left

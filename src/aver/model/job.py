@@ -198,6 +198,7 @@ class JobSpec(Record):
     requeue: bool | None = None  # tried again when it was lost; None: on a cluster, and here as the settings say
     step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
+    params: tuple[tuple[str, str], ...] = ()  # those of the flow's whose names stand in its texts
 
     @staticmethod
     def read_older(document: dict[str, object]) -> dict[str, object]:
@@ -259,6 +260,7 @@ class FlowSpec(Record):
     notify: tuple[NotifyRule, ...] = ()
     sync: tuple[str, ...] = ()  # folders that are brought to a cluster's host and back
     sync_exclude: tuple[str, ...] = ()  # patterns of rsync
+    params: tuple[tuple[str, str], ...] = ()  # with the values that they had at submission
 
 
 class Origin(Record):

@@ -250,6 +250,11 @@ def member_at(spec: JobSpec, index: int) -> Member:
     return members(spec)[index]
 
 
+def values_of(spec: JobSpec, index: int) -> Values:
+    """What a member's texts are filled with: its own values, and params. Raise IndexError when there is none."""
+    return member_at(spec, index).values + spec.params
+
+
 def member_name(spec: JobSpec, index: int) -> str:
     """`train[seed=2]`, or `train` without a matrix."""
     return spec.name + member_at(spec, index).label

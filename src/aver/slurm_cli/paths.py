@@ -49,7 +49,7 @@ def files_of(
     values: tuple[tuple[str, str], ...] = ()
     if array_index is not None:
         name = spec.get("name", name)
-    elif spec.get("matrix"):
+    elif spec.get("matrix") or spec.get("params"):
         values = _values(spec, row.member)
     which = Which(run=row.run, job=row.id, name=name, attempt=attempt, values=values, member=array_index)
     return job_files(submission, view, which, is_single)
@@ -58,6 +58,6 @@ def files_of(
 def _values(spec: dict[str, Any], member: int) -> tuple[tuple[str, str], ...]:
     from aver.model.codec import decode
     from aver.model.job import JobSpec
-    from aver.plan.matrix import member_at
+    from aver.plan.matrix import values_of
 
-    return member_at(decode(JobSpec, JobSpec.read_older(spec)), member).values
+    return values_of(decode(JobSpec, JobSpec.read_older(spec)), member)

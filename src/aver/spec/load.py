@@ -20,6 +20,7 @@ from aver.spec import document
 from aver.spec.files import FolderFiles
 from aver.spec.flags import Overrides, flag_of
 from aver.spec.flow.file import looks_like_flow, parse_flow
+from aver.spec.flow.params import ParamValues
 from aver.spec.mistakes import shown
 from aver.spec.sbatch import lines, script
 
@@ -33,6 +34,7 @@ def load(
     args: Sequence[str] = (),
     now: float | None = None,
     folder: str | None = None,
+    params: ParamValues = ParamValues(),
 ) -> FlowSpec:
     """The flow or script at `path`, with flags and arguments; raise UsageError or SpecError.
 
@@ -41,15 +43,21 @@ def load(
     moment = time.time() if now is None else now
     data = read_bytes(path, args)
     suffix = Path(path).suffix.lower()
-    if suffix not in FLOW_SUFFIXES and not looks_like_flow(data):
-        return script.parse_script(data, path, overrides, args=args, now=moment)
-    if suffix in FLOW_SUFFIXES and data.startswith(b"#!") and b"\njobs" not in data:
+    if _is_script(data, suffix):
+        if params.given:
+            raise UsageError(f"--set is for a flow: {shown(printable(path))} is a batch script")
         return script.parse_script(data, path, overrides, args=args, now=moment)
     _refuse_flags(path, overrides, args)
     is_json = suffix == ".json"
     files = FolderFiles(folder)
-    flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json, files=files)
+    flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json, files=files, params=params)
     return replace(flow, name=overrides.name) if overrides.name else flow
+
+
+def _is_script(data: bytes, suffix: str) -> bool:
+    if suffix in FLOW_SUFFIXES:
+        return data.startswith(b"#!") and b"\njobs" not in data
+    return not looks_like_flow(data)
 
 
 def read_bytes(path: str, args: Sequence[str] = ()) -> bytes:

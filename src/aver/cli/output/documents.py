@@ -136,6 +136,7 @@ class RunShown(Record):
     user: str
     host: str
     typed: tuple[str, ...]
+    params: dict[str, str]
     jobs: tuple[JobFacts, ...]
     left_out: int
 

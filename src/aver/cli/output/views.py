@@ -340,6 +340,11 @@ def _show_run(output: Output, document: doc.RunShown) -> None:
         ("folder", run.folder),
         ("user", f"{document.user} on {document.host}"),
         ("typed", shlex.join(document.typed)),
+        *(
+            [("params", one_line(", ".join(f"{name}={value}" for name, value in document.params.items())))]
+            if document.params
+            else []
+        ),
         ("submitted", moment(run.submitted_at)),
         ("ended", moment(run.ended_at)),
     ]

@@ -172,10 +172,10 @@ class LiveRun:
             segment = self._segment(index)
             spec = self.spec(index)
             if spec.matrix is None:
-                self._last_member = (index, spec.name, ())
+                self._last_member = (index, spec.name, spec.params)
             else:
                 member = segment.index.member(index - segment.first_index)
-                self._last_member = (index, spec.name + member.label, member.values)
+                self._last_member = (index, spec.name + member.label, member.values + spec.params)
         return self._last_member
 
     def request(self, index: int) -> Request:

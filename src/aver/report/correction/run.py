@@ -8,7 +8,7 @@ again, and must be the same flow but for the corrected requests.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from aver.durable_files import naming_failures, write_chunks
@@ -24,6 +24,7 @@ from aver.report.measure import Measured, Resource, Rules
 from aver.report.usage import GroupKey, Requests, measured_of
 from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
+from aver.spec.flow.params import ParamValues
 from aver.spec.load import FLOW_SUFFIXES, read_bytes
 from aver.spec.mistakes import SpecError
 from aver.store.columns import Outcome
@@ -113,7 +114,8 @@ def correct_file(
     """
     before = read_bytes(path)
     is_json = path.endswith(".json")
-    known = _parse(before, path, now, folder)
+    params = dict(flow.params)
+    known = _parse(before, path, now, folder, params)
     found = {spec.name: spec for spec in known.jobs}
     then = {spec.name: spec for spec in flow.jobs}
     left: list[LeftAlone] = []
@@ -133,7 +135,7 @@ def correct_file(
         left.append(LeftAlone(value.job, f"{value.key} in {os.path.basename(path)}: {value.why}"))
         del meant[value.job][Resource(value.key)]
     after = before if edited is None else edited.text.encode("utf-8")
-    result = _parse(after, path, now, folder) if after != before else known
+    result = _parse(after, path, now, folder, params) if after != before else known
     expected = tuple(_with(spec, tuple(meant.get(spec.name, {}).values())) for spec in known.jobs)
     if result != replace(known, jobs=expected):
         raise UsageError(f"{path} can't be edited safely: its values depend on each other; edit it by hand")
@@ -172,10 +174,10 @@ def is_flow_file(path: str) -> bool:
     return path.lower().endswith(FLOW_SUFFIXES)
 
 
-def _parse(data: bytes, path: str, now: float, folder: str | None) -> FlowSpec:
-    files, is_json = FolderFiles(folder), path.endswith(".json")
+def _parse(data: bytes, path: str, now: float, folder: str | None, params: Mapping[str, str]) -> FlowSpec:
+    files, is_json, kept = FolderFiles(folder), path.endswith(".json"), ParamValues(kept=params)
     try:
-        return parse_flow(data, path, now=now, name=Path(path).stem, is_json=is_json, files=files)
+        return parse_flow(data, path, now=now, name=Path(path).stem, is_json=is_json, files=files, params=kept)
     except SpecError as error:
         raise UsageError(f"{path} has mistakes now, and is left alone:\n{error}") from None
 

@@ -68,6 +68,7 @@ class Draft:
     step_warning: WarningSignal | None = None
     host: str | None = None
     tasks: int | None = None
+    params: tuple[tuple[str, str], ...] = ()
 
     def spec(self, name: str, command: Command) -> JobSpec:
         tasks = () if self.tasks is None else (f"--ntasks={self.tasks}", f"--cpus-per-task={self.cpus}")
@@ -102,6 +103,7 @@ class Draft:
             requeue=self.requeue,
             step_warning=self.step_warning,
             host=self.host,
+            params=self.params,
         )
 
 

@@ -22,10 +22,12 @@ from aver.spec.flow.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.flow.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
 from aver.spec.flow.matrix import Allowance, read_axes
 from aver.spec.flow.notify import read_notify
+from aver.spec.flow.params import Params, ParamValues, read_params
 from aver.spec.mistakes import Mistakes, shown
 from aver.spec.values import Reader, kind
 
 MAX_NAME = 255
+FILLED = FLOW_KEYS.keys() - {"params", "defaults", "jobs", "notify"}  # each job, and defaults, key by key
 
 
 def parse_flow(
@@ -36,15 +38,16 @@ def parse_flow(
     name: str = "flow",
     is_json: bool = False,
     files: Files | None = None,
+    params: ParamValues = ParamValues(),
 ) -> FlowSpec:
     """The flow in `data`; `name` is its name if it has none. Raise SpecError with all mistakes.
 
-    `files` are where values of matrices are looked up.
+    `files` are where values of matrices are looked up; `params` has values for its parameters.
     """
     mistakes = Mistakes(file)
     with collector_paused():
         root = read_document(data, mistakes, is_json=is_json)
-        flow = _read_flow(root, mistakes, now, name, files) if root is not None else None
+        flow = _read_flow(root, mistakes, now, name, Allowance(files=files), params) if root is not None else None
     mistakes.refuse_if_any()
     assert flow is not None
     return flow
@@ -62,7 +65,9 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str, files: Files | None) -> FlowSpec | None:
+def _read_flow(
+    root: Value, mistakes: Mistakes, now: float, name: str, allowance: Allowance, wanted: ParamValues
+) -> FlowSpec | None:
     if not isinstance(root, Mapping):
         hint = 'a flow has "jobs:" with the jobs by their names'
         mistakes.add(root, f"the flow must be a map, not {kind(root)}", hint)
@@ -75,6 +80,8 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str, files: Fi
                 mistakes.add(entry.key, f"{shown(key)} belongs in a job", "write it as jobs: {NAME: {run: ...}}")
             else:
                 reader.unknown_key(entry.key, FLOW_KEYS, FOREIGN_FLOW_KEYS)
+    params = allowance.params = read_params(parts.get("params"), wanted, reader)
+    parts = {key: params.put_into(entry) if key in FILLED else entry for key, entry in parts.items()}
     if "name" in parts:
         name = _flow_name(parts["name"], reader) or name
     max_parallel = reader.integer(parts["max_parallel"], 1) if "max_parallel" in parts else None
@@ -82,17 +89,18 @@ def _read_flow(root: Value, mistakes: Mistakes, now: float, name: str, files: Fi
     notify = read_notify(parts["notify"], reader) if "notify" in parts else ()
     sync = reader.texts(parts["sync"]) if "sync" in parts else None
     exclude = reader.texts(parts["sync_exclude"]) if "sync_exclude" in parts else None
-    defaults = _read_flow_defaults(parts, reader)
+    defaults = _read_flow_defaults(parts, reader, params)
     if "jobs" not in parts:
         mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
-    allowance = Allowance(files=files)
     if "axes" in parts:
         read_axes(parts["axes"], Reader(mistakes, "axes", now), allowance)
     jobs = read_jobs(parts["jobs"], defaults, (), allowance, mistakes, now)
+    if not len(mistakes):  # else what was not read would be called unused
+        params.check_used(root.entries.get("params"), reader)
     return FlowSpec(
         printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify, sync=sync or (),
-        sync_exclude=exclude or (),
+        sync_exclude=exclude or (), params=tuple(params.values.items()),
     )  # fmt: skip
 
 
@@ -107,16 +115,16 @@ def _flow_name(entry: Entry, reader: Reader) -> str | None:
     return text
 
 
-def _read_flow_defaults(parts: dict[str, Entry], reader: Reader) -> Draft:
+def _read_flow_defaults(parts: dict[str, Entry], reader: Reader, params: Params) -> Draft:
     own: dict[str, Entry] = {name: parts[name] for name in ("engine", "host") if name in parts}
     draft = Draft()
     if own:
         first = next(iter(own.values())).key
-        draft = read_defaults(Mapping(first.line, first.column, own), reader)
+        draft = read_defaults(Mapping(first.line, first.column, own), reader, params)
     mapping = reader.mapping(parts["defaults"]) if "defaults" in parts else None
     if mapping is None:
         return draft
-    defaults = read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now))
+    defaults = read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now), params)
     defaults.engine = defaults.engine or draft.engine
     defaults.host = defaults.host or draft.host
     return defaults

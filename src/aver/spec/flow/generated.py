@@ -40,7 +40,7 @@ def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], n
                 if "defaults" in root.entries:
                     reader = Reader(mistakes, "defaults", now)
                     mapping = reader.mapping(root.entries["defaults"])
-                    defaults = read_defaults(mapping, reader) if mapping else defaults
+                    defaults = read_defaults(mapping, reader, allowance.params) if mapping else defaults
                 if "axes" in root.entries:
                     read_axes(root.entries["axes"], Reader(mistakes, "axes", now), allowance)
             jobs = read_jobs(entry, defaults, known, allowance, mistakes, now)

@@ -30,6 +30,7 @@ from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
 from aver.spec.flow.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
 from aver.spec.flow.matrix import Allowance, matrix_entries, values_by_name
 from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
+from aver.spec.flow.params import FILLED_AT_START, Params
 from aver.spec.flow.retry import read_checkpoint, read_retry
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.times import parse_kill_wait, parse_warning
@@ -52,9 +53,11 @@ class ReadJob:
         self.spec = spec
 
 
-def read_defaults(mapping: Mapping, reader: Reader) -> Draft:
+def read_defaults(mapping: Mapping, reader: Reader, params: Params) -> Draft:
     draft = Draft()
     for key, entry in mapping.entries.items():
+        if key not in FILLED_AT_START:
+            entry = params.put_into(entry)
         if key in DEFAULTS_KEYS:
             _READERS[key](draft, entry, reader)
         elif key in JOB_KEYS:
@@ -96,6 +99,8 @@ def read_job(
         return None
     draft = copy.copy(defaults)
     for key, part in mapping.entries.items():
+        if key not in FILLED_AT_START:
+            part = allowance.params.put_into(part)
         read = _READERS.get(key)
         if read is not None:
             read(draft, part, reader)
@@ -107,7 +112,9 @@ def read_job(
             reader.unknown_key(part.key, JOB_KEYS, FOREIGN_JOB_KEYS)
     if "run" not in mapping.entries:
         reader.mistakes.add(name, f'{reader.where} has no "run"', "say what it runs, such as run: python x.py")
-    _check_whole(mapping, draft, reader)
+    params = allowance.params
+    draft.params = params.of_job(_used_names(draft)) if params.values else ()
+    _check_whole(mapping, draft, params, reader)
     command: Command = Argv(draft.run) if isinstance(draft.run, tuple) else Shell(draft.run or "", draft.shell)
     return ReadJob(name, draft.read_needs, draft.spec(name.text, command))
 
@@ -125,7 +132,7 @@ def check_name(name: Scalar, reader: Reader) -> None:
         reader.mistakes.add(name, f"{shown(text)} {problem}", hint)
 
 
-def _check_whole(mapping: Mapping, draft: Draft, reader: Reader) -> None:
+def _check_whole(mapping: Mapping, draft: Draft, params: Params, reader: Reader) -> None:
     """What concerns several keys together."""
     parts = mapping.entries
     if "signal" in parts and draft.signal and draft.time is None and "time" not in parts:
@@ -137,9 +144,13 @@ def _check_whole(mapping: Mapping, draft: Draft, reader: Reader) -> None:
         reader.wrong(parts["if"], "is failure, and there is no need that could fail", 'add "needs"')
     if draft.begin is not None and draft.deadline is not None and draft.begin >= draft.deadline:
         reader.wrong(parts.get("deadline") or parts["begin"], "leaves no time between begin and deadline")
+    if draft.matrix is None and not params.values:
+        return
+    values = {} if draft.matrix is None else values_by_name(draft.matrix)
+    unknown = _check_places(
+        parts.get("run"), draft, values | {name: {one} for name, one in params.values.items()}, reader
+    )
     if draft.matrix is not None:
-        values = values_by_name(draft.matrix)
-        unknown = _check_places(parts.get("run"), draft, values, reader)
         _check_axes_used(parts["matrix"], draft, values.keys() - unknown, reader)
 
 
@@ -168,11 +179,7 @@ def _check_places(entry: Entry | None, draft: Draft, values: dict[str, set[str]]
 
 def _check_axes_used(entry: Entry, draft: Draft, declared: Iterable[str], reader: Reader) -> None:
     mapping = matrix_entries(entry)
-    used: set[str] = set(used_in(draft.run, draft.shell)) if isinstance(draft.run, str) else set()
-    for text in _texts_with_places(draft):
-        used |= names_in(text)
-    for text in draft.run if isinstance(draft.run, tuple) else (draft.run or "",):
-        used |= parameters_in(text)
+    used = _used_names(draft)
     if any(written.address.is_same for written in draft.read_needs.written):
         return  # which axes it uses is known once the other jobs are
     for name in sorted(declared):
@@ -182,6 +189,16 @@ def _check_axes_used(entry: Entry, draft: Draft, declared: Iterable[str], reader
             hint = f"write {{{name}}}, not ${{{name}}}" if dollar else f"use {{{name}}} in run, env or output"
             place = found.key if found else entry.key
             reader.mistakes.add(place, f"matrix key {shown(name)} is not used in {reader.where}", hint)
+
+
+def _used_names(draft: Draft) -> set[str]:
+    """The names that the job's texts have, as `{name}` or as a variable."""
+    used: set[str] = set(used_in(draft.run, draft.shell)) if isinstance(draft.run, str) else set()
+    for text in _texts_with_places(draft):
+        used |= names_in(text)
+    for text in draft.run if isinstance(draft.run, tuple) else (draft.run or "",):
+        used |= parameters_in(text)
+    return used
 
 
 def _texts_with_places(draft: Draft) -> Iterable[str]:

@@ -83,6 +83,7 @@ FLOW_KEYS: dict[str, Key] = {
     "defaults": Key(_ref("defaults"), "values for every job that does not say otherwise"),
     "jobs": Key(_ref("jobs"), "the jobs by their names"),
     "axes": Key(_ref("axes"), "lists of values that matrices may name"),
+    "params": Key({"type": "object", "additionalProperties": NAME}, "values by name, with defaults, for --set"),
     "max_parallel": Key(COUNT, "how many jobs of the run may be active at once"),
     "retry_budget": Key({"type": "integer", "minimum": 0}, "how many retries the whole run may use"),
     "notify": Key(_ref("notify"), "commands that are told of verdicts"),
@@ -125,4 +126,10 @@ FOREIGN_JOB_KEYS = {
     "input": "stdin",
     "open-mode": "append",
 }
-FOREIGN_FLOW_KEYS = {"concurrency": "max_parallel", "max-jobs": "max_parallel", "env": "defaults", "tasks": "jobs"}
+FOREIGN_FLOW_KEYS = {
+    "concurrency": "max_parallel",
+    "max-jobs": "max_parallel",
+    "env": "defaults",
+    "tasks": "jobs",
+    "parameters": "params",
+}

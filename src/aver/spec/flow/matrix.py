@@ -21,6 +21,7 @@ from aver.plan.placeholders import AXIS_NAME
 from aver.spec.document import Entry, Mapping, Scalar, Sequence, Value
 from aver.spec.files import Files
 from aver.spec.flow.lists import CSV, LISTS, looks_like_files, read_list, read_table
+from aver.spec.flow.params import Params
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.values import Reader
 
@@ -39,13 +40,14 @@ T = TypeVar("T")
 class Allowance:
     """How many jobs and how many values of matrices a file may still have: one limit for each, over the whole file."""
 
-    def __init__(self, most: int = MAX_MEMBERS, files: Files | None = None) -> None:
+    def __init__(self, most: int = MAX_MEMBERS, files: Files | None = None, params: Params | None = None) -> None:
         self.most = most
         self._jobs_left = most
         self._values_left = most
         self._matrices: dict[int, tuple[Matrix | None, int]] = {}  # by the node that it was read from
         self.axes: dict[str, tuple[str, ...]] = {}  # of the flow
         self.files = files  # None: no files are looked up
+        self.params = params or Params()  # of the flow
 
     def matrix(self, entry: Entry, reader: Reader) -> Matrix | None:
         """Read a matrix, one that several jobs share once; None after noting its mistakes."""
@@ -107,6 +109,7 @@ def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | 
         reader.wrong(entry, "has no axis", "write it as matrix: {seed: [1, 2, 3]}")
         return None
     matrix = Matrix(tuple(axes.items()), is_zip, include, exclude, limit)
+    allowance.params.check_axes(entry, mapping.entries, values_by_name(matrix), reader)
     _check(entry, mapping, matrix, reader, allowance.most)
     return matrix if len(reader.mistakes) == before else None
 
@@ -114,6 +117,8 @@ def read_matrix(entry: Entry, reader: Reader, allowance: Allowance) -> Matrix | 
 def read_axes(entry: Entry, reader: Reader, allowance: Allowance) -> None:
     """`axes:` of a flow: lists that its matrices may name."""
     mapping = reader.mapping(entry)
+    if mapping is not None:
+        allowance.params.check_axes(entry, mapping.entries, mapping.entries, reader)
     for name, axis in mapping.entries.items() if mapping else ():
         if name in OPTIONS:
             reader.mistakes.add(axis.key, f"{shown(name)} can't be the name of an axis in {reader.where}")

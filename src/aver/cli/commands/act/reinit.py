@@ -10,6 +10,7 @@ from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
+from aver.cli.submission import set_option
 from aver.client.reinit import compare
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
@@ -25,13 +26,17 @@ from aver.store.read.rows import RunRow
 @click.option(
     "--inherit", multiple=True, metavar="NAME", help="Take this variable from the current environment, and compare it."
 )
+@set_option
 @json_option
-def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...], as_json: bool) -> None:
+def command(
+    run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...], settings: tuple[str, ...], as_json: bool
+) -> None:
     """Rerun jobs whose inputs, command or environment changed.
 
     Also reruns jobs whose outputs are missing, and all jobs that depend on them. Each is named with its
     cause; finished work without a cause is not repeated. The flow is read again from the file that
-    the run was submitted from, or from FILE; what runs again is run as it says now.
+    the run was submitted from, or from FILE; what runs again is run as it says now. Params keep the run's values
+    where --set gives no others.
 
     \b
     Examples:
@@ -39,13 +44,14 @@ def command(run: str, file: str | None, dry_run: bool, inherit: tuple[str, ...],
       aver reinit 3
       aver reinit 3 changed.yaml
       aver reinit 3 --inherit DATA_DIR
+      aver reinit 3 --set n=5
     """
     session = Session()
     found = session.find(run)
     number = found.id if isinstance(found, RunRow) else found[0].run
     if not isinstance(found, RunRow) and not session.run_row(number).is_single:
         raise UsageError(f"{run} is a job of run {number}; give the run: aver reinit {number}")
-    flow = _flow_now(session, number, file)
+    flow = _flow_now(session, number, file, settings)
     reinit = compare(session.home, session.found_reader(run), number, flow, inherit, os.environ)
     changes = reinit.changes
     session.mask([number])
@@ -66,17 +72,21 @@ def _failed(session: Session, number: int) -> str:
     return "" if is_fine else f"; `aver retry {number}` runs what failed again"
 
 
-def _flow_now(session: Session, number: int, file: str | None) -> FlowSpec | None:
+def _flow_now(session: Session, number: int, file: str | None, settings: tuple[str, ...]) -> FlowSpec | None:
     """The flow as its file has it now; None, with a word, if the file that it came from is gone."""
-    from aver.spec.load import load  # YAML is paid for only here
+    from aver.spec.flow.params import ParamValues, parse_settings  # YAML is paid for only here
+    from aver.spec.load import load
 
-    origin = session.submission(number).origin
+    submission = session.submission(number)
+    origin, params = submission.origin, ParamValues(parse_settings(settings), dict(submission.flow.params))
     if file is not None:
-        return load(file, folder=origin.folder)
+        return load(file, folder=origin.folder, params=params)
     known = origin.file
+    if settings and (known is None or not os.path.exists(known)):
+        raise UsageError(f"--set needs the flow's file: aver reinit {number} FILE --set {settings[0]}")
     if known is None:
         return None
     if not os.path.exists(known):
         session.output.note(f"{known} is gone: only inputs and outputs are compared")
         return None
-    return load(known, folder=origin.folder)
+    return load(known, folder=origin.folder, params=params)

@@ -111,13 +111,15 @@ def _waiting_since(job: JobRow, attempts: tuple[AttemptFacts, ...]) -> float | N
 def _run(session: Session, run: RunRow) -> RunShown:
     reader = session.found_reader(str(run.id))
     session.mask([run.id])
-    origin = session.submission(run.id).origin
+    submission = session.submission(run.id)
+    origin = submission.origin
     jobs = reader.jobs(run.id, limit=LISTED)
     return RunShown(
         run=run_facts(run, reader.counts(run.id)),
         user=origin.user,
         host=origin.host,
         typed=origin.command,
+        params=dict(submission.flow.params),
         jobs=jobs_facts(session, jobs),
         left_out=run.jobs - len(jobs),
     )

@@ -8,6 +8,7 @@ import click
 
 from aver.cli.options import json_option
 from aver.cli.output.text import Output
+from aver.cli.submission import set_option
 from aver.config import load_config
 from aver.engines.local.capabilities import capabilities
 from aver.engines.registry import capabilities_of
@@ -15,6 +16,7 @@ from aver.errors import UsageError
 from aver.model.job import FlowSpec, Request
 from aver.plan.matrix import FlowIndex
 from aver.render import verdict
+from aver.spec.flow.params import ParamValues, parse_settings
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
 
@@ -23,8 +25,9 @@ WRONG_STATUS = UsageError.exit_status
 
 @click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@set_option
 @json_option
-def command(files: tuple[str, ...], as_json: bool) -> None:
+def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> None:
     """Check a flow or a script without running it.
 
     Shows every mistake with its place and a hint. Exits 0 without mistakes, and 2 with any.
@@ -33,9 +36,11 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     Examples:
       aver check flow.yaml
       aver check flow.yaml train.sbatch --json
+      aver check flow.yaml --set n=5
     """
     output = Output.standard()
-    reports = [_check(file) for file in files]
+    params = ParamValues(parse_settings(settings))
+    reports = [_check(file, params) for file in files]
     if as_json:
         output.line(json.dumps({"kind": "check", "files": [_plain(*report) for report in reports]}, indent=2))
     else:
@@ -45,9 +50,9 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
         raise click.exceptions.Exit(WRONG_STATUS)
 
 
-def _check(file: str) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
+def _check(file: str, params: ParamValues) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
     try:
-        flow = load(file)
+        flow = load(file, params=params)
         impossible = tuple(Mistake(file, 0, 0, f"{file}: job {job}: {text}") for job, text in _impossible(flow))
         return file, None if impossible else flow, impossible
     except SpecError as error:

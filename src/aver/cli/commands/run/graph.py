@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from aver.cli.output.text import Output
+from aver.cli.submission import set_option
 from aver.errors import CantWriteError, UsageError
 from aver.report.graph.formats import draw_dot, draw_svg, draw_text
+from aver.spec.flow.params import ParamValues, parse_settings
 from aver.spec.load import load
 
 DRAWINGS = {"text": draw_text, "dot": draw_dot, "svg": draw_svg}
@@ -28,7 +30,8 @@ PICTURES = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp", ".ps", ".eps")  # 
 @click.option(
     "--output", "-o", "target", metavar="FILE", help="Write to FILE; its suffix (.svg, .dot) gives the format."
 )
-def command(file: str, form: str | None, target: str | None) -> None:
+@set_option
+def command(file: str, form: str | None, target: str | None, settings: tuple[str, ...]) -> None:
     """Draw a flow as a text tree, DOT or SVG.
 
     A matrix is one node; big flows are grouped.
@@ -39,7 +42,7 @@ def command(file: str, form: str | None, target: str | None) -> None:
       aver graph flow.yaml -o flow.svg
       aver graph flow.yaml -f dot | dot -Tpdf -o flow.pdf
     """
-    flow = load(file)
+    flow = load(file, params=ParamValues(parse_settings(settings)))
     if form is None and target and (suffix := Path(target).suffix.lower()) in PICTURES:
         kind = suffix.removeprefix(".")
         raise UsageError(f"no {kind} is drawn: write .svg, or  aver graph {file} -f dot | dot -T{kind} -o {target}")
