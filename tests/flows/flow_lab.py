@@ -48,13 +48,13 @@ class Lab:
         run.wait(DEADLINE_S)
         return run
 
-    def __call__(self, *args: str, env: Mapping[str, str] = {}) -> Answer:
-        """What a user types."""
+    def __call__(self, *args: str, env: Mapping[str, str] = {}, stdin: str = "") -> Answer:
+        """What a user types, and what comes from a pipe."""
         done = subprocess.run(
             [sys.executable, "-m", "aver", *args],
             cwd=self.folder,
             env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
+            input=stdin.encode(),
             capture_output=True,
             timeout=DEADLINE_S,
             check=False,

@@ -175,18 +175,22 @@ class Flow:
         except SpecError as error:  # there is no file: lines and columns would say nothing
             raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
 
-    def submit(self) -> Run:
-        """Run it in the background; it is durable when this returns."""
+    def submit(self, *, max_parallel: int | None = None) -> Run:
+        """Run it in the background, with so many of its jobs at once; it is durable when this returns."""
+        if max_parallel is not None and max_parallel < 1:
+            raise UsageError(f"max_parallel is {max_parallel}; the least is 1")
         config = load_config()
         origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
-        submission = Submission(self.check(), origin, engine=config.engine, host=config.slurm.host)
+        submission = Submission(
+            self.check(), origin, engine=config.engine, host=config.slurm.host, max_parallel=max_parallel
+        )
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
         return Run(submit_once(home, submission, environment).run, home)
 
-    def run(self, timeout: float | None = None) -> Run:
+    def run(self, timeout: float | None = None, *, max_parallel: int | None = None) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""
-        run = self.submit()
+        run = self.submit(max_parallel=max_parallel)
         run.wait(timeout)
         return run
 

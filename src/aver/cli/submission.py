@@ -97,6 +97,9 @@ def submission_options(function: Function) -> Function:
         click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable."),
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
         set_option,
+        click.option(
+            "--jobs", "-j", "max_parallel", type=click.IntRange(1), metavar="N", help="Most jobs of the run at once."
+        ),
         click.option("--key", metavar="KEY", help="Submit once: the same KEY is the same run."),
         click.option("--hold", "-H", is_flag=True, help="Hold the job until `aver release`."),
         click.option("--begin", metavar="WHEN", help="Earliest start: 16:00, now+1hour, 2030-01-20T12:00."),
@@ -133,7 +136,7 @@ def build(
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
     host, key = options.pop("host"), options.pop("key")
-    settings = tuple(options.pop("settings"))
+    settings, max_parallel = tuple(options.pop("settings")), options.pop("max_parallel")
     if key is not None:
         check_key(key)
     allocation = allocation_of(*(options.pop(name) for name in ("allocation", "allocations", "headroom")))
@@ -144,6 +147,8 @@ def build(
 
         engine = host_engine() if allocation is None else allocation_engine()
     stdin = options.get("stdin")
+    if stdin == STDIN and file == STDIN:
+        raise UsageError("stdin can't be both the flow and what its job reads: give a file for one of them")
     if stdin == STDIN:
         options["stdin"] = None
     needs, retry = tuple(options.pop("needs")), options.pop("retry")
@@ -160,9 +165,11 @@ def build(
     _check_secrets(secrets, environment, flow)
     config = load_config()
     names = dict.fromkeys((*secrets, *config.secrets))
-    path = None if file is None or invocation.command is not None else file
+    path = None if file in (None, STDIN) or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
-    submission = Submission(flow, origin, None, config.engine, allocation, config.slurm.host, key or "")
+    submission = Submission(
+        flow, origin, None, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
+    )
     return on_host(on_engine(submission, engine, slurm_options), host), environment
 
 

@@ -294,3 +294,4 @@ class Submission(Record):
     host: str = ""  # of jobs on a cluster that name none; empty: this machine has its commands
     key: str = ""  # the submitter's own: the same key is the same run
     content: str = ""  # a digest of what was submitted with this key, made by the coordinator
+    max_parallel: int | None = None  # jobs of this run that may be active at once; the flow's own limit holds too

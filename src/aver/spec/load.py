@@ -5,9 +5,11 @@ With `spec.files` the only module of `spec` that touches the file system.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ from aver.spec.flow.params import ParamValues
 from aver.spec.mistakes import shown
 from aver.spec.sbatch import lines, script
 
+STDIN = "-"
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -39,16 +42,20 @@ def load(
     """The flow or script at `path`, with flags and arguments; raise UsageError or SpecError.
 
     `folder` is where its jobs start (default: the current one), and where its lists of files are looked up.
+    The path `-` is stdin.
     """
     moment = time.time() if now is None else now
-    data = read_bytes(path, args)
+    data = _read_stdin() if path == STDIN else read_bytes(path, args)
     suffix = Path(path).suffix.lower()
-    if _is_script(data, suffix):
+    is_json = suffix == ".json"
+    is_script = _is_script(data, suffix)
+    if path == STDIN:
+        path, is_json, is_script = "stdin", _is_json(data), data.startswith(b"#!")
+    if is_script:
         if params.given:
             raise UsageError(f"--set is for a flow: {shown(printable(path))} is a batch script")
         return script.parse_script(data, path, overrides, args=args, now=moment)
     _refuse_flags(path, overrides, args)
-    is_json = suffix == ".json"
     files = FolderFiles(folder)
     flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json, files=files, params=params)
     return replace(flow, name=overrides.name) if overrides.name else flow
@@ -58,6 +65,22 @@ def _is_script(data: bytes, suffix: str) -> bool:
     if suffix in FLOW_SUFFIXES:
         return data.startswith(b"#!") and b"\njobs" not in data
     return not looks_like_flow(data)
+
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("there is nothing on stdin: give a file, or  aver run - < flow.yaml")
+    return sys.stdin.buffer.read(max(document.MAX_BYTES, lines.LARGEST_BYTES) + 1)
+
+
+def _is_json(data: bytes) -> bool:
+    if not data.lstrip().startswith(b"{"):
+        return False
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def read_bytes(path: str, args: Sequence[str] = ()) -> bytes:

@@ -188,8 +188,9 @@ def _priority(run: LiveRun, index: int) -> int:
 def _lane(run: LiveRun, index: int) -> LaneKey:
     spec = run.spec(index)
     caps = []
-    if run.submission.flow.max_parallel is not None:
-        caps.append(Cap(("run", run.number, 0), run.submission.flow.max_parallel))
+    limits = (run.submission.max_parallel, run.submission.flow.max_parallel)
+    if known := [limit for limit in limits if limit is not None]:
+        caps.append(Cap(("run", run.number, 0), min(known)))
     if spec.matrix is not None and spec.matrix.max_parallel is not None:
         caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
     return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))

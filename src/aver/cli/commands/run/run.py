@@ -61,7 +61,7 @@ def command(
 ) -> int:
     """Run a script, a flow or a command, show its output and exit as it ended.
 
-    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows a
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read, or - for stdin; what follows a
     script goes to the script. A command comes after --. With --json the output is only in its file, and
     the answer is one document. Ctrl-C cancels the job. While a job is held back, stderr says why.
 
@@ -70,6 +70,7 @@ def command(
       aver run --time 10m --mem 2G -- python train.py
       aver run train.sh
       aver run flow.yaml
+      ./make-flow | aver run -
     """
     session = Session()
     submission, environment = build(session, invocation, file, args, options)

@@ -27,13 +27,14 @@ def command(
 ) -> None:
     """Submit a script, a flow or a command, and print its number.
 
-    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read; what follows a
+    FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read, or - for stdin; what follows a
     script goes to the script. A command comes after --.
 
     \b
     Examples:
       aver submit train.sh
       aver submit flow.yaml
+      ./make-flow | aver submit -
       job=$(aver submit --time 10m --mem 2G -- python train.py)
     """
     session = Session()
