@@ -15,6 +15,7 @@ from aver.config import load_config
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, Submission
+from aver.plan.selection import Selection, select
 from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.flow.params import ParamValues
@@ -175,22 +176,48 @@ class Flow:
         except SpecError as error:  # there is no file: lines and columns would say nothing
             raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
 
-    def submit(self, *, max_parallel: int | None = None) -> Run:
-        """Run it in the background, with so many of its jobs at once; it is durable when this returns."""
+    def submit(
+        self,
+        *,
+        max_parallel: int | None = None,
+        only: Sequence[str] = (),
+        until: Sequence[str] = (),
+        from_: Sequence[str] = (),
+        skip: Sequence[str] = (),
+    ) -> Run:
+        """Run it in the background; it is durable when this returns.
+
+        `max_parallel` is how many of its jobs may be active at once. The other arguments choose jobs, as the options
+        of `aver run` do.
+        """
         if max_parallel is not None and max_parallel < 1:
             raise UsageError(f"max_parallel is {max_parallel}; the least is 1")
+        selection = Selection(tuple(only), tuple(until), tuple(from_), tuple(skip))
         config = load_config()
         origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
         submission = Submission(
-            self.check(), origin, engine=config.engine, host=config.slurm.host, max_parallel=max_parallel
+            select(self.check(), selection),
+            origin,
+            engine=config.engine,
+            host=config.slurm.host,
+            max_parallel=max_parallel,
         )
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
         return Run(submit_once(home, submission, environment).run, home)
 
-    def run(self, timeout: float | None = None, *, max_parallel: int | None = None) -> Run:
+    def run(
+        self,
+        timeout: float | None = None,
+        *,
+        max_parallel: int | None = None,
+        only: Sequence[str] = (),
+        until: Sequence[str] = (),
+        from_: Sequence[str] = (),
+        skip: Sequence[str] = (),
+    ) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""
-        run = self.submit(max_parallel=max_parallel)
+        run = self.submit(max_parallel=max_parallel, only=only, until=until, from_=from_, skip=skip)
         run.wait(timeout)
         return run
 

@@ -16,6 +16,7 @@ from aver.home import Home
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.plan.address import glob_pattern, parse_address
+from aver.plan.selection import without
 from aver.protocol.messages import Cancel, Continued, Results, Retry
 from aver.report.results import Result, lines_of, result_of
 from aver.report.usage import RunUse, run_use
@@ -102,11 +103,12 @@ class Run(Stored):
             if submission is None:
                 raise UsageError(f"run {self.number} does not exist")
             origin = submission.origin
-            now = None if flow is None else flow.check()
+            unselected = submission.flow.unselected
+            now = None if flow is None else without(flow.check(), unselected)
             given = {name: str(value) for name, value in (params or {}).items()}
             if now is None and origin.file and os.path.exists(origin.file):
                 values = ParamValues(given, dict(submission.flow.params))
-                now = load(origin.file, folder=origin.folder, params=values)
+                now = without(load(origin.file, folder=origin.folder, params=values), unselected)
             elif given:
                 raise UsageError(f"run {self.number}: params are set in the flow's file, and none is read")
             reinit = compare(self._home, reader, self.number, now, inherit, os.environ)

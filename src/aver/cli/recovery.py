@@ -128,10 +128,12 @@ def _flow_now(session: Session, run: int, found: RunCorrection) -> tuple[FlowSpe
     origin = session.submission(run).origin
     file = origin.file
     if file is not None and is_flow_file(file) and os.path.exists(file):
+        from aver.plan.selection import without
         from aver.spec.flow.params import ParamValues
         from aver.spec.load import load
 
-        return load(file, folder=origin.folder, params=ParamValues(kept=dict(stored.params))), True
+        read = load(file, folder=origin.folder, params=ParamValues(kept=dict(stored.params)))
+        return without(read, stored.unselected), True
     grown = {one.job: one.changes for one in found.proposals if one.is_in_file}
     jobs = tuple(replace(spec, request=corrected(spec.request, grown.get(spec.name, ()))) for spec in stored.jobs)
     return replace(stored, jobs=jobs), False

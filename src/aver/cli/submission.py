@@ -27,6 +27,7 @@ from aver.model.host_name import is_host
 from aver.model.job import After, AfterKind, Afters, FlowSpec, RetryRule, Submission
 from aver.model.record import Record, replace
 from aver.model.units import parse_count
+from aver.plan.selection import Selection, select
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.flow.allocation import allocation_of
@@ -67,6 +68,26 @@ set_option = click.option(
 )
 
 
+SELECTION = (
+    click.option("--only", multiple=True, metavar="JOB", help="Run only these jobs of the flow: a name or 'eval*'."),
+    click.option("--until", multiple=True, metavar="JOB", help="Run only these jobs and what they need."),
+    click.option("--from", "start", multiple=True, metavar="JOB", help="Run only these jobs and what needs them."),
+    click.option("--skip", multiple=True, metavar="JOB", help="Run all jobs of the flow but these."),
+)
+
+
+def selection_options(function: Function) -> Function:
+    """The options that choose jobs of a flow."""
+    for option in reversed(SELECTION):
+        function = option(function)
+    return function
+
+
+def selection_of(options: dict[str, Any]) -> Selection:
+    """Take the options of `selection_options` out of these."""
+    return Selection(**{name: tuple(options.pop(name)) for name in ("only", "until", "start", "skip")})
+
+
 def submission_options(function: Function) -> Function:
     """The options of `run` and `submit` that say what a job may use and how it is run."""
     options = [
@@ -97,6 +118,7 @@ def submission_options(function: Function) -> Function:
         click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable."),
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
         set_option,
+        *SELECTION,
         click.option(
             "--jobs", "-j", "max_parallel", type=click.IntRange(1), metavar="N", help="Most jobs of the run at once."
         ),
@@ -136,6 +158,7 @@ def build(
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
     host, key = options.pop("host"), options.pop("key")
+    selection = selection_of(options)
     settings, max_parallel = tuple(options.pop("settings")), options.pop("max_parallel")
     if key is not None:
         check_key(key)
@@ -162,6 +185,9 @@ def build(
         flow = _flow(invocation, file, args, kept, settings)
     if needs or retry is not None:
         flow = _with_rules(session, flow, needs, retry)
+    if flow.is_single and not selection.is_all:
+        raise UsageError("--only, --until, --from and --skip are for a flow: a script or a command is one job")
+    flow = select(flow, selection)
     _check_secrets(secrets, environment, flow)
     config = load_config()
     names = dict.fromkeys((*secrets, *config.secrets))

@@ -261,6 +261,7 @@ class FlowSpec(Record):
     sync: tuple[str, ...] = ()  # folders that are brought to a cluster's host and back
     sync_exclude: tuple[str, ...] = ()  # patterns of rsync
     params: tuple[tuple[str, str], ...] = ()  # with the values that they had at submission
+    unselected: tuple[str, ...] = ()  # jobs of the file that are not in this run
 
 
 class Origin(Record):

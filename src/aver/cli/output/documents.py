@@ -137,6 +137,7 @@ class RunShown(Record):
     host: str
     typed: tuple[str, ...]
     params: dict[str, str]
+    unselected: tuple[str, ...]  # jobs of the flow that are not in this run
     jobs: tuple[JobFacts, ...]
     left_out: int
 

@@ -334,21 +334,20 @@ def _show_run(output: Output, document: doc.RunShown) -> None:
     run = document.run
     output.line(f"run {run.id} {one_line(run.name)} {state_text(output, run.state)}")
     output.line("")
+    params = ", ".join(f"{name}={value}" for name, value in document.params.items())
     pairs = [
         ("jobs", counts_text(run.counts)),
+        ("not selected", ", ".join(document.unselected)),
         ("round", str(run.round)),
         ("folder", run.folder),
         ("user", f"{document.user} on {document.host}"),
         ("typed", shlex.join(document.typed)),
-        *(
-            [("params", one_line(", ".join(f"{name}={value}" for name, value in document.params.items())))]
-            if document.params
-            else []
-        ),
+        ("params", one_line(params)),
         ("submitted", moment(run.submitted_at)),
         ("ended", moment(run.ended_at)),
     ]
-    _facts(output, pairs)
+    some = [pair for pair in pairs if pair[1] or pair[0] not in ("not selected", "params")]
+    _facts(output, some)
     output.line("")
     _show_jobs(output, document.jobs, document.left_out)
 

@@ -8,7 +8,7 @@ again, and must be the same flow but for the corrected requests.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from aver.durable_files import naming_failures, write_chunks
@@ -17,6 +17,7 @@ from aver.model.job import FlowSpec, JobSpec, Request
 from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.model.units import time_text
+from aver.plan.selection import without
 from aver.report.correction.diffs import unified_diff
 from aver.report.correction.flow_edit import edit_flow
 from aver.report.correction.rules import Blocked, Change, Group, correct, grow, value_text
@@ -114,8 +115,7 @@ def correct_file(
     """
     before = read_bytes(path)
     is_json = path.endswith(".json")
-    params = dict(flow.params)
-    known = _parse(before, path, now, folder, params)
+    known = _parse(before, path, now, folder, flow)
     found = {spec.name: spec for spec in known.jobs}
     then = {spec.name: spec for spec in flow.jobs}
     left: list[LeftAlone] = []
@@ -135,7 +135,7 @@ def correct_file(
         left.append(LeftAlone(value.job, f"{value.key} in {os.path.basename(path)}: {value.why}"))
         del meant[value.job][Resource(value.key)]
     after = before if edited is None else edited.text.encode("utf-8")
-    result = _parse(after, path, now, folder, params) if after != before else known
+    result = _parse(after, path, now, folder, flow) if after != before else known
     expected = tuple(_with(spec, tuple(meant.get(spec.name, {}).values())) for spec in known.jobs)
     if result != replace(known, jobs=expected):
         raise UsageError(f"{path} can't be edited safely: its values depend on each other; edit it by hand")
@@ -174,10 +174,12 @@ def is_flow_file(path: str) -> bool:
     return path.lower().endswith(FLOW_SUFFIXES)
 
 
-def _parse(data: bytes, path: str, now: float, folder: str | None, params: Mapping[str, str]) -> FlowSpec:
-    files, is_json, kept = FolderFiles(folder), path.endswith(".json"), ParamValues(kept=params)
+def _parse(data: bytes, path: str, now: float, folder: str | None, stored: FlowSpec) -> FlowSpec:
+    """The file's flow with the params and the jobs that the run has."""
+    files, is_json, kept = FolderFiles(folder), path.endswith(".json"), ParamValues(kept=dict(stored.params))
     try:
-        return parse_flow(data, path, now=now, name=Path(path).stem, is_json=is_json, files=files, params=kept)
+        read = parse_flow(data, path, now=now, name=Path(path).stem, is_json=is_json, files=files, params=kept)
+        return without(read, stored.unselected)
     except SpecError as error:
         raise UsageError(f"{path} has mistakes now, and is left alone:\n{error}") from None
 

@@ -74,13 +74,14 @@ def _failed(session: Session, number: int) -> str:
 
 def _flow_now(session: Session, number: int, file: str | None, settings: tuple[str, ...]) -> FlowSpec | None:
     """The flow as its file has it now; None, with a word, if the file that it came from is gone."""
+    from aver.plan.selection import without
     from aver.spec.flow.params import ParamValues, parse_settings  # YAML is paid for only here
     from aver.spec.load import load
 
     submission = session.submission(number)
     origin, params = submission.origin, ParamValues(parse_settings(settings), dict(submission.flow.params))
     if file is not None:
-        return load(file, folder=origin.folder, params=params)
+        return without(load(file, folder=origin.folder, params=params), submission.flow.unselected)
     known = origin.file
     if settings and (known is None or not os.path.exists(known)):
         raise UsageError(f"--set needs the flow's file: aver reinit {number} FILE --set {settings[0]}")
@@ -89,4 +90,4 @@ def _flow_now(session: Session, number: int, file: str | None, settings: tuple[s
     if not os.path.exists(known):
         session.output.note(f"{known} is gone: only inputs and outputs are compared")
         return None
-    return load(known, folder=origin.folder, params=params)
+    return without(load(known, folder=origin.folder, params=params), submission.flow.unselected)

@@ -120,6 +120,7 @@ def _run(session: Session, run: RunRow) -> RunShown:
         host=origin.host,
         typed=origin.command,
         params=dict(submission.flow.params),
+        unselected=submission.flow.unselected,
         jobs=jobs_facts(session, jobs),
         left_out=run.jobs - len(jobs),
     )

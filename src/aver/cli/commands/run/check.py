@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from aver.cli.options import json_option
 from aver.cli.output.text import Output
-from aver.cli.submission import set_option
+from aver.cli.submission import selection_of, selection_options, set_option
 from aver.config import load_config
 from aver.engines.local.capabilities import capabilities
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.model.job import FlowSpec, Request
 from aver.plan.matrix import FlowIndex
+from aver.plan.selection import Selection, select
 from aver.render import verdict
 from aver.spec.flow.params import ParamValues, parse_settings
 from aver.spec.load import load
@@ -26,8 +28,9 @@ WRONG_STATUS = UsageError.exit_status
 @click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @set_option
+@selection_options
 @json_option
-def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> None:
+def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Check a flow or a script without running it.
 
     Shows every mistake with its place and a hint. Exits 0 without mistakes, and 2 with any.
@@ -40,7 +43,8 @@ def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool) ->
     """
     output = Output.standard()
     params = ParamValues(parse_settings(settings))
-    reports = [_check(file, params) for file in files]
+    selection = selection_of(options)
+    reports = [_check(file, params, selection) for file in files]
     if as_json:
         output.line(json.dumps({"kind": "check", "files": [_plain(*report) for report in reports]}, indent=2))
     else:
@@ -50,9 +54,9 @@ def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool) ->
         raise click.exceptions.Exit(WRONG_STATUS)
 
 
-def _check(file: str, params: ParamValues) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
+def _check(file: str, params: ParamValues, selection: Selection) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
     try:
-        flow = load(file, params=params)
+        flow = select(load(file, params=params), selection)
         impossible = tuple(Mistake(file, 0, 0, f"{file}: job {job}: {text}") for job, text in _impossible(flow))
         return file, None if impossible else flow, impossible
     except SpecError as error:
@@ -67,6 +71,7 @@ def _plain(file: str, flow: FlowSpec | None, mistakes: tuple[Mistake, ...]) -> d
         "is_right": flow is not None,
         "name": flow.name if flow else None,
         "jobs": FlowIndex(flow).count if flow else None,
+        "unselected": list(flow.unselected) if flow else [],
         "ignored": [{"job": job, "text": text} for job, text in _ignored(flow)] if flow else [],
         "mistakes": [
             {
@@ -87,6 +92,8 @@ def _show(output: Output, file: str, flow: FlowSpec | None, mistakes: tuple[Mist
         return
     for job, text in _ignored(flow):
         output.line(f"{file}: note: job {job}: {text}")
+    if flow.unselected:
+        output.line(f"{file}: note: not selected: {', '.join(flow.unselected)}")
     count = FlowIndex(flow).count
     output.line(f"{file}: no mistakes; {count} {'job' if count == 1 else 'jobs'}")
 

@@ -67,6 +67,8 @@ def note_ignored(session: Session, accepted: Accepted, quiet: bool) -> None:
         promoted = sorted(promoted_jobs(flow))
         if promoted:
             session.output.note(f"promoted to the foreground, since foreground jobs need them: {', '.join(promoted)}")
+    if flow.unselected:
+        session.output.note(f"not selected: {', '.join(flow.unselected)}")
     ignored = ignored_options(flow)
     if ignored:
         session.output.note(f"ignored: {', '.join(ignored)}")

@@ -1,0 +1,73 @@
+"""Parts of a flow in runs: what runs, what is said of the rest, and how the run goes on."""
+
+from __future__ import annotations
+
+import pytest
+from flow_lab import Lab, states, wait_for_file
+
+import aver
+
+FLOW = f"""
+jobs:
+  prep: {{run: echo prep >> order}}
+  train: {{needs: prep, matrix: {{s: [1, 2]}}, run: "echo train{{s}} >> order; touch begun; {wait_for_file("go")}"}}
+  eval: {{needs: {{train: same}}, matrix: {{s: [1, 2]}}, run: "echo eval{{s}} >> order"}}
+  plot: {{needs: eval, run: echo plot >> order}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ran", "rest"),
+    [
+        (["--only", "eval*"], ["eval1", "eval2"], "prep, train, plot"),
+        (["--until", "train"], ["prep", "train1", "train2"], "eval, plot"),
+        (["--from", "train", "--skip", "plot"], ["eval1", "eval2", "train1", "train2"], "prep, plot"),
+    ],
+)
+def test_what_runs_and_what_is_said(lab: Lab, options: list[str], ran: list[str], rest: str) -> None:
+    """The rest is named on stderr, in `show` and in `check`, and is no job of the run."""
+    lab.let_go("go")
+    path = str(lab.write(FLOW))
+    answer = lab("run", *options, path)
+    assert answer.status == 0
+    assert f"not selected: {rest}" in answer.err
+    assert sorted(lab.lines("order")) == ran
+    shown = lab("show", "1", "--json").document
+    assert shown["unselected"] == rest.split(", ")
+    assert len(shown["jobs"]) == len(ran)
+    assert rest in lab("show", "1").out
+    assert f"not selected: {rest}" in lab("check", *options, path).out
+    assert lab("check", *options, path, "--json").document["files"][0]["unselected"] == rest.split(", ")
+
+
+def test_mistakes(lab: Lab) -> None:
+    """A wrong name is refused by `run` and `check`; a command has no parts."""
+    path = str(lab.write(FLOW))
+    assert 'did you mean "train"?' in lab("run", "--from", "trian", path).err
+    assert 'did you mean "train"?' in lab("check", "--from", "trian", path).out
+    assert "are for a flow" in lab("run", "--only", "x", "--", "true").err
+
+
+def test_the_run_goes_on_as_it_is(lab: Lab) -> None:
+    """`reinit` reads the whole file and takes the same part of it; a job of the run that is gone is still told."""
+    lab.let_go("go")
+    run = aver.Flow.from_file(lab.write(FLOW), folder=lab.folder).run(60, from_=["train"], skip=["plot"])
+    assert list(states(run)) == ["train[s=1]", "train[s=2]", "eval[s=1]", "eval[s=2]"]
+    assert run.reinit(dry_run=True) == ()
+    lab.write(FLOW.replace("echo eval", "echo EVAL").replace("echo plot", "echo PLOT"))
+    assert [one.name for one in run.reinit()] == ["eval[s=1]", "eval[s=2]"]
+    assert run.wait(60) == "COMPLETED"
+    assert sorted(lab.lines("order")) == ["EVAL1", "EVAL2", "eval1", "eval2", "train1", "train2"]
+    assert lab("show", str(run.number), "--json").document["unselected"] == ["prep", "plot"]
+
+
+def test_after_kill_9(lab: Lab) -> None:
+    """The run has the same part when the coordinator is back."""
+    run = aver.Run(int(lab("submit", "--from", "train", "--skip", "plot", str(lab.write(FLOW))).out))
+    lab.wait_for("begun")
+    lab.kill()
+    lab("runs")
+    lab.let_go("go")
+    assert run.wait(60) == "COMPLETED"
+    assert sorted(lab.lines("order")) == ["eval1", "eval2", "train1", "train2"]
+    assert lab("show", str(run.number), "--json").document["unselected"] == ["prep", "plot"]
