@@ -98,3 +98,23 @@ jobs:
     lab.let_go("go")
     assert run.wait(60) == "COMPLETED"
     assert lab.lines("order") == ["7", "7", "7"]
+
+
+def test_recover_keeps_values_and_parts(lab: Lab) -> None:
+    """A job that ran out of time is given more of it in the file, and runs again with the value that it had."""
+    text = """
+params: {n: 30}
+jobs:
+  other: {run: "echo other >> order"}
+  a: {needs: other, time: 1s, run: "test -e again || sleep {n}; echo {n} >> order"}
+"""
+    path = lab.write(text)
+    run = aver.Run(int(lab("submit", "--set", "n=31", "--skip", "other", str(path)).out))
+    assert run.wait(60) == "TIMEOUT"
+    lab.let_go("again")
+    answer = lab("recover", str(run.number), "--yes")
+    assert answer.status == 0, answer
+    assert run.wait(60) == "COMPLETED"
+    assert lab.lines("order") == ["31"]
+    assert "time: 1s" not in path.read_text()
+    assert "params: {n: 30}" in path.read_text()
