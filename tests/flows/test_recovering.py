@@ -73,14 +73,14 @@ def test_python_has_the_same_figures(lab: Lab, failed: aver.Run) -> None:
     train = next(one for one in failed.usage().groups if one.name == "train")
     assert (train.jobs, train.mem.asked, train.mem.mark) == (2, 100 << 20, "over")
     assert len(failed.usage().jobs()) == 5
-    with pytest.raises(UsageError, match="no run 77"):
+    with pytest.raises(UsageError, match="run 77 does not exist"):
         aver.Run(77).results()
 
 
 def test_why_of_a_job_names_the_next_command(lab: Lab, failed: aver.Run) -> None:
     """In a flow that is recover, not another run by hand."""
     answer = lab("why", str(failed["train[size=130]"].number))
-    assert f"Next:\n  aver recover {failed.number} --dry-run\n  aver log " in answer.out
+    assert f"Next:\n  aver recover {failed.number}\n  aver log " in answer.out
 
 
 def test_a_dry_run_changes_nothing(lab: Lab, failed: aver.Run) -> None:
