@@ -23,6 +23,8 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
             "show": "Show everything known about a job, a step or a run.",
             "log": "Show a job's output.",
             "why": "Explain what happened to a job or a run, with the evidence and the next commands.",
+            "failures": "Sum up why jobs of a run failed, within a budget of bytes.",
+            "events": "Print changes of jobs and runs as JSON lines, from any point on.",
             "timeline": "Show every state change of a job with its evidence.",
             "results": "Show how each job and attempt of a run ended, failed ones first.",
             "usage": "Compare requested and used resources; --correct writes better requests into the flow.",
