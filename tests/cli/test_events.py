@@ -29,6 +29,8 @@ def test_the_past_is_told_without_a_coordinator(past: Path, call: Aver) -> None:
     ]
     settled = [(one["job"], one["state"]) for one in found if one["what"] == "job" and one["is_settled"]]
     assert settled == [(1, "COMPLETED"), (2, "OUT_OF_MEMORY"), (4, "COMPLETED"), (5, "FAILED"), (6, "SKIPPED")]
+    reasons = {one["job"]: one["reason"] for one in found if one["what"] == "job" and one["is_settled"]}
+    assert (reasons[1], reasons[5]) == (None, "NonZeroExitCode")
     assert found[-1]["what"] == "run"
     assert (found[-1]["run"], found[-1]["state"]) == (3, "FAILED")
     assert [problem for one in found for problem in problems(one, SCHEMA["$defs"]["EventFacts"])] == []

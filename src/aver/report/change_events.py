@@ -5,7 +5,7 @@ A document is made of its event alone, so the same number always gives the same 
 
 from __future__ import annotations
 
-from aver.client.documents import ExitFacts, exit_facts
+from aver.client.documents import ExitFacts, exit_facts, known_reason
 from aver.model.events import Event, JobMoved, JobsGenerated, Observed, PersonAsked, RunMoved, RunSubmitted
 from aver.model.evidence import Verdict
 from aver.model.record import Record
@@ -79,7 +79,7 @@ def _of_job(
         state.value,
         state.is_settled,
         None if attempt_state is None else attempt_state.value,
-        reason,
+        known_reason(reason),
         None if verdict is None else exit_facts(verdict.exit),
         None if verdict is None else verdict.verified,
         event.source if isinstance(event, Observed) else None if verdict is None else verdict.source,
