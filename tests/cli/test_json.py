@@ -58,6 +58,7 @@ def problems(value: object, schema: dict[str, Any], place: str = "$") -> list[st
         (("why", "2"), "why"),
         (("why", "6"), "why"),
         (("why", "3"), "causes"),
+        (("failures", "3"), "failures"),
         (("results", "3"), "results"),
         (("results", "2", "--log"), "results"),
         (("usage", "3"), "usage"),
@@ -81,7 +82,7 @@ def test_real_answers_fit_the_schema(past: Path, call: Aver, args: tuple[str, ..
     [
         SubmittedFacts(7, 7, 1),
         Acted("cancel", (Done(7, "cancelling"),)),
-        Ended((), (), True, 0),
+        Ended((), (), True, 0, ()),
     ],
 )
 def test_documents_of_the_coordinator_fit_the_schema(document: SubmittedFacts | Acted | Ended) -> None:

@@ -60,6 +60,35 @@ def test_of_many_the_worst_counts(aver: Product) -> None:
     assert aver("watch", str(first), str(second), "-e").status == 1
 
 
+def test_any_stops_at_the_first_that_settles(aver: Product) -> None:
+    """It answers with that one, and names the others; a second call goes on with them."""
+    slow = aver.submit("--", "sh", "-c", WAITS)
+    quick = aver.submit("--", "sh", "-c", "exit 4")
+    answer = aver("watch", "--any", str(slow), str(quick), "--json", "--exit-status")
+    assert (answer.status, [job["id"] for job in answer.document["jobs"]]) == (1, [quick])
+    assert (answer.document["is_settled"], answer.document["waiting"]) == (True, [slow])
+    (aver.folder / "go").touch()
+    rest = aver("watch", "--any", *map(str, answer.document["waiting"]), "--json").document
+    assert ([job["id"] for job in rest["jobs"]], rest["waiting"]) == ([slow], [])
+
+
+def test_any_without_a_number_means_all_unsettled_runs(aver: Product) -> None:
+    """And says so when there are none."""
+    assert "nothing was submitted yet" in aver("watch", "--any").err
+    number = aver.submit("--", "sh", "-c", WAITS)
+    wait_for_file(aver.folder / "started")
+    late = aver("watch", "--any", "--json", "--timeout", "1s")
+    assert (late.status, late.document["waiting"], late.document["is_settled"]) == (124, [number], False)
+    process = aver.start("watch", "--any")
+    assert process.stdout is not None
+    process.stdout.readline()  # it has begun to wait
+    (aver.folder / "go").touch()
+    answer = end(process)
+    assert answer.err.startswith(f"aver: job {number} FAILED 3:0")
+    assert aver("watch", "--any").status == 2
+    assert aver("watch").status == 2
+
+
 def test_a_skipped_job_alone_exits_9(aver: Product) -> None:
     """It never ran, and its need decides only for the run."""
     (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: exit 3}\n  b: {needs: [a], run: 'true'}\n")

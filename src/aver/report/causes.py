@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import Cause, Failed, group_causes, is_failure
+from aver.render.masking import Masking
 from aver.report.hints import Hint, find_hint
 from aver.report.results import Line, lines_of, result_of
-from aver.report.tails import read_tail
+from aver.report.tails import masked_tail
 from aver.report.usage import Requests
 from aver.store.columns import Outcome
 
@@ -52,15 +53,19 @@ class Diagnosis(Record):
     unsettled: int
 
 
-def diagnose(run: int, rows: Sequence[Outcome], requests: Requests, paths: Paths | None) -> Diagnosis:
-    """Group the failures of a run by cause; with `paths`, look for hints in their logs."""
+def diagnose(
+    run: int, rows: Sequence[Outcome], requests: Requests, paths: Paths | None, masking: Masking = Masking()
+) -> Diagnosis:
+    """Group the failures of a run by cause; with `paths`, look for hints in their logs, secrets masked."""
     lines = [line for line in lines_of(rows) if line.is_newest]
     counts = Counter(line.row.job_state for line in lines)
     failed = [failed_of(line, requests) for line in lines if is_failure(line.row.job_state, line.row.job_reason)]
     causes = group_causes(run, failed)
     unsettled = sum(count for state, count in counts.items() if state in UNSETTLED)
     return Diagnosis(
-        tuple(_with_hints(causes, paths)), {state: counts[state] for state in State if counts[state]}, unsettled
+        tuple(_with_hints(causes, paths, masking)),
+        {state: counts[state] for state in State if counts[state]},
+        unsettled,
     )
 
 
@@ -82,7 +87,7 @@ def failed_of(line: Line, requests: Requests) -> Failed:
     )
 
 
-def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]:
+def _with_hints(causes: Sequence[Cause], paths: Paths | None, masking: Masking) -> list[CauseSeen]:
     deadline = time.monotonic() + LONGEST_S
     left = LOGS
     found = []
@@ -93,7 +98,7 @@ def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]
             if read >= LOGS_OF_A_CAUSE or left <= 0 or time.monotonic() > deadline:
                 break
             assert paths is not None
-            hint = hint_of(paths(one.job, one.attempt))
+            hint = hint_of(paths(one.job, one.attempt), masking)
             read += 1
             left -= 1
             if hint is not None:
@@ -104,10 +109,13 @@ def _with_hints(causes: Sequence[Cause], paths: Paths | None) -> list[CauseSeen]
     return found
 
 
-def hint_of(files: Sequence[str]) -> Hint | None:
-    """Return the best hint from the end of an attempt's output: from the first file that has one."""
+def hint_of(files: Sequence[str], masking: Masking = Masking()) -> Hint | None:
+    """Return the best hint from the end of an attempt's output: from the first file that has one.
+
+    Secrets are masked before a long line is cut: half a secret would not be found any more.
+    """
     for path in files:
-        tail = read_tail(path, TAIL_BYTES)
+        tail, _ = masked_tail(path, TAIL_BYTES, masking)
         hint = find_hint(tail) if tail else None
         if hint is not None:
             return hint

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from aver.render.masking import Masking
+
 
 def read_tail(path: str, most_bytes: int) -> bytes | None:
     """Return the last bytes of a regular file; None if it does not exist or can't be read. Never blocks."""
@@ -26,3 +28,10 @@ def read_tail(path: str, most_bytes: int) -> bytes | None:
 def last_lines(path: str, most_lines: int, most_bytes: int) -> list[bytes]:
     """Return the last lines within a limit of bytes; the first line may be cut at its start."""
     return (read_tail(path, most_bytes) or b"").splitlines()[-most_lines:]
+
+
+def masked_tail(path: str, most_bytes: int, masking: Masking) -> tuple[bytes, bool]:
+    """Return the last bytes of a file without secrets, and whether that is all of it; nothing if it can't be read."""
+    data = read_tail(path, 2 * most_bytes) or b""  # a secret may begin before the end that is returned
+    masked = masking.whole(data)
+    return masked[-most_bytes:], len(data) < 2 * most_bytes and len(masked) <= most_bytes

@@ -77,10 +77,17 @@ class Watched:
         runs = tuple(run_facts(run, reader.counts(run.id)) for run in self.runs())
         return runs, jobs_facts(self.session, self.jobs())
 
-    def ended(self, exit_status: int) -> Ended:
-        """The document at the end of waiting."""
+    def settled(self) -> list[int]:
+        """The numbers that are settled."""
+        rows: list[RunRow | JobRow] = [*self.runs(), *self.jobs()]
+        return [row.id for row in rows if row.state.is_settled]
+
+    def ended(self, exit_status: int, others: Sequence[int] = ()) -> Ended:
+        """The document at the end of waiting; `others` are numbers that are still waited for."""
         runs, jobs = self.facts()
-        return Ended(runs, jobs, self.state().is_settled, exit_status)
+        settled = self.settled()
+        waiting = (*(number for number in self.ids if number not in settled), *others)
+        return Ended(runs, jobs, self.state().is_settled, exit_status, waiting)
 
     def summaries(self) -> list[str]:
         runs, jobs = self.facts()
@@ -127,6 +134,19 @@ def wait(
         if state.is_settled:
             return state
         # Somebody retried or accepted between the push and our reading: it is waited for again.
+    raise InternalError("the coordinator calls something settled that the store does not")
+
+
+def wait_any(
+    watched: Watched, client: Client, seen: Callable[[tuple[int, ...]], None], timeout_s: float | None = None
+) -> list[int]:
+    """Return the numbers that are settled, as soon as there is one. `seen` as for `wait`. Raise TimeoutError."""
+    for _ in range(MOST_RETURNS):
+        for change in client.watch(watched.ids, timeout_s):
+            seen(change.changed)
+            if change.settled and (settled := watched.settled()):
+                return settled
+        # All that was settled is being run again: it is waited for again.
     raise InternalError("the coordinator calls something settled that the store does not")
 
 

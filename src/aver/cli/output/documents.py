@@ -202,12 +202,13 @@ class SubmittedFacts(Record):
 
 
 class Ended(Record):
-    """Final answer of `run` and `watch`."""
+    """Final answer of `run` and `watch`. `waiting` are the numbers that are not settled."""
 
     runs: tuple[RunFacts, ...]
     jobs: tuple[JobFacts, ...]
     is_settled: bool
     exit_status: int
+    waiting: tuple[int, ...]
 
 
 class Done(Record):

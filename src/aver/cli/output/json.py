@@ -36,6 +36,8 @@ KINDS = {
     "UsageList": "usage",
     "Corrected": "corrected",
     "Recovered": "recovered",
+    "EventFacts": "event",
+    "Digest": "failures",
 }
 
 LARGE = 10_000  # a list of more than this makes a document of one line, which is written five times as fast
@@ -47,6 +49,12 @@ def encode(document: Document, masking: Masking = Masking()) -> str:
     plain = {"kind": KINDS[type(document).__name__], **_fields(document, masking)}
     is_large = any(isinstance(part, list) and len(part) > LARGE for part in plain.values())
     return json.dumps(plain, indent=None if is_large else 2, ensure_ascii=False)
+
+
+def encode_line(document: Record, masking: Masking = Masking()) -> str:
+    """Return the document as one line of JSON, for a stream of documents."""
+    plain = {"kind": KINDS[type(document).__name__], **_fields(document, masking)}
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
 
 
 def _fields(value: object, masking: Masking) -> dict[str, object]:

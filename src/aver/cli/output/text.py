@@ -92,6 +92,13 @@ class Output:
         """Write bytes of the answer as they are; the caller has masked them."""
         _write(self._out, data)
 
+    def pause(self, seconds: float) -> None:
+        """Wait that long; raise ReaderLeft as soon as nobody can read the answer any more."""
+        poll = select.poll()
+        poll.register(self._out, 0)  # errors and hang-ups are reported without being asked for
+        if poll.poll(seconds * 1000):
+            raise ReaderLeft
+
     def note(self, text: str) -> None:
         """Write one line about the answer, to stderr."""
         _write(self._err, to_bytes(f"aver: {_safe(self.masking.whole(text), self.err_is_terminal)}\n"))

@@ -260,6 +260,11 @@ class Reader(Database):
         )
         return self._events(text, (after, limit))
 
+    def changes(self, after: int, limit: int) -> list[StoredEvent]:
+        """Events numbered above `after` that change what users see of jobs and runs, in order."""
+        kinds = "'RunSubmitted', 'JobsGenerated', 'Observed', 'JobMoved', 'PersonAsked', 'RunMoved'"
+        return self._events(f"WHERE seq > ? AND kind IN ({kinds}) ORDER BY seq LIMIT ?", (after, limit))
+
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
         """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
         text = (

@@ -55,8 +55,8 @@ def command(address: str | None, as_json: bool) -> None:
 def _causes(session: Session, run: RunRow) -> CauseList:
     reader = session.found_reader(str(run.id))
     rows = reader.outcomes(run.id)
-    session.mask([run.id])
-    found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths)
+    masking = session.mask([run.id])
+    found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths, masking)
     causes = tuple(
         CauseFacts(
             seen.cause.state.value,
@@ -78,7 +78,7 @@ def _causes(session: Session, run: RunRow) -> CauseList:
 def _note_hint(session: Session, job: JobRow) -> None:
     """Say what well-known line the job's output ends with: about the answer, and no part of it."""
     files = files_of(session, job, job.attempt)
-    hint = hint_of([path for path in (files.stderr, files.stdout) if path is not None])
+    hint = hint_of([path for path in (files.stderr, files.stdout) if path is not None], session.output.masking)
     if hint is not None:
         session.output.note(f"hint ({hint.name}): `{one_line(hint.line)}`; {hint.advice}")
 

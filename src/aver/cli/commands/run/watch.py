@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
-from aver.cli.attach.wait import Watched, shown_for, wait
-from aver.cli.options import DurationType, addresses, json_option
+from aver.cli.attach.wait import Watched, shown_for, wait, wait_any
+from aver.cli.options import DurationType, json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session
+from aver.errors import UsageError
 from aver.judge.run import exit_status_of
 from aver.render import verdict
 
@@ -15,7 +18,10 @@ TIMEOUT_STATUS = 124
 
 
 @click.command("watch")
-@addresses
+@click.argument("ids", metavar="ID...", nargs=-1)
+@click.option(
+    "--any", "for_any", is_flag=True, help="Stop as soon as one is settled; without ID: of all unsettled runs."
+)
 @click.option("--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/exit-statuses.md).")
 @click.option(
     "--timeout",
@@ -25,26 +31,40 @@ TIMEOUT_STATUS = 124
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing.")
 @json_option
-def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quiet: bool, as_json: bool) -> int:
+def command(
+    ids: tuple[str, ...], for_any: bool, exit_status: bool, timeout: float | None, quiet: bool, as_json: bool
+) -> int:
     """Wait until jobs or runs are settled.
 
     One line for each change; of a whole run on a terminal a live tree of its jobs. Exits 0 once
     all are settled, or as they ended with --exit-status. Ctrl-C stops waiting and cancels nothing.
 
+    With --any it stops as soon as one is settled, at once if one is already, and answers with those
+    that are settled alone; `waiting` of --json has the others, for the next call.
+
     \b
     Examples:
       aver watch 7
       aver watch 3 4 --exit-status --timeout 1h
+      aver watch --any 3 4 5 --json
     """
     session = Session()
-    watched = Watched(session, session.ids(ids))
+    watched = Watched(session, _numbers(session, ids, for_any))
     client = session.connect()
     shown = shown_for(watched)
     is_silent = quiet or as_json
     if not is_silent:
         shown.begin()
+    seen = (lambda changed: None) if is_silent else shown
     try:
-        state = wait(watched, client, (lambda changed: None) if is_silent else shown, timeout)
+        if for_any:
+            settled = wait_any(watched, client, seen, timeout)
+            others = [number for number in watched.ids if number not in settled]
+            watched = Watched(session, settled)
+            state = watched.state()
+        else:
+            others = []
+            state = wait(watched, client, seen, timeout)
     except TimeoutError:
         shown.end()
         if as_json:
@@ -57,8 +77,19 @@ def command(ids: tuple[str, ...], exit_status: bool, timeout: float | None, quie
         shown.end()
         client.close()
     if as_json:
-        answer(session.output, watched.ended(exit_status_of(state)), as_json)
+        answer(session.output, watched.ended(exit_status_of(state), others), as_json)
     elif not quiet:
         for text in watched.summaries():
             session.output.note(text)
     return exit_status_of(state) if exit_status else 0
+
+
+def _numbers(session: Session, ids: Sequence[str], for_any: bool) -> list[int]:
+    if ids:
+        return session.ids(ids)
+    if not for_any:
+        raise UsageError("missing argument 'ID...'; `aver watch --help` explains")
+    unsettled = session.found_reader("to wait for").unsettled_runs()
+    if not unsettled:
+        raise UsageError("nothing to wait for: every run is settled; `aver runs` lists them")
+    return unsettled
