@@ -96,7 +96,7 @@ def barrier(quick: bool) -> list[Row]:
 def layers(size: int) -> dict[str, object]:
     """A flow of `size` jobs, ten wide; the first layer sleeps, so that the rest waits."""
     members = [str(at) for at in range(WIDTH)]
-    jobs: dict[str, object] = {"layer0": {"matrix": {"i": members}, "run": "sleep 600 # {i}"}}
+    jobs: dict[str, object] = {"layer0": {"matrix": {"i": members}, "run": "sleep 600; : {i}"}}
     for at in range(1, size // WIDTH):
         jobs[f"layer{at}"] = {"needs": [f"layer{at - 1}"], "matrix": {"i": members}, "run": "true {i}"}
     return {"name": "layers", "jobs": jobs}
