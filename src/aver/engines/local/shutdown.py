@@ -1,4 +1,4 @@
-"""Whether the machine is being shut down, or this user logged out: who ends our processes then is no job's fault.
+"""Whether the machine is being shut down, or this user logged out: then jobs end, and it is not their fault.
 
 Asked of systemd and logind, at the moment when something of ours was ended by a signal. Without systemd nobody says.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+from aver.engines.local.login import kills_user_processes
 from aver.model.evidence import Stop
 
 ASK_S = 10
@@ -20,14 +22,23 @@ def find_stop() -> Stop | None:
     """What is being stopped at this moment; None: nothing, or nobody says."""
     if not os.path.isdir("/run/systemd/system"):
         return None
-    if _say("systemctl", "is-system-running") == "stopping":
+    return stop_of(_say, _own_cgroup(), kills_user_processes)
+
+
+def stop_of(say: Callable[..., str], cgroup: str, kills: Callable[[], bool]) -> Stop | None:
+    """The same from the answers: of the service managers, and of logind about the session that the cgroup names.
+
+    A session is closing for as long as something of it runs, which may be days. Only where logind kills what a session
+    leaves behind does that say who ended something.
+    """
+    if say("systemctl", "is-system-running") == "stopping":
         return Stop.SHUTDOWN
-    if _say("systemctl", "--user", "is-system-running") == "stopping":
+    if say("systemctl", "--user", "is-system-running") == "stopping":
         return Stop.LOGOUT
-    session = _SESSION.search(_own_cgroup())
-    if session is not None and _say("loginctl", "show-session", session[1], "--property=State", "--value") == "closing":
-        return Stop.LOGOUT
-    return None
+    session = _SESSION.search(cgroup)
+    if session is None or say("loginctl", "show-session", session[1], "--property=State", "--value") != "closing":
+        return None
+    return Stop.LOGOUT if kills() else None
 
 
 def _say(*command: str) -> str:
