@@ -51,7 +51,7 @@ def test_mistakes(folder: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[:2] == [
         'bad.yaml:2:15: unknown key "mems" in job "a"; did you mean "mem"?',
-        'bad.yaml:3:14: job "b" needs "c", which is no job of this flow',
+        'bad.yaml:3:14: job "b" needs "c", but this flow has no such job',
     ]
     assert lines[3] == "good.yaml: no mistakes; 4 jobs"
     assert lines[4].startswith('"none.yaml" does not exist')

@@ -135,8 +135,8 @@ def test_a_member_may_need_a_job_by_its_name() -> None:
         ("prep[same]", 'which matches no member for "sample=c" and 1 more; look at both matrices'),
         ("one[same]", "but they have no axis in common; write one, or give both jobs the axis"),
         ("p*[sampl={sample}]", "which matches no member; look at the matrices of the jobs"),
-        ("prp[sample={sample}]", 'needs "prp", which is no job of this flow; did you mean "prep"?'),
-        ("prep-{sample}", 'needs "prep-a", which is no job of this flow; did you mean "prep"?'),
+        ("prp[sample={sample}]", 'needs "prp", but this flow has no such job; did you mean "prep"?'),
+        ("prep-{sample}", 'needs "prep-a", but this flow has no such job; did you mean "prep"?'),
         ("asks[sample={sample}]", 'job "asks" needs itself; take it out of its needs'),
     ],
 )
@@ -153,7 +153,7 @@ def test_every_mistake_is_found_at_once() -> None:
         flow(job("prep"), job("train", "prp"), job("me", "me"), job("x", "y"), job("y", "x"), job("prep"))
     )
     assert [(problem.spec, problem.need, str(problem)) for problem in sorted(problems, key=lambda one: one.spec)] == [
-        (1, "prp", 'job "train" needs "prp", which is no job of this flow; did you mean "prep"?'),
+        (1, "prp", 'job "train" needs "prp", but this flow has no such job; did you mean "prep"?'),
         (2, "me", 'job "me" needs itself; take it out of its needs'),
         (3, "", "jobs need each other in a cycle: x -> y -> x; take one need out"),
         (5, "", 'duplicate job name "prep"'),

@@ -28,7 +28,7 @@ def test_addresses(text: str, address: Address) -> None:
 @pytest.mark.parametrize("text", ["train[", "train[seed=2", "train[seed]", "train[=2]", "train[]"])
 def test_half_addresses(text: str) -> None:
     """They are refused with how to write one."""
-    with pytest.raises(ValueError, match="write it as"):
+    with pytest.raises(ValueError, match="write name"):
         parse_address(text)
 
 

@@ -111,7 +111,7 @@ def test_daft_bg_cycle_in_needs_returns_error() -> None:
 
 def test_daft_bg_missing_dep_in_needs_returns_error() -> None:
     """A need that no job has as its name is an error, not a job that starts."""
-    with pytest.raises(ValueError, match='job "b" needs "nobody", which is no job'):
+    with pytest.raises(ValueError, match='job "b" needs "nobody", but this flow has no such job'):
         Plan(flow(job("b", "nobody", background=True)))
 
 

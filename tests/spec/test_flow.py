@@ -119,7 +119,7 @@ jobs:
         'f.yaml:5:11: "cpus" in job "train" is 0; the least is 1',
         'f.yaml:6:11: "time" in job "train" is wrong: \'soon\' is not a time: give 10 (minutes), 90s, 2h, 1h30m, '
         "01:30:00, 1-12:00:00 or UNLIMITED",
-        'f.yaml:8:13: job "eval" needs "trian", which is no job of this flow; did you mean "train"?',
+        'f.yaml:8:13: job "eval" needs "trian", but this flow has no such job; did you mean "train"?',
     ]
 
 

@@ -62,7 +62,7 @@ def test_forms_of_needs(text: str, needs: Needs) -> None:
         ("'a[s=2]'", 'f.yaml:7:22: job "z" needs "a[s=2]", but "a" has no matrix; write a'),
         ("'m[t=2]'", 'f.yaml:7:22: job "z" needs "m[t=2]", but its matrix has no "t"'),
         ("'m[s=3]'", 'f.yaml:7:22: job "z" needs "m[s=3]", but "3" is no value of s'),
-        ("'m[s'", 'f.yaml:7:22: "needs" in job "z" is wrong: "m[s" is no address: write it as name[axis=value]'),
+        ("'m[s'", 'f.yaml:7:22: "needs" in job "z" is wrong: "m[s" is not an address; write name[axis=value]'),
         ("{a: failed}", 'f.yaml:7:26: "a" in job "z" can\'t end as "failed"; write "FAILED"'),
         ("{a: RUNNING}", 'f.yaml:7:26: "a" in job "z" can\'t end as "RUNNING"'),
         ("{a: []}", 'f.yaml:7:26: "a" in job "z" has an empty list of states'),
@@ -333,8 +333,8 @@ def test_retry(text: str, rule: RetryRule) -> None:
         ("-1", 'f.yaml:2:22: "retry" in job "j" is -1; the least is 0'),
         ("{on: FAILED}", 'f.yaml:2:22: "retry" in job "j" has no "max"'),
         ("{max: 1, backof: 2}", 'f.yaml:2:31: unknown key "backof" in job "j"; did you mean "backoff"?'),
-        ("{max: 1, on: timeout}", 'f.yaml:2:35: "on" in job "j" has "timeout", which is no state, reason, exit or '
-         'signal; did you mean "TIMEOUT"?'),
+        ("{max: 1, on: timeout}", 'f.yaml:2:35: "on" in job "j" has "timeout", which is not a state, reason, '
+         'exit code or signal; did you mean "TIMEOUT"?'),
         ("{max: 1, on: COMPLETED}", 'f.yaml:2:35: "on" in job "j" has COMPLETED, which is no failure'),
         ("{max: 1, on: 'exit:0'}", 'f.yaml:2:35: "on" in job "j" has "exit:0"; an exit code is 1 to 255'),
         ("{max: 1, on: 'exit:256'}", 'f.yaml:2:35: "on" in job "j" has "exit:256"; an exit code is 1 to 255'),

@@ -35,7 +35,7 @@ def test_forms(text: str) -> None:
     ("text", "complaint"),
     [
         ('{"old": {"run": "y"}}', 'more.json:1:2: duplicate job name "old"; the run has a job of that name already'),
-        ('{"a": {"run": "y", "needs": "odl"}}', 'more.json:1:29: job "a" needs "odl", which is no job of this flow; '
+        ('{"a": {"run": "y", "needs": "odl"}}', 'more.json:1:29: job "a" needs "odl", but this flow has no such job; '
          'did you mean "old"?'),
         ('{"a": {"run": "y", "needs": "b"}, "b": {"run": "y", "needs": "a"}}',
          "more.json:1:2: jobs need each other in a cycle: a -> b -> a; take one need out"),

@@ -37,7 +37,7 @@ def parse_address(text: str) -> Address:
     if not bracket:
         return Address(text)
     if not rest.endswith("]"):
-        raise ValueError(f'"{text}" is no address: write it as name[axis=value]')
+        raise ValueError(f'"{text}" is not an address; write name[axis=value]')
     if rest == "*]":
         return Address(name)
     if rest == f"{SAME}]":
@@ -50,7 +50,7 @@ def parse_address(text: str) -> Address:
         elif values and not equals:  # a comma inside a value
             values[-1] = (values[-1][0], f"{values[-1][1]},{piece}")
         else:
-            raise ValueError(f'"{text}" is no address: write it as name[axis=value]')
+            raise ValueError(f'"{text}" is not an address; write name[axis=value]')
     return Address(name, tuple(values))
 
 

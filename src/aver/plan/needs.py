@@ -149,7 +149,7 @@ class Resolver:
             return [self._by_name[name]]
         if not is_glob(name):
             hint = did_you_mean(name, self._by_name) if len(self.problems) < _HINTS else ""
-            self._wrong(at, need, f"needs {shown(name)}, which is no job of this flow", hint)
+            self._wrong(at, need, f"needs {shown(name)}, but this flow has no such job", hint)
             return []
         found = self._globs.get(name)
         if found is None:

@@ -1,7 +1,8 @@
 """A part of a flow: the jobs that were chosen, without those that were not. Pure.
 
-What is not selected is no job of the run; the flow keeps the names. Nobody waits for it: a need on it is dropped. A
-job that would run only for its failure, or for another bad end, is not selected either, nor is what needs such a job.
+What is not selected does not become a job of the run; the flow keeps its name. Nobody waits for it: a need on it is
+dropped. A job that would run only for its failure, or for another bad end, is not selected either, nor is what needs
+such a job.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Shown(Protocol):
     """What somebody who waits is shown."""
 
     def begin(self) -> None:
-        """Show how it stands; without this, all that happened so far counts as a change."""
+        """Take the present state as known, so that only later changes are shown."""
 
     def __call__(self, changed: tuple[int, ...]) -> None:
         """Show what changed; the first call, with nothing, catches up."""

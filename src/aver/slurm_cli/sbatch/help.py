@@ -10,8 +10,8 @@ else from the script's #SBATCH lines. Other options of Slurm's sbatch are accept
 
   -J, --job-name=NAME         name of the job
   -o, --output=FILE           its stdout (slurm-%j.out; of an array slurm-%A_%a.out); %j %A %a %x %u %N are replaced
-  -e, --error=FILE            its stderr (with stdout without this)
-  -i, --input=FILE            its stdin (empty without this)
+  -e, --error=FILE            file for stderr (default: same as stdout)
+  -i, --input=FILE            file for stdin (default: empty)
       --open-mode=append|truncate
   -D, --chdir=FOLDER          where it runs
       --export=ALL|NONE|NAMES what it inherits of this environment; NAME=VALUE sets

@@ -137,7 +137,7 @@ def _read_word(at: Entry, word: str, on: _On, reader: Reader) -> None:
         known = (*RETRY_STATES, *RETRY_REASONS)
         hint = f'did you mean "{upper}"?' if upper in RETRY_STATES else did_you_mean(word, known)
         hint = hint or 'write a state, a reason, "exit:N" or "signal:NAME"'
-        reader.wrong(at, f"has {shown(word)}, which is no state, reason, exit or signal", hint)
+        reader.wrong(at, f"has {shown(word)}, which is not a state, reason, exit code or signal", hint)
 
 
 def _read_grow(entry: Entry, reader: Reader) -> tuple[float, float]:
