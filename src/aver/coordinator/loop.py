@@ -137,7 +137,7 @@ class Loop:
             if self.starts_over:
                 break
             self._turn()
-            if self._is_idle_for_long():
+            if self._is_idle_for_long() and self._server.close_if_alone():
                 log("idle: leaving")
                 break
         self._leave()

@@ -91,13 +91,25 @@ class Server:
         """Listen in the home again if the socket's file was taken away; return whether that was so."""
         if self._has_file():
             return False
+        self._listen_again()
+        return True
+
+    def close_if_alone(self) -> bool:
+        """Take nobody in from here on, unless somebody came before that: then listen again, and return False."""
+        self.listener.shutdown(socket.SHUT_RDWR)  # who connects now is refused, and looks for another coordinator
+        self.accept()
+        if not self.peers:
+            return True
+        self._listen_again()
+        return False
+
+    def _listen_again(self) -> None:
         listener, file = _listen(self._path.parent)
         self.accept()  # those who came before
         self._poller.unregister(self.listener)
         self.listener.close()
         self.listener, self._file = listener, file
         self._poller.register(listener, select.EPOLLIN)
-        return True
 
     def _has_file(self) -> bool:
         try:
