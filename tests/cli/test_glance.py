@@ -10,6 +10,7 @@ from product import Product
 from stored_past import SECRET, Aver
 
 from aver.cli.address import runs_back, typed_address
+from aver.cli.commands.look.overview import SHOWN
 from aver.cli.completion import complete_address
 from aver.cli.output.table import Table, cell_count, draw, shortened
 from aver.cli.output.views import near_moment
@@ -120,6 +121,18 @@ def test_aver_alone_says_what_failed_since_the_last_look(past: Path, call: Aver)
     assert "OUT_OF_MEMORY" in first.out
     assert "aver why" in first.out
     assert "\nnone failed since " in call().out
+
+
+def test_aver_alone_names_an_old_job_that_failed_late(aver: Product) -> None:
+    """However many with higher numbers failed before the last look."""
+    aver.submit("--", "sh", "-c", "until test -e go; do sleep 0.05; done; exit 1")
+    for _ in range(SHOWN + 1):
+        aver("run", "--", "false")
+    assert f"more than {SHOWN} failed" in aver().out
+    (aver.folder / "go").touch()
+    aver("watch", "1")
+    (line,) = [line for line in aver().out.splitlines() if "FAILED" in line]
+    assert line.split()[0] == "1"
 
 
 def test_aver_alone_in_an_empty_home_is_the_help(aver: Product) -> None:

@@ -40,6 +40,7 @@ def test_parameters(aver: Product) -> None:
     answer = aver("map", "-k", "echo {lr} {seed}", "--param", "lr=0.1,x", "--param", "seed=1..2")
     assert answer.out == "0.1 1\n0.1 2\nx 1\nx 2\n"
     assert aver("map", "-k", "echo {/} {n}", "d/a", "d/b", "-p", "n=1..2").out == "a 1\na 2\nb 1\nb 2\n"
+    assert aver("map", "-k", "echo {} {n}", "-p", "n=1..2", stdin=b"a\nb\n").out == "a 1\na 2\nb 1\nb 2\n"
 
 
 def test_it_is_a_run_like_any_other(aver: Product) -> None:
@@ -108,9 +109,10 @@ def test_it_goes_on_after_kill_9_of_the_coordinator(aver: Product, aver_home: Pa
     ("args", "said"),
     [
         (("echo {}",), "there are no inputs"),
-        (("echo {}", "-p", "n=1"), "the command has {}, and there are no inputs"),
+        (("echo {} {n}", "-p", "n=1"), "there are no inputs"),
         (("echo {}", "a", "-p", "n"), "--param n: write it as NAME=VALUE,VALUE or NAME=1..3"),
         (("echo {}", "a", "-p", "input=1"), "--param input: the name is taken"),
+        (("echo {csv}", "-p", "csv=1,2"), "--param csv: the name is taken; choose another"),
         (("echo {}", "a", "-p", "n=1"), 'matrix key "n" is not used in job "echo"'),
         (("echo `echo {}`", "a"), "has {input} inside `...`, where no value can be put in"),
         (("echo", "a", "-j", "0"), '"max_parallel" in the flow is 0; the least is 1'),

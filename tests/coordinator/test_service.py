@@ -8,7 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from aver.client import service
 from aver.client.service import SERVICE_WORD, unit_text
+from aver.errors import UnreachableError
 from aver.home import Home
 from aver.protocol.client import Client
 from aver.protocol.messages import Done, Ping, Pong, Stop
@@ -54,3 +58,24 @@ def test_the_unit_survives_strange_names(monkeypatch) -> None:  # type: ignore[n
     assert f'ExecStart="{sys.executable}" "-P" "-m" "aver.coordinator" "/home/a $$HOME/100%%" "--service"' in text
     assert 'Environment="AVER_CONFIG=/tmp/50%%/\\"a\\""' in text
     assert "Restart=always" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "is_kept"), [("no crontab for tester", False), ("can't open your crontab: Permission denied", True)]
+)
+def test_a_crontab_that_cant_be_read_is_left_alone(
+    said: str, is_kept: bool, aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a crontab that is known to be absent is written without its lines."""
+    (tmp_path / "crontab").write_text(f'#!/bin/sh\n[ "$1" = -l ] && {{ echo "{said}" >&2; exit 1; }}\ncat > written\n')
+    (tmp_path / "crontab").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(service, "_has_systemd", lambda: False)
+    monkeypatch.setattr(service, "CRON_PIDS", (tmp_path,))
+    if is_kept:
+        with pytest.raises(UnreachableError, match="can't be read: can't open your crontab"):
+            service.enable(Home(aver_home))
+    else:
+        service.enable(Home(aver_home))
+    assert (tmp_path / "written").exists() is not is_kept

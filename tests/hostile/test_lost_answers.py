@@ -81,3 +81,15 @@ def test_two_with_one_key_at_once(live: LiveHome, monkeypatch: pytest.MonkeyPatc
     numbers = {one.communicate(timeout=DEADLINE_S)[0] for one in both}
     assert len(numbers) == 1
     assert_one_run(live, int(numbers.pop()))
+
+
+def test_a_key_that_cant_be_compared(live: LiveHome, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the home's own key nobody knows whether the content is the same: it is refused, and nothing runs."""
+    monkeypatch.setenv("RAN", str(live.ran))
+    assert typed("run", "--key", "k", *NOTE).returncode == 0
+    live.kill_coordinator()
+    (live.home.path / "env" / "key").write_bytes(b"x")
+    other = typed("submit", "--key", "k", "--", "true")
+    assert (other.returncode, other.stdout) == (2, b"")
+    assert b"can't be compared" in other.stderr
+    assert sorted(live.keys_run().values()) == [1]

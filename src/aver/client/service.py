@@ -172,7 +172,9 @@ def _crontab() -> list[str]:
             "start it from what starts the machine: `aver status`"
         )
     done = _run("crontab", "-l")
-    return done.stdout.splitlines() if done.returncode == 0 else []  # no crontab yet is exit 1
+    if done.returncode != 0 and "no crontab for" not in done.stderr:
+        raise UnreachableError(f"the lines of your crontab can't be read: {done.stderr.strip() or 'crontab -l failed'}")
+    return done.stdout.splitlines() if done.returncode == 0 else []
 
 
 def _write_crontab(lines: Sequence[str]) -> None:
@@ -185,7 +187,7 @@ def _write_crontab(lines: Sequence[str]) -> None:
 
 
 def _run(*command: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    own = {**os.environ, "XDG_RUNTIME_DIR": os.fspath(runtime_folder())}
+    own = {**os.environ, "XDG_RUNTIME_DIR": os.fspath(runtime_folder()), "LC_ALL": "C"}
     try:
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=ASK_S, check=False, env=own)
     except (OSError, subprocess.TimeoutExpired) as error:

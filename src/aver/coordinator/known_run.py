@@ -34,7 +34,7 @@ def with_call(home: Home, submission: Submission, request: Sbatch) -> Submission
 
 
 def _with_digest(home: Home, submission: Submission, asked: list[Any]) -> Submission:
-    """Keyed: there may be secrets in what was asked. Empty, and not compared, if the home's key is damaged."""
+    """Keyed: there may be secrets in what was asked. Empty, and equal to nothing, if the home's key is damaged."""
     content = ""
     if submission.key:
         with contextlib.suppress(CantWriteError):
@@ -61,7 +61,12 @@ def find_known(machine: Machine, reader: Reader | None, submission: Submission) 
 
 
 def _check_same(number: int, known: Submission, asked: Submission) -> None:
-    if known.content and asked.content and known.content != asked.content:
+    if not (known.content and asked.content):
+        raise UsageError(
+            f"the key {asked.key!r} is that of run {number}; whether that is the same can't be compared, since the "
+            "home's file env/key is or was damaged: look at the run, or choose another key"
+        )
+    if known.content != asked.content:
         raise UsageError(
             f"the key {asked.key!r} is that of run {number}, which was submitted with another content or from another "
             "folder: choose another key, or submit the same again"

@@ -18,6 +18,7 @@ from aver.errors import UsageError
 from aver.model.job import FlowSpec
 from aver.plan.address import JOB_NAME
 from aver.spec.flow.file import parse_flow
+from aver.spec.flow.matrix import OPTIONS
 from aver.spec.mistakes import Mistake, SpecError
 
 _FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
@@ -52,24 +53,22 @@ class _Inputs:
 def flow_of_map(
     text: str, inputs: Sequence[str] | None, params: Sequence[str], keys: Mapping[str, object], *, now: float
 ) -> FlowSpec:
-    """The flow; `inputs` None: the parameters alone make the members. Raise UsageError or SpecError.
+    """The flow; `inputs` None: the parameters alone make the members, and the text wants none. Raise UsageError or SpecError.
 
     `params` are NAME=VALUES, with commas and ranges; `keys` are further keys of the job, None for those that are not
     given, with `name` and `max_parallel`.
     """
     if inputs is not None and not inputs:
         raise UsageError("there are no inputs: give them after the command, or on stdin, one on each line")
-    if inputs is not None and not _FORM.search(text):
+    if inputs is not None and not wants_inputs(text):
         text = f"{text} {{}}"
-    if inputs is None and _FORM.search(text):
-        raise UsageError("the command has {}, and there are no inputs: give them after it, or on stdin")
     matrix: dict[str, object] = {}
     for param in params:
         name, equals, values = param.partition("=")
         if not equals:
             raise UsageError(f"--param {param}: write it as NAME=VALUE,VALUE or NAME=1..3")
-        if name in matrix or (inputs is not None and name in _columns(text)):
-            raise UsageError(f"--param {name}: the name is taken")
+        if name in OPTIONS or name in matrix or (inputs is not None and name in _columns(text)):
+            raise UsageError(f"--param {name}: the name is taken; choose another")
         matrix[name] = values.split(",")
     table = ""
     if inputs is not None:
@@ -87,6 +86,11 @@ def flow_of_map(
         return parse_flow(json.dumps(document), "aver map", now=now, is_json=True, files=_Inputs(table))
     except SpecError as error:  # there is no file: lines and columns would say nothing
         raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
+
+
+def wants_inputs(text: str) -> bool:
+    """Whether the command has a placeholder for its input."""
+    return _FORM.search(text) is not None
 
 
 def _name(form: str) -> str:

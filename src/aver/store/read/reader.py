@@ -89,6 +89,12 @@ class Reader(Database):
         text = f"FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
         return self._table(JobRow, text, (*parameters, limit))
 
+    def newest_ended_after(self, at: float, limit: int, states: Iterable[State]) -> list[JobRow]:
+        """Newest first, those that ended after `at`, or nobody knows when."""
+        chosen, parameters = _in_states("state", states)
+        text = f"FROM jobs WHERE {chosen} AND (ended_at IS NULL OR ended_at > ?) ORDER BY id DESC LIMIT ?"
+        return self._table(JobRow, text, (*parameters, at, limit))
+
     def jobs_by_id(self, ids: Iterable[int]) -> dict[int, JobRow]:
         """The jobs that there are, by number."""
         text = "FROM jobs WHERE id IN (SELECT value FROM json_each(?))"

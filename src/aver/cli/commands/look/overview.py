@@ -38,7 +38,7 @@ def show_overview(help_text: Callable[[], str]) -> None:
     running, pending = _unsettled(reader)
     _section(session, f"{len(running)} running, {pending} waiting", running[:SHOWN])
     since = _looked(session)
-    failed = [job for job in reader.newest_jobs(SHOWN + 1, BAD) if (job.ended_at or 0.0) > since]
+    failed = reader.newest_ended_after(since, SHOWN + 1, BAD)
     when = f" since {near_moment(since)}" if since else ""
     more = "more than " if len(failed) > SHOWN else ""
     output.line("")

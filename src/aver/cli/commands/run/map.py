@@ -98,11 +98,11 @@ def command(
 
 
 def flow_of(text: str, words: list[str], params: tuple[str, ...], keys: dict[str, Any]) -> FlowSpec:
-    """The flow of what was typed; inputs are read from stdin if none are given and no parameters are."""
-    from aver.spec.map import flow_of_map  # YAML is paid for only here
+    """The flow of what was typed; inputs are read from stdin if none are given, unless parameters alone are used."""
+    from aver.spec.map import flow_of_map, wants_inputs  # YAML is paid for only here
 
     inputs: list[str] | None = words
-    if not words and params:
+    if not words and params and not wants_inputs(text):
         inputs = None
     elif not words:
         if sys.stdin is None or sys.stdin.isatty():
