@@ -53,7 +53,7 @@ class _Inputs:
 def flow_of_map(
     text: str, inputs: Sequence[str] | None, params: Sequence[str], keys: Mapping[str, object], *, now: float
 ) -> FlowSpec:
-    """The flow; `inputs` None: the parameters alone make the members, and the text wants none. Raise UsageError or SpecError.
+    """The flow; raise UsageError or SpecError. `inputs` None: the parameters alone make the members.
 
     `params` are NAME=VALUES, with commas and ranges; `keys` are further keys of the job, None for those that are not
     given, with `name` and `max_parallel`.
