@@ -72,9 +72,13 @@ def as_version_3(path: Path, events: list[Event]) -> None:
 def test_a_derived_exit_that_was_0_for_want_of_a_word_is_mended(
     tmp_path: Path, steps: list[Event], derived: int | None
 ) -> None:
-    """The row after the migration is what a replay of the old events gives, and unknown is None."""
+    """The row after the migration is what a replay of the old events gives, and unknown is None; read before it too."""
     path = tmp_path / "aver.db"
     as_version_3(path, [submitted(), planned(), started(), *steps, ended()])
+    before = Reader.open(path)
+    assert before is not None
+    assert [row.derived for row in before.jobs()] == [derived if all(row.exit for row in before.steps(2)) else None]
+    before.close()
     Writer.open(path).close()
     reader = Reader.open(path)
     assert reader is not None
@@ -193,4 +197,6 @@ def test_a_database_of_an_earlier_version_is_read_as_it_is(tmp_path: Path, versi
         assert len(reader.attempts(2)) == len(reader.outcomes(1)) == len(light.attempts([2])) == 1
         assert reader.steps(2) == reader.tasks(2, 1, 0) == light.steps([2]) == []
         assert [row.state for row in light.numbered([2])] == ["COMPLETED"]
+        assert reader.sketch(1) is not None
+        assert light.asked([1]) == []
     assert path.read_bytes() == before

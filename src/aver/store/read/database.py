@@ -48,7 +48,7 @@ class Database:
                 connection.close()
                 return None
             if version < VERSION:
-                _complete(connection)
+                _complete(connection, version)
             return cls(path, connection, version)
         except FileNotFoundError:
             check_absent(path)
@@ -69,6 +69,11 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def asked_index(self) -> str:
+        """How a SELECT names the index of what people asked for, where there is one."""
+        return "INDEXED BY events_asked" if self.version >= 3 else ""
+
     def fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query; raise AverError when it can't be read."""
         try:
@@ -81,7 +86,13 @@ class Database:
             raise reading_failed(self.path, error) from None
 
 
-def _complete(connection: sqlite3.Connection) -> None:
+_UNKNOWN_OF_3 = {  # up to version 3 a DerivedExitCode that nobody knew was stored as 0
+    "jobs": "iif(id IN (SELECT job FROM main.steps WHERE ended_at IS NOT NULL AND exit IS NULL), NULL, derived)",
+    "steps": "iif(ended_at IS NOT NULL AND exit IS NULL AND state <> 'CANCELLED', NULL, derived)",
+}
+
+
+def _complete(connection: sqlite3.Connection, version: int) -> None:
     """Give the tables of an earlier version what they lack, all NULL, as views that only this connection has."""
     newest = sqlite3.connect(":memory:")
     newest.create_function("task_cause", 1, lambda said: None)
@@ -89,10 +100,13 @@ def _complete(connection: sqlite3.Connection) -> None:
         newest.execute(statement)
     for table in DERIVED_TABLES:
         there = _columns(connection, table)
-        lacking = [f"NULL AS {name}" for name in _columns(newest, table) if name not in there]
-        if lacking:
-            source = f"{', '.join(['*', *lacking])} FROM main.{table}" if there else f"{', '.join(lacking)} WHERE 0"
-            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT {source}")
+        chosen = {name: name if name in there else "NULL" for name in _columns(newest, table)}
+        if version < 4 and "derived" in there:
+            chosen["derived"] = _UNKNOWN_OF_3[table]
+        if any(name != source for name, source in chosen.items()):
+            columns = ", ".join(f"{source} AS {name}" for name, source in chosen.items())
+            source = f"FROM main.{table}" if there else "WHERE 0"
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT {columns} {source}")
     newest.close()
 
 

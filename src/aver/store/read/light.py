@@ -65,9 +65,9 @@ class LightReader(Database):
 
     def asked(self, runs: Iterable[int]) -> list[tuple[float, int, int | None, str, str]]:
         """Time, run, job, kind and data of what people asked for and of flows that were replaced, in order."""
-        indexed = "INDEXED BY events_asked " if self.version >= 3 else ""
         text = (
-            f"SELECT at, run, job, kind, data FROM events {indexed}WHERE run IN (SELECT value FROM json_each(?)) "
+            f"SELECT at, run, job, kind, data FROM events {self.asked_index} "
+            "WHERE run IN (SELECT value FROM json_each(?)) "
             "AND kind IN ('PersonAsked', 'FlowReplaced') ORDER BY seq"
         )
         return self.fetch(text, (_array(runs),))

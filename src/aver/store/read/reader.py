@@ -184,7 +184,7 @@ class Reader(Database):
             "WHERE run = ? AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'RunSubmitted'"
         )
         replaced = (
-            "SELECT data FROM events INDEXED BY events_asked WHERE run = ? "
+            f"SELECT data FROM events {self.asked_index} WHERE run = ? "
             "AND kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'FlowReplaced' ORDER BY seq DESC LIMIT 1"
         )
         row = self.run(run)
