@@ -39,6 +39,7 @@ enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE
 #define NEVER INT64_MAX
 #define TIME_MAX (NEVER / MS / 4) /* milliseconds; any sum of two such times fits */
 #define GRACE (2 * SECOND)        /* a task ends itself so long after its job's limit, if nobody else does */
+#define HOLD (3 * MS)              /* so long a start waits for its end, so that one line wakes the coordinator for both */
 
 typedef long long usec; /* CLOCK_MONOTONIC, microseconds */
 typedef long long bytes;
@@ -222,18 +223,36 @@ static void close_streams(void) {
     while (streams_n) close(streams[--streams_n]);
 }
 
+static struct { char text[1024]; size_t size; usec until; } held; /* a line for the coordinator that waits for the next */
+
 static void disconnect(void) {
     if (conn >= 0) close(conn);
     conn = -1;
+    held.size = 0; /* who comes next reads the journal */
     in.have = 0;
     free(in.data);
     in.data = NULL;
     close_streams();
 }
 
-static void tell(void) { /* the line, to the coordinator; never waits: who leaves so much unread is cut off */
+static void tell(void) { /* what is held, and the line, to the coordinator; never waits: who leaves so much unread is cut off */
+    struct iovec part[2] = {{held.text, held.size}, {line, line_len}};
+    struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
+    const size_t size = held.size + line_len;
+    held.size = 0;
     if (conn < 0) return;
-    if (send(conn, line, line_len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)line_len) disconnect();
+    if (sendmsg(conn, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)size) disconnect();
+}
+
+static void tell_soon(void) { /* with the next line, or alone if none comes soon: most short jobs are over by then */
+    if (conn < 0 || line_len > sizeof held.text) return tell();
+    memcpy(held.text, line, held.size = line_len);
+    held.until = now() + HOLD;
+}
+
+static void tell_held(void) {
+    line_len = 0;
+    tell();
 }
 
 static bool keep(void) { /* the line, whole, into the journal, or nothing of it */
@@ -1073,7 +1092,7 @@ static void start_job(void) {
     say_due();
     close_line();
     keep(); /* who finds us dead sees whose processes to end; without room it does without */
-    tell();
+    tell_soon();
 }
 
 /* ---- ending ---- */
@@ -1162,6 +1181,10 @@ static void reap(void) {
 }
 
 static bool enforce(void) { /* do one thing that is due and return true; else `wake` is when something will be */
+    if (held.size && due(held.until)) {
+        tell_held();
+        return true;
+    }
     if (job.phase == IDLE || (job.phase == RECORD && !slot)) return false;
     if (job.phase != RUN) {
         if (!due(job.retry_at)) return false;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from aver.client import vault
@@ -44,7 +45,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         key=attempt.key,
         args=_args(home, run, attempt),
         folder=files.folder,
-        env_file=os.fspath(home.env(run.number)),
+        env_file=_env_file(home, run.number),
         env=_env(home, run, attempt, name),
         umask=origin.umask,
         limits=origin.limits,
@@ -263,11 +264,23 @@ def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:
     return [(name, run.sealed[value]) for name, value in spec.env]
 
 
+@lru_cache(maxsize=8)
+def _env_file(home: Home, run: int) -> str:
+    return os.fspath(home.env(run))
+
+
+@lru_cache(maxsize=1)
+def _of_home(home: Home) -> tuple[str, str]:
+    """What every job has of its home in its environment; the second is for shells of jobs on this machine."""
+    return f"AVER_HOME={home.path}", f"BASH_ENV={home.bin / BASH_ENV}"
+
+
 def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
     spec = run.spec(attempt.index)
     values = {} if spec.slurm is not None else dict(run.values(attempt.index))
+    of_home, of_shell = _of_home(home)
     pairs = [
-        f"AVER_HOME={home.path}",
+        of_home,
         f"AVER_RUN={run.number}",
         f"AVER_JOB={attempt.job}",
         f"AVER_JOB_NAME={name}",
@@ -275,7 +288,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
         f"AVER_CPUS={attempt.request.cpus}",
     ]
     if not attempt.can.tells_steps:
-        pairs.append(f"BASH_ENV={home.bin / BASH_ENV}")
+        pairs.append(of_shell)
     if attempt.request.gpus and not attempt.can.has_queue:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{PARAMETER}{key}={value}" for key, value in values.items()]
