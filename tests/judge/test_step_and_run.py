@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.judge.run import WORST_FIRST, exit_status_of, fold_run, return_code
-from aver.judge.step import Lost, Running, Task, TaskEnd, fold_derived, fold_nodes, fold_step, step_raw, task_summary
+from aver.judge.step import Lost, Running, Task, TaskEnd, fold_derived, fold_step, step_raw, task_summary
 from aver.model.evidence import LaunchFailure
 from aver.model.exit import ExitStatus
 from aver.model.reasons import CONDITION_NOT_MET, need_reason
@@ -142,35 +142,6 @@ def test_derived_only_grows(steps: list[ExitStatus]) -> None:
         assert grown >= so_far
         so_far = grown
     assert so_far == fold_derived(step_raw(step, State.COMPLETED) for step in reversed(steps))
-
-
-@pytest.mark.parametrize(
-    ("nodes", "job"),
-    [
-        ([code(0), code(9), signal(9)], code(0)),
-        ([code(3), None], code(3)),
-        ([None, code(9), signal(2)], signal(2)),
-        ([None, code(9), code(200)], code(200)),
-        ([None, signal(15), signal(9)], signal(15)),
-        ([None, code(0)], code(0)),
-        ([None, None], None),
-        ([], None),
-    ],
-)
-def test_nodes(nodes: list[ExitStatus | None], job: ExitStatus | None) -> None:
-    """The first node decides; if it never reported, a signalled node beats the highest code."""
-    assert fold_nodes(nodes) == job
-
-
-@given(
-    st.lists(st.none() | EXITS, min_size=1, max_size=5).flatmap(
-        lambda rest: st.tuples(st.just(rest), st.permutations(rest))
-    )
-)
-def test_the_other_nodes_have_no_order(both: tuple[list[ExitStatus | None], list[ExitStatus | None]]) -> None:
-    """Behind a missing first node, order does not matter."""
-    rest, shuffled = both
-    assert fold_nodes([None, *rest]) == fold_nodes([None, *shuffled])
 
 
 def test_precedence_of_outcomes_2() -> None:

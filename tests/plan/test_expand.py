@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.model.job import FlowSpec, JobSpec, Matrix, Shell
-from aver.plan.matrix import FlowIndex, Member, job_name, member_at, member_count, member_name, members
+from aver.plan.matrix import FlowIndex, Member, member_at, member_count, members
 
 
 def spec(matrix: Matrix | None = None, name: str = "train") -> JobSpec:
@@ -24,7 +24,7 @@ def labels(matrix: Matrix) -> list[str]:
 def test_without_a_matrix_there_is_one_member_and_a_plain_name() -> None:
     """A plain job is one member without values."""
     assert list(members(spec())) == [Member()]
-    assert member_name(spec(), 0) == "train"
+    assert member_at(spec(), 0).label == ""
     with pytest.raises(IndexError):
         member_at(spec(), 1)
 
@@ -78,7 +78,7 @@ def test_a_huge_product_costs_nothing_until_it_is_asked() -> None:
     axis = tuple(str(n) for n in range(10_000))
     huge = spec(Matrix((("a", axis), ("b", axis), ("c", axis))))
     assert member_count(huge) == 10**12
-    assert member_name(huge, 10**12 - 1) == "train[a=9999,b=9999,c=9999]"
+    assert member_at(huge, 10**12 - 1).label == "[a=9999,b=9999,c=9999]"
 
 
 sizes = st.lists(st.none() | st.integers(0, 4), max_size=6)
@@ -97,7 +97,9 @@ def test_the_flow_index_counts_locates_and_finds_back(counts: list[int | None]) 
     assert [index.locate(n) for n in range(index.count)] == expected
     assert [index.job(*pair) for pair in expected] == list(range(index.count))
     assert list(index.names()) == [index.name(n) for n in range(index.count)]
-    assert [index.name(n) for n in range(index.count)] == [member_name(jobs[s], m) for s, m in expected]
+    assert [index.name(n) for n in range(index.count)] == [
+        jobs[s].name + member_at(jobs[s], m).label for s, m in expected
+    ]
     for beyond in (-1, index.count):
         with pytest.raises(IndexError):
             index.locate(beyond)
@@ -106,4 +108,4 @@ def test_the_flow_index_counts_locates_and_finds_back(counts: list[int | None]) 
 def test_job_name_names_the_nth_job() -> None:
     """Numbers go through specs and members in order."""
     flow = FlowSpec("f", (spec(name="prep"), spec(Matrix((("seed", ("1", "2")),)))))
-    assert [job_name(flow, n) for n in range(3)] == ["prep", "train[seed=1]", "train[seed=2]"]
+    assert [FlowIndex(flow).name(n) for n in range(3)] == ["prep", "train[seed=1]", "train[seed=2]"]

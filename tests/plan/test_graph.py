@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Need, Needs
-from aver.plan.graph import Graph, GraphError, problems_of
+from aver.plan.graph import Graph, GraphError
 from aver.plan.lanes import Link
 from aver.plan.needs import Target
+from graph_problems import problems_of
 
 
 def job(name: str, *needs: str, **axes: str) -> JobSpec:

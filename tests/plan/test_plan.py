@@ -318,7 +318,7 @@ def test_a_reopened_job_starts_again_and_its_skipped_dependents_wait_for_it() ->
     """`aver retry`: the chain below comes back, and runs on when the retry succeeds."""
     plan = begun(job("a"), job("b", "a"), job("c", "b"))
     plan.settle(0, FAILED)
-    assert plan.reopen(0) == [Unskip(1), Unskip(2), Start(0)]
+    assert plan.reopen_all([0]) == [Unskip(1), Unskip(2), Start(0)]
     assert plan.settled_count == 0
     assert plan.settle(0, COMPLETED) == [Start(1)]
 
@@ -337,7 +337,7 @@ def test_a_skipped_job_that_is_reopened_without_its_need_is_skipped_again() -> N
     """It is said again, since its caller has called it PENDING meanwhile."""
     plan = begun(job("a"), job("b", "a"))
     plan.settle(0, FAILED)
-    assert skips(plan.reopen(1)) == [skip(1, "NeedFailed:a(FAILED)")]
+    assert skips(plan.reopen_all([1])) == [skip(1, "NeedFailed:a(FAILED)")]
 
 
 def test_a_cancel_after_cancel_now_takes_nothing_back() -> None:
@@ -501,6 +501,6 @@ def test_if_failure_forgets_a_failure_that_was_corrected() -> None:
     """A retry that succeeded is no failure."""
     plan = begun(job("a"), job("b"), job("mend", "a", "b", condition=Condition.FAILURE))
     plan.settle(0, FAILED)
-    plan.reopen(0)
+    plan.reopen_all([0])
     plan.settle(0, COMPLETED)
     assert skips(plan.settle(1, COMPLETED)) == [skip(2, "ConditionNotMet")]

@@ -27,10 +27,10 @@ from aver.model.job import (
     WarningSignal,
 )
 from aver.model.states import State
-from aver.plan.graph import problems_of
 from aver.spec.flow.file import parse_flow
 from aver.spec.flow.keys import FLOW_KEYS, JOB_KEYS
 from aver.spec.mistakes import SpecError
+from graph_problems import problems_of
 
 NOW = 1_900_000_000.0
 

@@ -152,15 +152,6 @@ def fold_derived(raws: Iterable[int | None]) -> int | None:
     return highest
 
 
-def fold_nodes(nodes: Sequence[ExitStatus | None]) -> ExitStatus | None:
-    """A job's exit from its nodes, in the order of the allocation. None is a node that never reported."""
-    if not nodes or nodes[0] is not None:
-        return nodes[0] if nodes else None
-    reported = [node for node in nodes if node is not None]
-    signalled = [node for node in reported if node.signal]
-    return max(signalled or reported, key=lambda node: (node.signal, node.code, node.core), default=None)
-
-
 def task_summary(step: str, tasks: Iterable[Task]) -> str:
     """The Task Exit Code Summary of a step such as `7.0`; several lines, no newline at the end."""
     ranked = sorted(tasks, key=lambda task: task.rank)

@@ -303,12 +303,3 @@ def cycles(count: int, edges: Sequence[Sequence[int]]) -> Iterator[list[int]]:
             else:
                 seen[path.pop()] = 2
                 iterators.pop()
-
-
-def problems_of(flow: FlowSpec) -> tuple[Problem, ...]:
-    """Everything that is wrong with the needs of a flow; empty when it can be planned."""
-    try:
-        Graph(flow)
-    except GraphError as error:
-        return error.problems
-    return ()

@@ -255,11 +255,6 @@ def values_of(spec: JobSpec, index: int) -> Values:
     return member_at(spec, index).values + spec.params
 
 
-def member_name(spec: JobSpec, index: int) -> str:
-    """`train[seed=2]`, or `train` without a matrix."""
-    return spec.name + member_at(spec, index).label
-
-
 class FlowIndex:
     """Which spec and member the n-th job of a flow is, and back."""
 
@@ -312,8 +307,3 @@ class FlowIndex:
         for spec, its_members in zip(self.flow.jobs, self._members, strict=True):
             for member in its_members:
                 yield spec.name + member.label
-
-
-def job_name(flow: FlowSpec, job: int) -> str:
-    """The name of the n-th job. For many names make one FlowIndex."""
-    return FlowIndex(flow).name(job)

@@ -110,15 +110,12 @@ class Plan:
         self._place(self._was)
         return self._told()
 
-    def reopen(self, job: int) -> list[Instruction]:
-        """The settled job is to run again. The run counts as cancelled no longer.
-
-        Gives Start (or Skip) for the job itself if its needs are settled, and Unskip for what comes back below it.
-        """
-        return self.reopen_all([job])
-
     def reopen_all(self, jobs: Iterable[int]) -> list[Instruction]:
-        """The same for many at once: none of them starts for needs that are reopened with it."""
+        """The settled jobs are to run again. The run counts as cancelled no longer.
+
+        Gives Start (or Skip) for those whose needs are settled, and Unskip for what comes back below them; none of them
+        starts for needs that are reopened with it.
+        """
         asked = dict.fromkeys(job for job in jobs if self._codes[job])
         self._run_cancel = RunCancel.NO
         self._retract(asked)

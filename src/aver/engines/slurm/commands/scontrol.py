@@ -1,28 +1,19 @@
-"""Ask scontrol: what one job looks like to the controller, and what the site has.
-
-`show job` has no quoting: a value ends where the next key begins, and a name or a path may look like a key. A key that
-is there twice is therefore unknown, not guessed. squeue says the same with fields, and is what polls use.
-"""
+"""Ask scontrol what the site has. What one job looks like is squeue's to say: `scontrol show job` has no quoting."""
 
 from __future__ import annotations
 
 import re
 
 from aver.engines.slurm.commands.call import Commands, Reply, Trouble
-from aver.engines.slurm.commands.fields import exit_text, parse_count, parse_moment
-from aver.engines.slurm.commands.ids import parse_members
+from aver.engines.slurm.commands.fields import parse_count
 from aver.engines.slurm.commands.lines import last_line, trouble_in
-from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
-from aver.engines.slurm.commands.squeue import UNKNOWN_ID
-from aver.engines.slurm.states import has_ended, has_started
+from aver.engines.slurm.commands.rows import NoAnswer
 from aver.model.record import Record
 
 WHOLE_CODES_SINCE = (25, 11)  # before, sacct takes 128 off every exit code of 128 and more
 _USUAL_ARRAY_SIZE = 1001  # what Slurm has where slurm.conf says nothing
 _NOTHING = ("", "(null)", "N/A", "None", "NONE", "Unknown")
 
-_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/_-]{0,40})=")
-_RECORD = re.compile(r"^JobId=[0-9]", re.MULTILINE)
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_/-]{0,60})\s*= ?(.*)")
 _VERSION = re.compile(r"(?:^|[^0-9.])([0-9]{2})\.([0-9]{1,2})(?:\.([0-9]{1,3}))?(?![0-9])", re.ASCII)
 _SECONDS = re.compile(r"([0-9]{1,9})(?: sec)?", re.ASCII)
@@ -58,11 +49,6 @@ def ask_facts(commands: Commands, timeout_s: float) -> Facts | NoAnswer:
 def config() -> list[str]:
     """The call that asks what the site has."""
     return ["scontrol", "show", "config"]
-
-
-def by_id(job: str) -> list[str]:
-    """The call that asks for a job (`7`; an array has several rows) or for a member (`7_3`)."""
-    return ["scontrol", "--details", "--oneliner", "show", "job", job]
 
 
 def version_of(command: str) -> list[str]:
@@ -114,71 +100,6 @@ def read_facts(reply: Reply | Trouble, sacct_version: tuple[int, ...] | None = N
         tracking=settings.get("ProctrackType", ""),
         has_whole_codes=has_whole_codes(sacct_version),
     )
-
-
-def read_jobs(reply: Reply | Trouble) -> Queue | NoAnswer:
-    """What `scontrol -d -o show job` said; no rows if the controller does not know the job."""
-    if isinstance(reply, Reply) and reply.status != 0 and last_line(reply.err).endswith(f"error: {UNKNOWN_ID}"):
-        return Queue(())
-    trouble = _trouble(reply)
-    if trouble is not None:
-        return trouble
-    assert isinstance(reply, Reply)
-    starts = [match.start() for match in _RECORD.finditer(reply.out)]
-    texts = [reply.out[start:end].rstrip() for start, end in zip(starts, [*starts[1:], None], strict=False)]
-    rows = tuple(row for text in texts if (row := _row(text)))
-    if not rows:
-        return NoAnswer(trouble_in(reply.out) or f"scontrol's answer can't be read: {last_line(reply.out)[:200]!r}")
-    return Queue(rows, len(rows) == len(texts))
-
-
-def _row(text: str) -> QueueRow | None:
-    values = _values(text)
-    own, array = parse_count(values.get("JobId", "")), parse_count(values.get("ArrayJobId", ""))
-    het, leader = parse_count(values.get("HetJobOffset", "")), parse_count(values.get("HetJobId", ""))
-    word = values.get("JobState", "")
-    if own is None or not word:
-        return None
-    index = parse_count(values.get("ArrayTaskId", ""))
-    is_over, is_begun = has_ended(word), has_started(word)
-    return QueueRow(
-        job=next((one for one in (array, leader) if one is not None), own),
-        index=index,
-        raw_job=own,
-        word=word,
-        reason=values.get("Reason", ""),
-        exit=exit_text(values.get("ExitCode", "")) if is_over else "",
-        derived=exit_text(values.get("DerivedExitCode", "")) if is_begun else "",
-        restarts=parse_count(values.get("Restarts", "")),
-        submitted_at=parse_moment(values.get("SubmitTime", "")),
-        started_at=parse_moment(values.get("StartTime", "")) if is_begun else None,
-        ended_at=parse_moment(values.get("EndTime", "")) if is_over else None,
-        nodes="" if values.get("NodeList", "") in _NOTHING else values["NodeList"],
-        name=_name(text),
-        members=None if array is None or index is not None else parse_members(values.get("ArrayTaskId", "")),
-        het=het,
-        said=text,
-    )
-
-
-def _values(text: str) -> dict[str, str]:
-    """Each key's value, without those keys that are there twice."""
-    keys = list(_KEY.finditer(text))
-    values: dict[str, str] = {}
-    twice = set()
-    for key, next_ in zip(keys, [*keys[1:], None], strict=False):
-        if key[1] in values:
-            twice.add(key[1])
-        values[key[1]] = text[key.end() : None if next_ is None else next_.start()].strip()
-    return {key: value for key, value in values.items() if key not in twice}
-
-
-def _name(text: str) -> str:
-    """The name, which may have spaces and `=` in it; empty where its end can't be told."""
-    _, found, rest = text.partition(" JobName=")
-    end = " HetJobIdSet=" if " HetJobId=" in text.partition(" JobName=")[0] else " UserId="
-    name, ended, _ = rest.partition(end)
-    return name if found and ended and rest.count(end) == 1 else ""
 
 
 def _seconds(text: str) -> int | None:
