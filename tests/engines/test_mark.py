@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, carries, mark_of
+from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, is_coordinators, mark_of, mark_on
 
 pytestmark = pytest.mark.skipif(not can_mark(), reason="somebody has set a hard RLIMIT_LOCKS")
 KEY = "0123abcd.7.1.bbbbbbbb"
@@ -28,10 +28,11 @@ def test_it_survives_a_session_and_an_empty_environment() -> None:
     process = marked("setsid", "-w", "env", "-i", "/bin/sh", "-c", "echo $$; read line")
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    assert carries(pid, mark_of(KEY))
-    assert not carries(pid, mark_of(KEY + ".s0.t0"))
+    assert mark_on(pid) == mark_of(KEY)
+    assert mark_on(pid) != mark_of(KEY + ".s0.t0")
+    assert not is_coordinators(mark_on(pid))
     process.communicate(b"\n", timeout=30)
-    assert not carries(pid, mark_of(KEY))
+    assert mark_on(pid) is None
 
 
 def test_a_coordinator_that_is_started_in_a_job_has_its_own() -> None:
@@ -40,8 +41,7 @@ def test_a_coordinator_that_is_started_in_a_job_has_its_own() -> None:
     process = marked(sys.executable, "-c", code)
     assert process.stdout is not None
     assert process.stdout.readline() == b"1\n"
-    assert not carries(process.pid, mark_of(KEY))
-    assert carries(process.pid, mark_of(f"coordinator {process.pid}"))
+    assert is_coordinators(mark_on(process.pid))
     process.communicate(b"\n", timeout=30)
 
 

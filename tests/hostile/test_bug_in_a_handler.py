@@ -14,8 +14,8 @@ from live_home import LiveHome, shell_job, wait_for
 
 WAIT = 'echo $AVER_KEY >> "$RAN"; while [ ! -e go ]; do sleep 0.05; done'
 BUG = """
-import os
-if "AVER_COORDINATOR" in os.environ:
+import os, sys
+if "aver.coordinator" in sys.orig_argv:
     from aver.coordinator.requests import actions
     really = actions.hold
 

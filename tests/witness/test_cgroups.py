@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -105,18 +106,31 @@ def test_who_is_no_descendant_is_found_by_the_cgroup(cgroup1: Path, slot: Slot) 
     assert stranger.wait(20) == -KILL
 
 
-def test_a_mark_in_the_environment_alone_spares_nobody(slot: Slot, tmp_path: Path) -> None:
-    """A process that calls itself a coordinator and whose home's lock does not name it is ended with the job."""
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "lock").write_text('{"host": "x", "pid": 4, "since": 1}')
+@pytest.mark.parametrize(("mark", "is_ended"), [(1 << 52 | 5, True), (1 << 53 | 5, False), (1 << 54 | 5, True)])
+def test_who_carries_a_coordinators_mark_is_none_of_the_job(
+    slot: Slot, tmp_path: Path, mark: int, is_ended: bool
+) -> None:
+    """A coordinator that is started inside a job, and its witnesses, have left the job's session and carry their mark:
+    they are not ended, at any depth. No other process is spared."""
     script = (
-        f"env -i AVER_COORDINATOR={home} setsid sleep 60 & echo $! > {tmp_path}/pid; "
-        "until grep -q ^sleep /proc/$!/cmdline; do sleep 0.01; done; exit 0"
+        f"(setsid bash -c 'ulimit -S -x {mark}; echo $$ > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/pid; "
+        f"exec sleep 60' & wait) & until [ -e {tmp_path}/pid ]; do sleep 0.01; done; exit 0"
     )
-    end = slot.run("job", PATH, *sh(script))
+    assert slot.run("job", PATH, *sh(script))["raw"] == 0
     pid = int((tmp_path / "pid").read_text())
-    assert (end["left"], is_running(pid)) == (1, False)
+    assert is_running(pid) is not is_ended
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, KILL)
+
+
+def test_who_is_in_the_cgroup_is_the_jobs_whatever_its_mark(cgroup1: Path, slot: Slot, tmp_path: Path) -> None:
+    """A coordinator leaves the job's cgroup: who stays there has only given itself such a mark."""
+    script = (
+        f"setsid bash -c 'ulimit -S -x {1 << 53}; echo $$ > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/pid; "
+        f"exec sleep 60' & until [ -e {tmp_path}/pid ]; do sleep 0.01; done; exit 0"
+    )
+    slot.run("job", f"g1 {cgroup1}", "Gslot", PATH, *sh(script))
+    assert not is_running(int((tmp_path / "pid").read_text()))
 
 
 def test_who_can_not_be_ended_is_in_the_record(cgroup1: Path, start_slot: StartSlot) -> None:

@@ -32,7 +32,6 @@ BUSY_PAUSE_S = 0.05
 REPLY_TIMEOUT_S = 120.0
 LOG_TAIL_BYTES = 4096
 LOOK_S = 1.0  # a wait is cut into such pieces: Python hears a signal only between them, or inside one
-COORDINATOR_MARK = "AVER_COORDINATOR"
 
 
 class AnswerLost(UnreachableError):
@@ -201,7 +200,7 @@ def _start(home: Home) -> bool:
     try:
         command = [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path), str(write_fd)]
         os.set_inheritable(write_fd, True)
-        pid = os.posix_spawn(sys.executable, command, _coordinator_env(home), setsid=True)
+        pid = os.posix_spawn(sys.executable, command, _coordinator_env(), setsid=True)
     except OSError as error:
         os.close(read_fd)
         raise UnreachableError(f"can't start the coordinator: {error.strerror}") from None
@@ -220,18 +219,13 @@ def _start(home: Home) -> bool:
     raise UnreachableError(f"the coordinator could not start{_last_words(home)}")
 
 
-def _coordinator_env(home: Home) -> dict[str, str]:
-    """Our environment, without what is a job's own. Started inside a job, the coordinator is none of its processes:
-    the mark, which must come first, names the home whose lock tells the job's witness so."""
-    own = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS", COORDINATOR_MARK)
+def _coordinator_env() -> dict[str, str]:
+    """Our environment, without what is a job's own: started inside a job, the coordinator is none of its processes."""
+    own = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS")
     kept = {name: value for name, value in os.environ.items() if name not in own and not name.startswith("SLURM_")}
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # whence we were imported
     path = kept.get("PYTHONPATH")
-    return {
-        COORDINATOR_MARK: os.path.abspath(home.path),
-        **kept,
-        "PYTHONPATH": f"{folder}{os.pathsep}{path}" if path else folder,
-    }
+    return {**kept, "PYTHONPATH": f"{folder}{os.pathsep}{path}" if path else folder}
 
 
 def _read_all(fd: int, timeout_s: float) -> str:

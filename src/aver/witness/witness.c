@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, LEVELS = 4, PATH_KEPT = 4096 };
-enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20 };
+enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20, MARK_BITS = 53 };
 #define MS 1000LL
 #define SECOND 1000000LL
 #define NEVER INT64_MAX
@@ -358,8 +358,7 @@ static void make_record(bool for_journal) {
 }
 
 /* ---- the job's processes ---- */
-static pid_t *pids, spared; /* spared: a coordinator that was started inside a job, which came to us */
-static pid_t canary;        /* once: a child of ours that does nothing, and whose signals stay pending */
+static pid_t *pids, canary; /* canary: once, a child of ours that does nothing, and whose signals stay pending */
 static size_t pids_n, pids_size;
 
 static void add_pid(long pid) {
@@ -405,14 +404,18 @@ static void add_children(pid_t pid) {
     if (folder) closedir(folder);
 }
 
-static bool is_coordinator(pid_t pid) { /* its environment begins with its home, whose lock has its pid */
-    static const char mark[] = "AVER_COORDINATOR=";
-    char path[PATH_KEPT], pair[32];
-    snprintf(path, sizeof path, "/proc/%d/environ", pid);
-    if (slurp(AT_FDCWD, path, scratch, sizeof scratch) <= 0 || strncmp(scratch, mark, sizeof mark - 1)) return false;
-    snprintf(path, sizeof path, "%.*s/lock", (int)sizeof path - 16, scratch + sizeof mark - 1);
-    snprintf(pair, sizeof pair, "\"pid\": %d,", pid);
-    return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0 && strstr(scratch, pair);
+static bool is_apart(pid_t pid) { /* a coordinator that was started below us, or a witness of it: by its mark */
+    char path[64];
+    if (getsid(pid) == (slot ? job.pid : getsid(0))) return false; /* they leave the session that they are started in */
+    snprintf(path, sizeof path, "/proc/%d/limits", pid);
+    const char *mark = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 ? NULL : value_of(scratch, "Max file locks");
+    return mark && strtoull(mark, NULL, 10) >> MARK_BITS == 1;
+}
+
+static void add_descendants(size_t from) { /* of those from there on; who is apart is left out, with all below it */
+    for (size_t i = from; i < pids_n; i++)
+        if (is_apart(pids[i])) pids[i--] = pids[--pids_n];
+        else add_children(pids[i]);
 }
 
 typedef void visitor(const char *path);
@@ -447,19 +450,13 @@ static void list_job(void) { /* all descendants, and all in the cgroup, each onc
     size_t n = 0;
     pids_n = 0;
     add_children(getpid());
-    for (size_t i = 0; i < pids_n; i++) {
-        if (pids[i] != spared && pids[i] != job.pid && is_coordinator(pids[i])) spared = pids[i];
-        if (pids[i] != spared) pids[n++] = pids[i];
-    }
-    pids_n = n;
-    n = 0;
-    for (size_t i = 0; i < pids_n; i++) add_children(pids[i]);
+    add_descendants(0);
     if (job.cgroup < 0) return;
     add_all_in(job.cgroup, "cgroup.procs");
     each_inner(job.cgroup_path, add_members);
     qsort(pids, pids_n, sizeof *pids, by_number);
     for (size_t i = 0; i < pids_n; i++)
-        if ((!n || pids[i] != pids[n - 1]) && pids[i] != spared) pids[n++] = pids[i];
+        if (!n || pids[i] != pids[n - 1]) pids[n++] = pids[i];
     pids_n = n;
 }
 
@@ -846,9 +843,9 @@ static bytes memory_in_use(void) {
     }
     list_job();
     for (size_t i = 0; i < others_n; i++) {
-        size_t n = pids_n;
+        const size_t n = pids_n;
         add_children(others[i]);
-        for (; n < pids_n; n++) add_children(pids[n]);
+        add_descendants(n);
     }
     bytes used = sum_processes(false);
     return pids_n > 1 && used > job.peak ? sum_processes(true) : used;
@@ -1103,8 +1100,6 @@ static size_t count_members(void) { /* of the cgroup, inner ones too; none is ou
     if (job.own_cgroup) add_members(job.cgroup_path);
     else add_all_in(home.folder, "cgroup.procs");
     each_inner(job.cgroup_path, add_members);
-    for (size_t i = 0; i < pids_n; i++)
-        if (pids[i] == spared) pids[i--] = pids[--pids_n];
     return pids_n;
 }
 
@@ -1154,11 +1149,14 @@ static void note_passed_limit(void) { /* it ended after its limit, and before we
 
 static void reap(void) {
     struct rusage use;
-    int raw;
-    pid_t pid;
-    while ((pid = wait4(-1, &raw, WNOHANG, &use)) > 0) {
-        if (pid == spared || pid == canary) {
-            *(pid == spared ? &spared : &canary) = 0;
+    siginfo_t ended;
+    int raw, none;
+    while (ended.si_pid = 0, !(none = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT)) && ended.si_pid) {
+        const pid_t pid = ended.si_pid;
+        const bool is_others = is_apart(pid);
+        wait4(pid, &raw, 0, &use);
+        if (is_others || pid == canary) {
+            if (pid == canary) canary = 0;
             continue;
         }
         timeradd(&job.user, &use.ru_utime, &job.user);
@@ -1174,8 +1172,8 @@ static void reap(void) {
     }
     if (job.phase != SWEEP) return;
     job.retry_at = now() + 2 * MS;
-    if (pid == 0) kill_all();
-    bool left = pid == 0 && pids_n > 0; /* whoever is spared stays */
+    if (!none) kill_all();
+    bool left = !none && pids_n > 0; /* who is apart stays */
     job.stuck = job.stuck || (left && now() >= job.sweep_until);
     if (!left || job.stuck) finish();
 }

@@ -173,11 +173,18 @@ def leave_job_cgroup(machine: Machine = Machine()) -> None:
         if top is None:
             continue
         base = Path(top).parent
-        if version == 2 and SCOPE.fullmatch(base.name):
+        if version == 2 and (SCOPE.fullmatch(base.name) or not _join(base)):
             make_leaf(base, machine)
-        else:
-            with contextlib.suppress(OSError):
-                (base / "cgroup.procs").write_text(str(os.getpid()))
+        elif version == 1:
+            _join(base)
+
+
+def _join(folder: Path) -> bool:
+    try:
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 class _Own(Record):

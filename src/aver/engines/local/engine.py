@@ -36,6 +36,7 @@ from aver.engines.api import (
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses
 from aver.engines.local.job_cgroup import folders_of, job_of_task, remove, witness_name
+from aver.engines.local.mark import is_coordinators, mark_on
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import Swept, is_same_process, sweep
@@ -419,6 +420,16 @@ class LocalEngine:
             except ChildProcessError:
                 pass
             self._dead.discard(pid)
+        self._reap_stranger()
+
+    def _reap_stranger(self) -> None:
+        """A coordinator that one of our jobs started for another home, and its witnesses, come to us when the witness
+        of that job leaves. Our own children are left to who waits for them."""
+        with contextlib.suppress(ChildProcessError):
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            mark = None if ended is None else mark_on(ended.si_pid)
+            if ended is not None and is_coordinators(mark) and mark != mark_on(os.getpid()):
+                os.waitpid(ended.si_pid, os.WNOHANG)
 
     def close(self) -> None:
         for slot in list(self._slots.values()):

@@ -13,7 +13,7 @@ import signal
 import time
 
 from aver.engines.local.job_cgroup import members
-from aver.engines.local.mark import carries, mark_of, own_mark
+from aver.engines.local.mark import is_coordinators, mark_of, mark_on
 from aver.model.record import Record
 
 DEADLINE_S = 10.0
@@ -29,8 +29,8 @@ class Swept(Record):
 def sweep(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> Swept:
     """Kill every process of the attempt.
 
-    With `adopted`, children of our own count too: a killed witness's orphans come to us. Those that are `spared`, and
-    those that carry our own mark, were started by us.
+    With `adopted`, children of our own count too: a killed witness's orphans come to us. Never those that are `spared`,
+    nor a coordinator, a witness or what else carries a coordinator's mark: such a one may have been started in the job.
     """
     killed: set[int] = set()
     refused: set[int] = set()  # another user's: it will not be different the next time
@@ -80,10 +80,10 @@ def is_same_process(pid: int, started_at: float) -> bool:
 
 def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> set[int]:
     needle = b"AVER_KEY=" + key.encode() + b"\0"
-    mark, own = mark_of(key), own_mark()
-    me = os.getpid()
+    mark, me = mark_of(key), os.getpid()
     parents: dict[int, int] = {}
     found: set[int] = set()
+    apart = spared | {me}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -93,17 +93,16 @@ def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spar
             continue
         parent, own_session = state
         parents[pid] = parent
-        if pid == me or pid in spared:
-            continue
-        is_orphan = adopted and parent == me and (own is None or not carries(pid, own))
-        is_near = (session is not None and own_session == session) or is_orphan
-        if is_near or carries(pid, mark) or needle in _environ(pid):
+        carried = mark_on(pid)
+        if is_coordinators(carried):
+            apart.add(pid)
+        is_near = (session is not None and own_session == session) or (adopted and parent == me)
+        if is_near or carried == mark or needle in _environ(pid):
             found.add(pid)
-    found |= members(cgroups)
-    found -= spared | {me}
+    found = (found | members(cgroups)) - apart
     grew = True
     while grew:
-        more = {pid for pid, parent in parents.items() if parent in found and pid not in found} - spared - {me}
+        more = {pid for pid, parent in parents.items() if parent in found and pid not in found} - apart
         found |= more
         grew = bool(more)
     return found

@@ -25,7 +25,7 @@ from aver.model.job import Scope
 from aver.model.record import Record
 
 MOST_SCRIPT_BYTES = 1 << 20  # Slurm takes four times as much
-NOT_THE_JOBS = ("SLURM_", "SBATCH_", "SALLOC_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_", "AVER_COORDINATOR")
+NOT_THE_JOBS = ("SLURM_", "SBATCH_", "SALLOC_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_")
 KEPT = ("SLURM_CONF", "SLURM_JWT")
 SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b"}
 
