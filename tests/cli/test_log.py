@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 from product import Product, end, wait_for_file
 
 RETRIED = """
@@ -40,3 +43,53 @@ def test_following_waits_for_a_pending_job(aver: Product) -> None:
     wait_for_file(told, "JobHeldUser")
     assert aver("release", str(number)).status == 0
     assert end(follower).out == "here\n"
+
+
+SHARED = """
+jobs:
+  flaky:
+    retry: 1
+    output: all.txt
+    run: echo "try $AVER_ATTEMPT"; [ "$AVER_ATTEMPT" = 2 ]
+"""
+
+
+def test_a_file_of_several_attempts_is_said_to_be_one(aver: Product) -> None:
+    """Where the flow names the output, an attempt's output can't be told from the others': a line says so, and JSON."""
+    (aver.folder / "flow.yaml").write_text(SHARED)
+    assert aver("run", "flow.yaml").status == 0
+    first = aver("log", "1/flaky", "--attempt", "1")
+    assert first.out == "try 1\ntry 2\n"
+    assert f"attempts 1 to 2 wrote to one file, {aver.folder}/all.txt: this is what all of them wrote\n" in first.err
+    newest = aver("log", "1/flaky", "--json").document
+    assert (newest["attempt"], newest["is_shared"]) == (2, True)
+    assert aver("log", "1/flaky").err == ""
+
+
+def test_an_attempts_own_file_is_its_own(aver: Product) -> None:
+    """Names that Aver chooses have the attempt's number: nothing is said."""
+    (aver.folder / "flow.yaml").write_text(SHARED.replace("    output: all.txt\n", ""))
+    assert aver("run", "flow.yaml").status == 0
+    first = aver("log", "1/flaky", "--attempt", "1")
+    assert (first.out, first.err) == ("try 1\n", "")
+    assert aver("log", "1/flaky", "--json").document["is_shared"] is False
+
+
+def call_slurm(aver: Product, name: str, *args: str) -> None:
+    command = [f"{os.environ['AVER_HOME']}/bin/{name}", *args]
+    subprocess.run(command, cwd=aver.folder, stdout=subprocess.DEVNULL, timeout=60, check=True)
+
+
+def test_what_a_later_attempt_has_overwritten_is_gone(aver: Product) -> None:
+    """sbatch's file is begun anew when its job is requeued: the first attempt's output is not what is in it."""
+    (aver.folder / "job.sh").write_text('#!/bin/sh\necho "try $AVER_ATTEMPT"; [ -e again ] || sleep 600\n')
+    aver.submit("--", "true")  # with it the commands are there
+    call_slurm(aver, "sbatch", "-o", "out.txt", "job.sh")
+    wait_for_file(aver.folder / "out.txt", "try 1")
+    (aver.folder / "again").touch()
+    call_slurm(aver, "scontrol", "requeue", "2")
+    wait_for_file(aver.folder / "out.txt", "try 2")
+    answer = aver("log", "2", "--attempt", "1")
+    assert (answer.status, answer.out) == (1, "")
+    assert "what attempt 1 of job 2 wrote is gone: attempt 2 overwrote" in answer.err
+    assert aver("log", "2").out == "try 2\n"

@@ -58,7 +58,10 @@ class Job(Stored):
             return reader.attempts(self.number)
 
     def log(self, attempt: int | None = None) -> str:
-        """What an attempt (the newest) wrote to its output so far, with secrets masked; empty if it never began."""
+        """What an attempt (the newest) wrote to its output so far, with secrets masked; empty if it never began.
+
+        All attempts write to one file if the flow names it.
+        """
         path = self._files(attempt).stdout
         with self._reader() as reader:
             run = self._row().run

@@ -7,6 +7,7 @@ from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
 from aver.client.documents import exit_facts, job_facts, known_reason
 from aver.client.output_paths import JobFiles, Which, job_files
+from aver.errors import AverError
 from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, Script, Shell
 from aver.plan.matrix import values_of
@@ -64,6 +65,25 @@ def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:
     values = values_of(spec, job.member)
     which = Which(run=job.run, job=job.id, name=job.name, attempt=attempt, values=values)
     return job_files(submission, spec, which, submission.flow.is_single)
+
+
+def output_of(session: Session, job: JobRow, attempt: int, err: bool) -> tuple[str, bool]:
+    """The file that has what this attempt wrote, and whether it has that of other attempts too; AverError if a later
+    one has overwritten it. A file that the flow names is one for all attempts."""
+    files = files_of(session, job, attempt)
+    path = _chosen(files, err)
+    if attempt < job.attempt:
+        following = files_of(session, job, attempt + 1)
+        if _chosen(following, err) == path and not following.append:
+            raise AverError(
+                f"what attempt {attempt} of job {job.id} wrote is gone: attempt {attempt + 1} overwrote {path}"
+            )
+        return path, _chosen(following, err) == path
+    return path, attempt > 1 and files.append and _chosen(files_of(session, job, attempt - 1), err) == path
+
+
+def _chosen(files: JobFiles, err: bool) -> str:
+    return files.stderr if err and files.stderr is not None else files.stdout
 
 
 def command_of(session: Session, job: JobRow) -> tuple[str, ...]:

@@ -158,11 +158,13 @@ class LogAsked(Record):
 
 
 class LogPart(Record):
-    """`next_line` is the first_line that goes on; None: there is no more."""
+    """`next_line` is the first_line that goes on; None: there is no more. `is_shared`: other attempts wrote to this
+    file too."""
 
     job: int
     attempt: int
     path: str
+    is_shared: bool
     size_bytes: int
     is_cut: bool
     next_line: int | None

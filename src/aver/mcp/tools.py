@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from aver.cli.attach.wait import Watched, wait
 from aver.cli.commands.run.submit import command as SUBMIT
 from aver.cli.explanation import explain
-from aver.cli.facts import files_of, jobs_facts
+from aver.cli.facts import jobs_facts, output_of
 from aver.cli.group import Invocation
 from aver.cli.logs import RunLogs
 from aver.cli.output.json import encode_line
@@ -226,8 +226,7 @@ def log(session: Session, asked: shapes.LogAsked) -> Answer:
     attempt = asked.attempt or job.attempt
     if not attempt or attempt > job.attempt:
         raise UsageError(f"job {job.id} is {job.state} and has no attempt {attempt or 1} yet")
-    files = files_of(session, job, attempt)
-    path = files.stderr if asked.stderr and files.stderr is not None else files.stdout
+    path, is_shared = output_of(session, job, attempt, asked.stderr)
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -241,9 +240,10 @@ def log(session: Session, asked: shapes.LogAsked) -> Answer:
                 text, is_cut = read_end(path, asked.max_bytes, masking)
     except OSError as error:
         raise AverError(f"can't read the output of job {job.id}, {path}: {error.strerror}") from None
-    part = shapes.LogPart(job.id, attempt, path, size, is_cut, following, text)
+    part = shapes.LogPart(job.id, attempt, path, is_shared, size, is_cut, following, text)
+    whose = f"attempts 1 to {job.attempt}" if is_shared else f"attempt {attempt}"
     cut = ", a part of it" if is_cut else ""
-    return Answer(f"log of job {job.id}, attempt {attempt}: {size} bytes{cut}", part)
+    return Answer(f"log of job {job.id}, {whose}: {size} bytes{cut}", part)
 
 
 def cancel(session: Session, asked: shapes.IdsAsked) -> Answer:

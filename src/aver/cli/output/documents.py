@@ -234,6 +234,7 @@ class LogText(Record):
     attempt: int
     stream: str
     path: str
+    is_shared: bool  # other attempts wrote to this file too
     size_bytes: int
     is_cut: bool  # the beginning is left out
     text: str

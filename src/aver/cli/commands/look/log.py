@@ -11,7 +11,7 @@ import click
 from aver.cli.attach.attempts import AttemptStreams
 from aver.cli.attach.follow import tail_offset
 from aver.cli.attach.stream import Write
-from aver.cli.facts import files_of
+from aver.cli.facts import files_of, output_of
 from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import LogText
 from aver.cli.output.views import answer
@@ -53,19 +53,20 @@ def command(address: str, follow: bool, attempt: int | None, err: bool, lines: i
         _follow(session, job, attempt, err, lines)
         return
     which = _attempt(job, attempt)
-    files = files_of(session, job, which)
-    if err and files.stderr is None:
+    if err and files_of(session, job, which).stderr is None:
         session.output.note("its stderr is in the same file as its stdout")
-    path = _chosen(files, err)
+    path, is_shared = output_of(session, job, which, err)
+    if is_shared and attempt is not None:
+        session.output.note(f"attempts 1 to {job.attempt} wrote to one file, {path}: this is what all of them wrote")
     remote = find_remote(session, job, path)
     if remote is not None:
         with remote:
-            _show_remote(session, job, remote, lines, (which, err, path) if as_json else None)
+            _show_remote(session, job, remote, lines, (which, err, path, is_shared) if as_json else None)
         return
     _refuse_if_pruned_and_gone(session, job, path)
     with _open(path, job) as file:
         if as_json:
-            answer(session.output, _document(session, job, which, err, path, file, lines), as_json)
+            answer(session.output, _document(session, job, which, err, (path, is_shared), file, lines), as_json)
         else:
             _copy(session, file, tail_offset(file, lines))
 
@@ -150,24 +151,25 @@ def _chosen(files: JobFiles, err: bool) -> str:
 
 
 def _show_remote(
-    session: Session, job: JobRow, remote: RemoteLog, lines: int | None, document: tuple[int, bool, str] | None
+    session: Session, job: JobRow, remote: RemoteLog, lines: int | None, document: tuple[int, bool, str, bool] | None
 ) -> None:
-    """What it wrote on its host; `document`: attempt, whether stderr, and path, for JSON."""
+    """What it wrote on its host; `document`: attempt, whether stderr, path, and whether that is shared, for JSON."""
     remote.copy()
     with _open(remote.path, job) as file:
         if document is not None:
-            which, err, path = document
-            answer(session.output, _document(session, job, which, err, path, file, lines), True)
+            which, err, path, is_shared = document
+            answer(session.output, _document(session, job, which, err, (path, is_shared), file, lines), True)
         else:
             _copy(session, file, tail_offset(file, lines))
 
 
 def _document(
-    session: Session, job: JobRow, attempt: int, err: bool, path: str, file: BinaryIO, lines: int | None
+    session: Session, job: JobRow, attempt: int, err: bool, place: tuple[str, bool], file: BinaryIO, lines: int | None
 ) -> LogText:
     size = os.fstat(file.fileno()).st_size
     begin = max(tail_offset(file, lines), size - JSON_BYTES)
     file.seek(begin)
     data = b"".join(iter(lambda: file.read(CHUNK), b""))
     text = session.output.masking.whole(data).decode("utf-8", "replace")
-    return LogText(job.id, attempt, "stderr" if err else "stdout", path, size, begin > 0, text)
+    path, is_shared = place
+    return LogText(job.id, attempt, "stderr" if err else "stdout", path, is_shared, size, begin > 0, text)
