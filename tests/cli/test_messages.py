@@ -18,7 +18,7 @@ def test_the_list_is_whole() -> None:
     for wanted in (
         "Time limit: 10 (minutes), 90s, 2h, 1-12:00:00.",
         "give --follow or --json, not both",
-        "nothing to retry: no job failed, was lost or was skipped",
+        "nothing to run: give a flow or a batch script, or a command after --",
         "no job or run …; `aver jobs` lists them",
         "Vouch for a job whose end nobody saw.",
     ):

@@ -37,7 +37,7 @@ EXAMPLES: tuple[messages.Request, ...] = (
     messages.Update((1,), messages.Changes(time_s=5, begin_at=1.5, name="n"), (messages.Clearable.BEGIN,), "me"),
     messages.Allocate(1, Allocation(("-N1",)), "me"),
     messages.Accept((1,), "me"),
-    messages.Retry(1, (2,), "me"),
+    messages.Retry((1, 2), "me"),
     messages.Reinit(1, ((2, "why"),), FLOW, (("digest", "value"),), ("A=b",), "me"),
     messages.Prune(1.5, 2, 3, True, "me"),
     messages.Watch((1,), True),

@@ -178,7 +178,7 @@ def test_a_run_that_goes_on_keeps_its_environment(live: LiveHome, tmp_path: Path
     (tmp_path / "config.toml").write_text("kill_wait = 1\n")
     (live.folder / "good").touch()
     with live.client() as client:
-        client.call("retry", run=run, jobs=None, by="tester")
+        client.call("retry", ids=[run], by="tester")
     live.wait_running(run)
     with live.client() as client:
         reply = client.call("prune", older_than_s=None, keep_last=0, max_bytes=1, dry_run=False, by="tester")

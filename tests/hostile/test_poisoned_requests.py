@@ -142,7 +142,7 @@ class Target:
                 },
             },
             "allocate": {"run": self.waiting, "allocation": {"words": ["-N1"], "count": 1}, "by": by},
-            "retry": {"run": self.failed, "jobs": [self.failed], "by": by},
+            "retry": {"ids": [self.failed], "by": by},
             "reinit": {
                 "run": self.failed, "causes": [[self.failed, "changed"]], "flow": encode(again.flow),
                 "values": [["sealed:" + "0" * 32, "value"]], "inherit": ["A=b"], "by": by,

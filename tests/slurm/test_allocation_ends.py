@@ -121,7 +121,7 @@ def test_a_retry_takes_new_allocations(whole_cluster: ClusterHome, tmp_path: Pat
     (tmp_path / "mended").touch()
     wait_for((folder_of(whole_cluster, run) / "close").exists, "its allocations are let go")
     with whole_cluster.client() as client:
-        client.call("retry", run=run, jobs=None, by="tester")
+        client.call("retry", ids=[run], by="tester")
     whole_cluster.settle([run], 90)
     whole_cluster.check(run, all_completed(("flaky", "good")), attempts={"flaky": 2})
     assert len(allocation_ids(whole_cluster, run)) == 2

@@ -17,7 +17,7 @@ from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.plan.address import glob_pattern, parse_address
 from aver.plan.selection import without
-from aver.protocol.messages import Cancel, Continued, Results, Retry
+from aver.protocol.messages import Cancel, Continued, Results, Retried, Retry
 from aver.report.results import Result, lines_of, result_of
 from aver.report.usage import RunUse, run_use
 from aver.spec.flow.params import ParamValues
@@ -81,8 +81,7 @@ class Run(Stored):
 
     def retry(self, *names: str) -> None:
         """Run failed, lost and skipped jobs again, or those named; finished work is not repeated."""
-        jobs = [self[name].number for name in names] or None
-        self._ask(Retry(self.number, None if jobs is None else tuple(jobs), user_name()), Continued)
+        self._ask(Retry(tuple(self[name].number for name in names) or (self.number,), user_name()), Retried)
 
     def reinit(
         self,

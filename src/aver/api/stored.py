@@ -7,7 +7,7 @@ import time
 from aver.errors import UnreachableError, UsageError
 from aver.home import Home
 from aver.protocol.client import Client
-from aver.protocol.messages import Continued, Request, Results
+from aver.protocol.messages import Continued, Request, Results, Retried
 from aver.store.read.reader import Reader
 
 RECONNECTS = 5  # in a row: a coordinator that dies each time is not waited for
@@ -26,7 +26,7 @@ class Stored:
             raise UsageError(f"{self._home.path} has no jobs yet")
         return reader
 
-    def _ask(self, request: Request, kind: type[Results | Continued]) -> None:
+    def _ask(self, request: Request, kind: type[Results | Continued | Retried]) -> None:
         client = Client.connect(self._home)
         try:
             client.ask(request, kind)

@@ -21,9 +21,9 @@ from aver.render.masking import Masking, to_bytes
 from aver.version import __version__
 
 INSTRUCTIONS = (
-    "Runs batch jobs and says truthfully how each ended. submit, then wait until is_settled; never poll list. "
-    "When a run is not COMPLETED: failures, then recover (preview first) for OUT_OF_MEMORY and TIMEOUT, or fix and "
-    "retry. Give submit a key, so that it can be repeated. Names: 7, 3/train."
+    "Runs batch jobs and says truthfully how each ended. submit with wait_s, then wait until is_settled; never poll "
+    "list. The answer has the failures. When a run is not COMPLETED: recover (preview first) for OUT_OF_MEMORY and "
+    "TIMEOUT, or fix and retry. Give submit a key, so that it can be repeated. Names: 7, 3/train."
 )
 
 

@@ -11,9 +11,11 @@ from msgspec import Meta
 
 from aver.model.record import Record
 from aver.report.change_events import EventFacts
+from aver.report.digest import Digest
 from aver.report.usage import GroupUse
 
 WAIT_S = 50.0  # clients give up on a call after a minute
+DIGEST_BYTES = 2000  # of the failures in the answer of a wait
 
 Id = Annotated[str, Meta(description="A number (7), or run and name: 3/train, 3/tr*")]
 Seconds = Annotated[float, Meta(ge=0, le=WAIT_S)]
@@ -55,23 +57,7 @@ class SubmitAsked(Record):
     engine: str | None = None
     secrets: Annotated[tuple[str, ...], Meta(description="Names of variables whose values are masked everywhere")] = ()
     preview: Annotated[bool, Meta(description="Only say what would be submitted")] = False
-
-
-class Submission(Record):
-    """`run` None: it was only a preview."""
-
-    run: int | None
-    name: str
-    jobs: int
-    is_preview: bool
-    ignored: tuple[str, ...]
-    cursor: int
-
-
-class ListAsked(Record):
-    run: Annotated[str | None, Meta(description="List the jobs of this run; without it, list runs")] = None
-    state: str | None = None
-    limit: Rows = 20
+    wait_s: Annotated[float, Meta(ge=0, le=WAIT_S, description="Wait so long for the verdict, as wait does")] = 0.0
 
 
 class Subject(Record):
@@ -92,6 +78,26 @@ class Subject(Record):
     counts: dict[str, int] | None = None
 
 
+class Submission(Record):
+    """`run` None: it was only a preview. With `wait_s` also as in the answer of wait."""
+
+    run: int | None
+    name: str
+    jobs: int
+    is_preview: bool
+    ignored: tuple[str, ...]
+    cursor: int
+    is_settled: bool | None = None
+    subjects: tuple[Subject, ...] = ()
+    failures: Digest | None = None
+
+
+class ListAsked(Record):
+    run: Annotated[str | None, Meta(description="List the jobs of this run; without it, list runs")] = None
+    state: str | None = None
+    limit: Rows = 20
+
+
 class Subjects(Record):
     subjects: tuple[Subject, ...]
     left_out: int
@@ -107,15 +113,17 @@ class WaitAsked(Record):
 
 
 class Waited(Record):
-    """Not settled: call again. `cursor` is for wait_any's `since`."""
+    """Not settled: call again. `cursor` is for wait_any's `since`. `failures` as of the tool failures, in few bytes;
+    None while it is not settled, and if nothing failed."""
 
     is_settled: bool
     subjects: tuple[Subject, ...]
     cursor: int
+    failures: Digest | None = None
 
 
 class WaitAnyAsked(Record):
-    """Without `ids`: any run. Without `since`: with `ids` from the beginning, otherwise from now on."""
+    """Without `ids`: any run. Without `since`: those of `ids` that are settled now, else what is from now on."""
 
     ids: tuple[Id, ...] = ()
     since: Annotated[int, Meta(ge=0, description="The cursor of the last answer that was handled")] | None = None

@@ -25,10 +25,10 @@ from aver.client.documents import JobFacts, RunFacts, run_facts
 from aver.errors import AverError, UsageError
 from aver.mcp import shapes
 from aver.mcp.log_part import grep_end, read_end, read_lines
-from aver.model.record import Record
+from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
-from aver.protocol.messages import Cancel, Continued, Results, Retry
+from aver.protocol.messages import Cancel, Results, Retried, Retry
 from aver.render.masking import to_bytes
 from aver.report.causes import diagnose
 from aver.report.change_events import EventFacts, event_facts
@@ -37,7 +37,7 @@ from aver.report.measure import Rules
 from aver.report.usage import run_use
 from aver.spec.load import load
 from aver.spec.mistakes import SpecError
-from aver.store.read.rows import RunRow
+from aver.store.read.rows import JobRow, RunRow
 
 LOOK_S = 0.2
 PAGE = 1000
@@ -96,7 +96,12 @@ def submit_run(session: Session, asked: shapes.SubmitAsked) -> Answer:
     before = _cursor(session)
     accepted = submit(session, submission, environment)
     found = shapes.Submission(accepted.run, flow.name, accepted.jobs, False, ignored, before)
-    return Answer(f"submitted {flow.name} as {accepted.run}: {_count(accepted.jobs, 'job')}", found)
+    text = f"submitted {flow.name} as {accepted.run}: {_count(accepted.jobs, 'job')}"
+    if not asked.wait_s:
+        return Answer(text, found)
+    is_settled, shown, bad = _waited(session, str(accepted.run), asked.wait_s)
+    text += f"; {'' if is_settled else 'not settled yet, wait: '}{_summary(shown)}"
+    return Answer(text, replace(found, is_settled=is_settled, subjects=shown, failures=bad))
 
 
 def list_subjects(session: Session, asked: shapes.ListAsked) -> Answer:
@@ -112,8 +117,9 @@ def list_subjects(session: Session, asked: shapes.ListAsked) -> Answer:
         session.mask(run.id for run in runs[: asked.limit])
         shown = tuple(_of_run(run_facts(run, session.reader.counts(run.id))) for run in runs[: asked.limit])
         return Answer(_count(len(runs), "run"), shapes.Subjects(shown, len(runs) - len(shown)))
-    row = find_run(session, asked.run).run
-    jobs = session.reader.jobs(row.id, states)
+    chosen = find_run(session, asked.run)
+    row = chosen.run
+    jobs = [job for job in session.reader.jobs(row.id, states) if chosen.jobs is None or job.id in chosen.jobs]
     shown = tuple(map(_of_job, jobs_facts(session, jobs[: asked.limit])))
     text = f"run {row.id} {row.state}: {_count(len(jobs), 'job')}"
     return Answer(text, shapes.Subjects(shown, len(jobs) - len(shown)))
@@ -126,19 +132,24 @@ def status(session: Session, asked: shapes.StatusAsked) -> Answer:
 
 
 def wait_for(session: Session, asked: shapes.WaitAsked) -> Answer:
-    watched = Watched(session, session.ids([asked.id]))
+    is_settled, shown, bad = _waited(session, asked.id, asked.timeout_s)
+    text = _summary(shown) if is_settled else f"not settled yet, wait again: {_summary(shown)}"
+    return Answer(text, shapes.Waited(is_settled, shown, _cursor(session), bad))
+
+
+def _waited(session: Session, address: str, timeout_s: float) -> tuple[bool, tuple[shapes.Subject, ...], Digest | None]:
+    """Whether it is settled within the time, how it stands, and its failures if it is settled and did not complete."""
+    watched = Watched(session, session.ids([address]))
     client = session.connect()
     try:
-        wait(watched, client, lambda changed: None, asked.timeout_s)
-        is_settled = True
+        state = wait(watched, client, lambda changed: None, timeout_s)
     except TimeoutError:
-        is_settled = False
+        return False, _subjects(session, watched.ids), None
     finally:
         client.close()
-    cursor = _cursor(session)
     shown = _subjects(session, watched.ids)
-    text = _summary(shown) if is_settled else f"not settled yet, wait again: {_summary(shown)}"
-    return Answer(text, shapes.Waited(is_settled, shown, cursor))
+    is_bad = state is not State.COMPLETED
+    return True, shown, _failures(session, address, shapes.DIGEST_BYTES) if is_bad else None
 
 
 def wait_any(session: Session, asked: shapes.WaitAnyAsked) -> Answer:
@@ -146,16 +157,37 @@ def wait_any(session: Session, asked: shapes.WaitAnyAsked) -> Answer:
     chosen = [session.find(text) for text in asked.ids]
     runs = {one.id for one in chosen if isinstance(one, RunRow)}
     jobs = {job.id for one in chosen if not isinstance(one, RunRow) for job in one}
-    seq = asked.since if asked.since is not None else 0 if asked.ids else _cursor(session)
     deadline = time.monotonic() + asked.timeout_s
-    while True:
-        found, seq = _settled_after(session, seq, runs, jobs)
-        if found or time.monotonic() >= deadline:
-            break
+    if asked.since is None:
+        seq = _cursor(session)
+        found, seq = _settled_now(session, chosen, seq)
+    else:
+        found, seq = _settled_after(session, asked.since, runs, jobs)
+    while not found and time.monotonic() < deadline:
         time.sleep(min(LOOK_S, max(0.0, deadline - time.monotonic())))
+        found, seq = _settled_after(session, seq, runs, jobs)
     session.mask({one.run for one in found})
     words = ", ".join(f"{'run' if one.job is None else 'job'} {one.job or one.run} {one.state}" for one in found)
     return Answer(words or "nothing was settled, wait again", shapes.Settled(found, seq))
+
+
+def _settled_now(
+    session: Session, chosen: Sequence[RunRow | list[JobRow]], seq: int
+) -> tuple[tuple[EventFacts, ...], int]:
+    """The events that settled what is settled, a retry that is under way counted; `seq` was before the look at it."""
+    named: dict[tuple[int, int | None], None] = {}
+    for one in chosen:
+        rows = [(one.id, None)] if isinstance(one, RunRow) else [(job.run, job.id) for job in one]
+        named |= dict.fromkeys(rows)
+    found: list[EventFacts] = []
+    for run, job in named:
+        reader = session.found_reader(str(run))
+        row = reader.run(run) if job is None else reader.job(job)
+        if row is not None and row.state.is_settled:
+            moves = filter(None, map(event_facts, reader.moves(run, job)))
+            found += [one for one in moves if one.is_settled][:1]
+    found.sort(key=lambda one: one.seq)
+    return tuple(found[:EVENTS]), seq if len(found) <= EVENTS else found[EVENTS - 1].seq
 
 
 def _settled_after(session: Session, seq: int, runs: set[int], jobs: set[int]) -> tuple[tuple[EventFacts, ...], int]:
@@ -198,25 +230,30 @@ def why(session: Session, asked: shapes.WhyAsked) -> Answer:
 
 def failures(session: Session, asked: shapes.FailuresAsked) -> Answer:
     session.refresh()
-    chosen = find_run(session, asked.run)
+    made = _failures(session, asked.run, asked.max_bytes)
+    causes = len(made.causes) + made.causes_left_out
+    cut = " (truncated)" if made.is_truncated else ""
+    return Answer(f"run {made.run} {made.state}: {_count(causes, 'cause')}{cut}", made)
+
+
+def _failures(session: Session, address: str, max_bytes: int) -> Digest:
+    chosen = find_run(session, address)
     run = chosen.run
     masking = session.mask([run.id])
-    reader = session.found_reader(asked.run)
+    reader = session.found_reader(address)
     rows = [row for row in reader.outcomes(run.id) if chosen.jobs is None or row.job in chosen.jobs]
     paths = RunLogs(session, run.id, rows).paths
     causes = diagnose(run.id, rows, reader.request, paths, masking)
-    made = digest(
+    return digest(
         run.id,
         run.name,
         run.state.value,
         causes,
         paths,
         masking,
-        asked.max_bytes,
+        max_bytes,
         lambda one: len(to_bytes(encode_line(one))),
     )
-    cut = " (truncated)" if made.is_truncated else ""
-    return Answer(f"run {run.id} {run.state}: {_count(len(causes.causes), 'cause')}{cut}", made)
 
 
 def log(session: Session, asked: shapes.LogAsked) -> Answer:
@@ -232,8 +269,8 @@ def log(session: Session, asked: shapes.LogAsked) -> Answer:
             size = os.fstat(file.fileno()).st_size
             following = None
             if asked.first_line is not None:
-                text, following = read_lines(file, asked.first_line, asked.grep, asked.max_bytes, masking)
-                is_cut = asked.first_line > 1 or following is not None
+                text, is_cut, following = read_lines(file, asked.first_line, asked.grep, asked.max_bytes, masking)
+                is_cut = is_cut or asked.first_line > 1 or following is not None
             elif asked.grep is not None:
                 text, is_cut = grep_end(file, asked.grep, asked.max_bytes, masking)
             else:
@@ -253,15 +290,9 @@ def cancel(session: Session, asked: shapes.IdsAsked) -> Answer:
 
 
 def retry(session: Session, asked: shapes.IdsAsked) -> Answer:
-    done: list[shapes.Outcome] = []
-    for text in asked.ids:
-        found = session.find(text)
-        run = found.id if isinstance(found, RunRow) else found[0].run
-        jobs = None if isinstance(found, RunRow) else tuple(job.id for job in found)
-        reply = session.ask(Retry(run, jobs, user_name()), Continued)
-        done += [shapes.Outcome(job, "will run again", True) for job in reply.jobs]
-    text = f"{_count(len(done), 'job')} will run again" if done else "nothing to retry"
-    return Answer(text, shapes.Acted("retry", tuple(done)))
+    reply = session.ask(Retry(tuple(session.ids(asked.ids)), user_name()), Retried)
+    done = tuple(shapes.Outcome(job, "will run again", True) for job in reply.jobs)
+    return Answer(f"{_count(len(done), 'job')} will run again", shapes.Acted("retry", done))
 
 
 def recover(session: Session, asked: shapes.RecoverAsked) -> Answer:
@@ -291,10 +322,12 @@ def recover(session: Session, asked: shapes.RecoverAsked) -> Answer:
 
 def usage(session: Session, asked: shapes.UsageAsked) -> Answer:
     session.refresh()
-    run = find_run(session, asked.run).run
+    chosen = find_run(session, asked.run)
+    run = chosen.run
     session.mask([run.id])
     reader = session.found_reader(asked.run)
-    use = run_use(reader.outcomes(run.id), reader.request, Rules())
+    rows = [row for row in reader.outcomes(run.id) if chosen.jobs is None or row.job in chosen.jobs]
+    use = run_use(rows, reader.request, Rules())
     groups = use.groups[: asked.limit]
     left = use.group_count - len(groups)
     found = shapes.Usage(run.id, groups, left, use.never_ran, use.cpu_s, use.cpu_given_s)
@@ -347,13 +380,14 @@ TOOLS = {
         Tool("check", "Check a flow or batch script; all mistakes at once. Runs nothing.", shapes.CheckAsked,
              shapes.Checked, check),
         Tool("submit", "Submit a flow, a batch script or a command as a job. With key it can be repeated safely; "
-             "with preview nothing is submitted.", shapes.SubmitAsked, shapes.Submission, submit_run, False, False,
-             False),
+             "with preview nothing is submitted; with wait_s it answers as wait does.", shapes.SubmitAsked,
+             shapes.Submission, submit_run, False, False, False),
         Tool("list", "List runs, or the jobs of a run, newest runs first.", shapes.ListAsked, shapes.Subjects,
              list_subjects),
         Tool("status", "Show the state of a job or run now. To wait use wait.", shapes.StatusAsked, shapes.Subjects,
              status),
-        Tool("wait", "Wait until a job or run is settled; returns within 50 s. If is_settled is false, call again.",
+        Tool("wait", "Wait until a job or run is settled; returns within 50 s. If is_settled is false, call again. The "
+             "answer has the failures, in few bytes.",
              shapes.WaitAsked, shapes.Waited, wait_for),
         Tool("wait_any", "Wait for whichever is settled next after a cursor; returns within 50 s. Nothing is missed: "
              "give the cursor of the last answer as since.", shapes.WaitAnyAsked, shapes.Settled, wait_any),

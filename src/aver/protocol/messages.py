@@ -140,10 +140,10 @@ class Accept(Record):
 
 
 class Retry(Record):
-    """New attempts of settled jobs of a run; without jobs, of all that failed, were lost or cancelled."""
+    """New attempts of settled jobs: all of them, or with a refusal none. A run means its jobs that failed, were lost
+    or cancelled."""
 
-    run: int
-    jobs: tuple[int, ...] | None = None
+    ids: tuple[int, ...]
     by: str = SOMEBODY
 
 
@@ -280,6 +280,12 @@ class Allocated(Record):
     run: int
 
 
+class Retried(Record):
+    """The jobs that run again."""
+
+    jobs: tuple[int, ...]
+
+
 class Continued(Record):
     """A run that goes on."""
 
@@ -370,8 +376,8 @@ class StepEnd(Record):
 
 Push = Changed | RunPruned | StepBegan | TaskEnd | StepEnd
 Answer = (
-    Done | Pong | Submitted | BatchSubmitted | Results | Allocated | Continued | Pruned | Watching | StepTaken
-    | Signalled
+    Done | Pong | Submitted | BatchSubmitted | Results | Allocated | Retried | Continued | Pruned | Watching
+    | StepTaken | Signalled
 )  # fmt: skip
 Message = Answer | Refusal | Push
 
@@ -388,7 +394,7 @@ OPERATIONS: dict[str, tuple[type[Any], type[Any]]] = {
     "update": (Update, Results),
     "allocate": (Allocate, Allocated),
     "accept": (Accept, Results),
-    "retry": (Retry, Continued),
+    "retry": (Retry, Retried),
     "reinit": (Reinit, Continued),
     "prune": (Prune, Pruned),
     "watch": (Watch, Watching),

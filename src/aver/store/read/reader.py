@@ -271,6 +271,12 @@ class Reader(Database):
         kinds = "'RunSubmitted', 'JobsGenerated', 'Observed', 'JobMoved', 'PersonAsked', 'RunMoved'"
         return self._events(f"WHERE seq > ? AND kind IN ({kinds}) ORDER BY seq LIMIT ?", (after, limit))
 
+    def moves(self, run: int, job: int | None) -> list[StoredEvent]:
+        """Events that moved a run as a whole, or one job of it, newest first."""
+        if job is None:
+            return self._events("WHERE run = ? AND kind = 'RunMoved' ORDER BY seq DESC", (run,))
+        return self._events("WHERE job = ? AND kind IN ('Observed', 'JobMoved') ORDER BY seq DESC", (job,))
+
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
         """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
         text = (

@@ -9,11 +9,11 @@ import click
 from aver.cli.options import addresses, json_option
 from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
+from aver.cli.selection import find_run
 from aver.cli.session import Session, user_name
 from aver.errors import UsageError
 from aver.printable import one_line
-from aver.protocol.messages import Continued, Retry
-from aver.store.read.rows import RunRow
+from aver.protocol.messages import Retried, Retry
 
 
 @click.command("retry")
@@ -31,24 +31,12 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
       aver retry '3/train[seed=2]'
     """
     session = Session()
-    chosen: dict[int, list[int] | None] = {}
-    for text in ids:
-        found = session.find(text)
-        if isinstance(found, RunRow):
-            chosen[found.id] = None
-            continue
-        for job in found:
-            named = chosen.setdefault(job.run, [])
-            if named is not None and job.id not in named:
-                named.append(job.id)
-    results: list[Done] = []
-    for run, jobs in chosen.items():
+    numbers = session.ids(ids)
+    runs = [find_run(session, text).run.id for text in ids]
+    for run in dict.fromkeys(runs):
         _note_changed_file(session, run)
-        reply = session.ask(Retry(run, None if jobs is None else tuple(jobs), user_name()), Continued)
-        results += [Done(job, "will run again") for job in reply.jobs]
-    if not results:
-        session.output.note("nothing to retry: no job failed, was lost or was skipped")
-    answer(session.output, Acted("retry", tuple(results)), as_json)
+    reply = session.ask(Retry(tuple(numbers), user_name()), Retried)
+    answer(session.output, Acted("retry", tuple(Done(job, "will run again") for job in reply.jobs)), as_json)
 
 
 def _note_changed_file(session: Session, run: int) -> None:
