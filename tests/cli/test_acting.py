@@ -174,6 +174,24 @@ def test_retry_says_that_the_flows_file_has_changed(aver: Product) -> None:
     aver("watch", run)
 
 
+def test_retry_reads_the_flows_file_as_the_run_has_it(aver: Product) -> None:
+    """Params, the selected part, the folder and the environment of the run make the flow no other one."""
+    elsewhere = aver.folder / "elsewhere"
+    elsewhere.mkdir()
+    (aver.folder / "ids.txt").write_text("x\n")
+    file = elsewhere / "flow.yaml"
+    file.write_text(
+        "params: {n: 1}\njobs:\n"
+        "  a: {run: 'exit {n}', env: {A: 'b{f}'}, matrix: {f: {lines: ids.txt}}}\n"
+        "  b: {run: 'true'}\n"
+    )
+    run = str(aver.submit("--set", "n=3", "--only", "a", "elsewhere/flow.yaml"))
+    aver("watch", run)
+    os.utime(file)
+    assert aver("retry", run).err == ""
+    aver("watch", run)
+
+
 def test_the_time_of_a_round_is_its_own(aver: Product, aver_home: Path) -> None:
     """The time between two rounds is nobody's."""
     (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: 'false'}\n  b: {run: 'true'}\n")

@@ -35,7 +35,14 @@ def test_what_runs_and_what_is_said(lab: Lab, options: list[str], ran: list[str]
     shown = lab("show", "1", "--json").document
     assert shown["unselected"] == rest.split(", ")
     assert len(shown["jobs"]) == len(ran)
-    assert rest in lab("show", "1").out
+    count = f"{len(rest.split())} not selected: {rest}"
+    assert f"not selected {rest}\n" in lab("show", "1").out
+    assert f"; {count}" in answer.err.splitlines()[-1]
+    assert f"; {count}" in lab("watch", "1").err
+    assert f"; {count};" in lab("results", "1").out.splitlines()[-1]
+    assert lab("results", "1", "--json").document["unselected"] == rest.split(", ")
+    for document in (lab("watch", "1", "--json").document, lab("runs", "--json").document):
+        assert document["runs"][0]["unselected"] == rest.split(", ")
     assert f"not selected: {rest}" in lab("check", *options, path).out
     assert lab("check", *options, path, "--json").document["files"][0]["unselected"] == rest.split(", ")
 

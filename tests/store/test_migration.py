@@ -15,6 +15,7 @@ from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import LaunchFailure, TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec, Origin, StepSpec
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
 from aver.store.encoding import decode_event, task_cause_text
@@ -200,3 +201,21 @@ def test_a_database_of_an_earlier_version_is_read_as_it_is(tmp_path: Path, versi
         assert reader.sketch(1) is not None
         assert light.asked([1]) == []
     assert path.read_bytes() == before
+
+
+def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> None:
+    """A run of a version that kept it in the events alone gets its column; readers see it only then."""
+    path = tmp_path / "aver.db"
+    event = submitted(1)
+    part = replace(event, submission=replace(event.submission, flow=replace(event.submission.flow, unselected=("a",))))
+    writer = Writer.open(path)
+    writer.commit([part, submitted(5, 6)])
+    writer.close()
+    with sqlite3.connect(path) as old:
+        old.execute("ALTER TABLE runs DROP COLUMN unselected")
+        old.execute(f"PRAGMA user_version = {VERSION - 1}")
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert [row.unselected for row in reader.runs()] == [(), ()]
+    Writer.open(path).close()
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert {row.id: row.unselected for row in reader.runs()} == {1: ("a",), 5: ()}

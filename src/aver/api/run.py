@@ -10,7 +10,7 @@ from aver.api.job import Job
 from aver.api.stored import Stored
 from aver.client.changes import Rerun
 from aver.client.origin import user_name
-from aver.client.reinit import compare
+from aver.client.reinit import compare, flow_now
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec
@@ -20,8 +20,6 @@ from aver.plan.selection import without
 from aver.protocol.messages import Cancel, Continued, Results, Retried, Retry
 from aver.report.results import Result, lines_of, result_of
 from aver.report.usage import RunUse, run_use
-from aver.spec.flow.params import ParamValues
-from aver.spec.load import load
 from aver.store.read.rows import RunRow
 from aver.store.read.step_warnings import step_warnings_of_run
 
@@ -101,14 +99,12 @@ class Run(Stored):
             submission = reader.submission(self.number)
             if submission is None:
                 raise UsageError(f"run {self.number} does not exist")
-            origin = submission.origin
-            unselected = submission.flow.unselected
-            now = None if flow is None else without(flow.check(), unselected)
             given = {name: str(value) for name, value in (params or {}).items()}
-            if now is None and origin.file and os.path.exists(origin.file):
-                values = ParamValues(given, dict(submission.flow.params))
-                now = without(load(origin.file, folder=origin.folder, params=values), unselected)
-            elif given:
+            if flow is None:
+                now = flow_now(submission, params=given)
+            else:
+                now = without(flow.check(), submission.flow.unselected)
+            if given and (flow is not None or now is None):
                 raise UsageError(f"run {self.number}: params are set in the flow's file, and none is read")
             reinit = compare(self._home, reader, self.number, now, inherit, os.environ)
         if reinit.changes.causes and not dry_run:

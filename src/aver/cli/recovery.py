@@ -13,7 +13,7 @@ from aver.cli.correction import RunCorrection, change_facts, correct_run
 from aver.cli.output.report_documents import Recovered
 from aver.cli.session import Session, user_name
 from aver.client.changes import Rerun
-from aver.client.reinit import Reinit, compare
+from aver.client.reinit import Reinit, compare, flow_now
 from aver.config import load_config
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError
@@ -125,15 +125,10 @@ def _flow_now(session: Session, run: int, found: RunCorrection) -> tuple[FlowSpe
     stored = found.flows[min(found.flows)]
     if found.correction is not None:
         return found.correction.flow, True
-    origin = session.submission(run).origin
-    file = origin.file
-    if file is not None and is_flow_file(file) and os.path.exists(file):
-        from aver.plan.selection import without
-        from aver.spec.flow.params import ParamValues
-        from aver.spec.load import load
-
-        read = load(file, folder=origin.folder, params=ParamValues(kept=dict(stored.params)))
-        return without(read, stored.unselected), True
+    submission = session.submission(run)
+    file = submission.origin.file
+    if file is not None and is_flow_file(file) and (read := flow_now(submission)) is not None:
+        return read, True
     grown = {one.job: one.changes for one in found.proposals if one.is_in_file}
     jobs = tuple(replace(spec, request=corrected(spec.request, grown.get(spec.name, ()))) for spec in stored.jobs)
     return replace(stored, jobs=jobs), False

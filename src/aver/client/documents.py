@@ -63,6 +63,7 @@ class RunFacts(Record):
     first_job: int
     jobs: int
     counts: dict[str, int]  # state -> number of jobs
+    unselected: tuple[str, ...]  # jobs of the flow that are not in this run
 
 
 def known_reason(reason: str) -> str | None:
@@ -117,4 +118,5 @@ def run_facts(run: RunRow, counts: Mapping[State, int]) -> RunFacts:
         first_job=run.first_job,
         jobs=run.jobs,
         counts={state.value: count for state, count in counts.items()},
+        unselected=run.unselected,
     )

@@ -6,6 +6,7 @@ are compared here and sent over the socket; they are never in a cause, an event 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from aver.client import vault
@@ -14,7 +15,7 @@ from aver.client.job_files import read_env
 from aver.client.slurm_bin import with_commands
 from aver.errors import UsageError
 from aver.home import Home
-from aver.model.job import FlowSpec
+from aver.model.job import FlowSpec, Submission
 from aver.model.record import Record
 from aver.protocol import messages
 from aver.store.read.reader import Reader
@@ -46,6 +47,26 @@ def compare(
     taken = _taken(home, run, inherit, environment)
     names = tuple(pair.partition("=")[0] for pair in taken)
     return Reinit(run, find_changes(reader, run, sealed, names), values, taken)
+
+
+def flow_now(
+    submission: Submission, file: str | None = None, params: Mapping[str, str] | None = None
+) -> FlowSpec | None:
+    """The run's part of its flow as the file has it now: the run's folder and params, but for those given here.
+
+    `file` replaces the file that the run was submitted from. None: it came from none, or that is gone.
+    Raise UsageError if the file can't be read or has mistakes.
+    """
+    from aver.plan.selection import without
+    from aver.spec.flow.params import ParamValues  # YAML is paid for only here
+    from aver.spec.load import load
+
+    origin, flow = submission.origin, submission.flow
+    path = origin.file if file is None else file
+    if path is None or (file is None and not os.path.exists(path)):
+        return None
+    values = ParamValues(dict(params or {}), dict(flow.params))
+    return without(load(path, folder=origin.folder, params=values), flow.unselected)
 
 
 def _taken(home: Home, run: int, inherit: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class SubmitAsked(Record):
 
 
 class Subject(Record):
-    """A job, or a run of several. `counts` are the jobs of a run by state."""
+    """A job, or a run of several. `counts` are a run's jobs by state, `unselected` those of its flow that it lacks."""
 
     id: int
     is_run: bool
@@ -76,6 +76,7 @@ class Subject(Record):
     elapsed_s: float | None = None
     warnings: tuple[str, ...] = ()
     counts: dict[str, int] | None = None
+    unselected: tuple[str, ...] = ()
 
 
 class Submission(Record):

@@ -346,8 +346,9 @@ def _subjects(session: Session, ids: Sequence[int]) -> tuple[shapes.Subject, ...
 def _of_run(run: RunFacts) -> shapes.Subject:
     elapsed = None if run.ended_at is None else run.ended_at - run.submitted_at
     return shapes.Subject(
-        run.id, not run.is_single, run.name, run.state, run.is_settled, elapsed_s=elapsed, counts=run.counts
-    )
+        run.id, not run.is_single, run.name, run.state, run.is_settled, elapsed_s=elapsed, counts=run.counts,
+        unselected=run.unselected,
+    )  # fmt: skip
 
 
 def _of_job(job: JobFacts) -> shapes.Subject:

@@ -85,6 +85,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN key TEXT",
         "CREATE INDEX runs_key ON runs (key) WHERE key IS NOT NULL",
     ),
+    (
+        "ALTER TABLE runs ADD COLUMN unselected TEXT",
+        """UPDATE runs SET unselected = (
+            SELECT json_extract(data, '$.submission.flow.unselected') FROM events INDEXED BY events_flow
+            WHERE run = runs.id AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'RunSubmitted')""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -10,7 +10,7 @@ import os
 import time
 
 from aver.cli.output.documents import JobFacts, RunFacts
-from aver.cli.output.text import Output
+from aver.cli.output.text import Output, unselected_text
 from aver.cli.output.views import UNKNOWN, absent_text, believed_text, counts_text, duration, state_text
 from aver.model.reasons import JOB_LAUNCH_FAILURE
 from aver.model.states import State
@@ -61,7 +61,7 @@ def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...], belie
     `began_at`: when this round began.
     """
     took = f" in {duration(run.ended_at - began_at)}" if run.ended_at is not None else ""
-    text = f"run {run.id} {state}: {counts_text(run.counts)}{took}"
+    text = f"run {run.id} {state}: {counts_text(run.counts)}{took}{unselected_text(run.unselected)}"
     if believed:
         text += f"; {believed} of them believed, not verified: aver jobs {run.id}"
     if warned:
@@ -73,9 +73,8 @@ def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...], belie
 def foreground_summary(run: RunFacts, state: State) -> str:
     """`run 3: its foreground is COMPLETED; all of it is RUNNING: 2 COMPLETED, 1 RUNNING; aver watch 3`."""
     hint = "aver why" if run.is_settled else "aver watch"
-    return (
-        f"run {run.id}: its foreground is {state}; all of it is {run.state}: {counts_text(run.counts)}; {hint} {run.id}"
-    )
+    counts = f"{counts_text(run.counts)}{unselected_text(run.unselected)}"
+    return f"run {run.id}: its foreground is {state}; all of it is {run.state}: {counts}; {hint} {run.id}"
 
 
 def bar(run: RunFacts) -> str:

@@ -22,6 +22,7 @@ class ResultList(Record):
     results: tuple[Result, ...]
     left_out: int
     sums: Sums
+    unselected: tuple[str, ...]  # jobs of the flow that are not in this run
 
 
 class HintFacts(Record):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from aver.cli.output import report_documents as doc
 from aver.cli.output.table import Table, fits, show_table
-from aver.cli.output.text import Output, coloured
+from aver.cli.output.text import Output, coloured, unselected_text
 from aver.model.states import State
 from aver.printable import one_line
 from aver.render import verdict
@@ -152,7 +152,8 @@ def sums_text(document: doc.ResultList) -> str:
         f"highest {known}peak {absent if sums.peak_bytes is None else verdict.bytes_words(sums.peak_bytes)}",
     ]
     amounts = f"{_count(sums.jobs, 'job')}, {_count(sums.attempts, 'attempt')}"
-    return f"run {document.run} {document.state}: {amounts}: {counts}; {', '.join(parts)}"
+    left = unselected_text(document.unselected)
+    return f"run {document.run} {document.state}: {amounts}: {counts}{left}; {', '.join(parts)}"
 
 
 def _show_causes(output: Output, document: doc.CauseList) -> None:

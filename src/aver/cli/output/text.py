@@ -11,6 +11,7 @@ import os
 import re
 import select
 import sys
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from aver.cli.output import ReaderLeft
@@ -33,7 +34,16 @@ COLOURS = {
     State.UNVERIFIED: "35",
 }
 BAD = "31"
+NAMED = 5  # names of jobs in a summary
 _COLOURED = re.compile(r"(\x1b\[[0-9]{1,2}m[A-Z_]+\x1b\[0m|[\n\t])")  # what `coloured` makes, and the ends of lines
+
+
+def unselected_text(names: Sequence[str]) -> str:
+    """`; 2 not selected: prep, plot`; nothing where all jobs of the flow are in the run."""
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"; {len(names)} not selected: {printable(', '.join(names[:NAMED]))}{more}"
 
 
 class Output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 from aver.cli.output import documents as doc
@@ -200,9 +200,10 @@ def counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in State if counts.get(state)) or NOTHING
 
 
-def _facts(output: Output, pairs: Iterable[tuple[str, str]]) -> None:
+def _facts(output: Output, pairs: Sequence[tuple[str, str]]) -> None:
+    width = max([12, *(len(key) + 1 for key, _ in pairs)])
     for key, value in pairs:
-        output.line(f"{key:<12}{one_line(value)}")
+        output.line(f"{key:<{width}}{one_line(value)}")
 
 
 def _show_job(output: Output, document: doc.JobShown) -> None:

@@ -52,7 +52,8 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
         counts = {state.value: count for state, count in reader.counts(run.id).items()} if is_now else None
         took = f" in {render.duration_words(event.at - run.submitted_at)}"
         words = "" if counts is None else ": " + ", ".join(f"{count} {state}" for state, count in counts.items())
-        sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}."
+        left = f"; not selected: {', '.join(run.unselected)}" if run.unselected else ""
+        sentence = f"Run {run.id} ({run.name}) is {event.state}{words}{took}{left}."
         moved = run.changed(state=event.state, round=event.round, ended_at=event.at)
         facts = encode(run_facts(moved, {})) | {"counts": counts}
         document = {**head, "sentence": sentence, "run": facts, "job": None}

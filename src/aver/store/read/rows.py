@@ -19,6 +19,7 @@ class RunRow(RunColumns):
     __slots__ = ()
     state: State
     is_single: bool
+    unselected: tuple[str, ...]  # jobs of the flow that are not in this run
 
 
 class _Judged(Row):

@@ -228,6 +228,7 @@ def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:
                 "user": column_text(origin.user),
                 "folder": column_text(origin.folder),
                 "key": column_text(event.submission.key) or None,
+                "unselected": dumps(flow.unselected) if flow.unselected else None,
             }
         )
     pending.flows.append((event.at, event.run, event.first_job, flow))

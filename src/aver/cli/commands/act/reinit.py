@@ -11,7 +11,7 @@ from aver.cli.output.documents import Acted, Done
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.cli.submission import set_option
-from aver.client.reinit import compare
+from aver.client.reinit import compare, flow_now
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
 from aver.model.states import State
@@ -74,20 +74,12 @@ def _failed(session: Session, number: int) -> str:
 
 def _flow_now(session: Session, number: int, file: str | None, settings: tuple[str, ...]) -> FlowSpec | None:
     """The flow as its file has it now; None, with a word, if the file that it came from is gone."""
-    from aver.plan.selection import without
-    from aver.spec.flow.params import ParamValues, parse_settings  # YAML is paid for only here
-    from aver.spec.load import load
+    from aver.spec.flow.params import parse_settings  # YAML is paid for only here
 
     submission = session.submission(number)
-    origin, params = submission.origin, ParamValues(parse_settings(settings), dict(submission.flow.params))
-    if file is not None:
-        return without(load(file, folder=origin.folder, params=params), submission.flow.unselected)
-    known = origin.file
-    if settings and (known is None or not os.path.exists(known)):
+    found = flow_now(submission, file, parse_settings(settings))
+    if found is None and settings:
         raise UsageError(f"--set needs the flow's file: aver reinit {number} FILE --set {settings[0]}")
-    if known is None:
-        return None
-    if not os.path.exists(known):
-        session.output.note(f"{known} is gone: only inputs and outputs are compared")
-        return None
-    return without(load(known, folder=origin.folder, params=params), submission.flow.unselected)
+    if found is None and submission.origin.file is not None:
+        session.output.note(f"{submission.origin.file} is gone: only inputs and outputs are compared")
+    return found

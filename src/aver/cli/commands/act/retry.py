@@ -49,11 +49,15 @@ def _note_changed_file(session: Session, run: int) -> None:
         return  # it is gone: there is nothing else to run
     if path is None or not is_newer:
         return
-    from aver.client.changes import merged  # YAML is paid for only here
-    from aver.spec.load import load
+    from aver.client import vault
+    from aver.client.changes import merged
+    from aver.client.reinit import flow_now  # YAML is paid for only here
 
     try:
-        is_other = merged(submission.flow, load(path), run) != submission.flow
+        read = flow_now(submission)
+        is_other = (
+            read is not None and merged(submission.flow, vault.seal(session.home, read)[0], run) != submission.flow
+        )
     except UsageError:
         is_other = True
     if is_other:

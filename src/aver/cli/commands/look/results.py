@@ -92,7 +92,8 @@ def command(
                 f"the logs of {unread} more failed jobs are not shown: choose with --pattern or --state"
             )
         left_out = len(lines) - len(facts)
-        document = ResultList(chosen.run.id, chosen.run.state.value, facts, left_out, sums_of(lines))
+        run_row = chosen.run
+        document = ResultList(run_row.id, run_row.state.value, facts, left_out, sums_of(lines), run_row.unselected)
         answer(session.output, document, as_json)
 
 
