@@ -331,3 +331,38 @@ def test_a_step_that_the_engine_refused_has_failed_to_start() -> None:
     ended = step_end(turn)
     assert (ended.verdict.state, ended.verdict.reason) == (State.FAILED, "JobLaunchFailure")
     assert (ended.verdict.source, ended.verdict.detail, ended.derived) == ("engine", refused.text, None)
+
+
+def test_what_was_only_planned_is_no_attempt() -> None:
+    """A job that was cancelled before its program was given to the engine has its first attempt when it runs."""
+    turn = Turn(cpus=1)
+    run = turn.submit(job("a"), job("b"))
+    turn.commit()
+    for _ in range(3):
+        assert 3 in turn.machine.by_job  # planned ahead
+        actions.cancel(turn.machine, run, 1, "me", turn.now)
+        turn.commit()
+        actions.retry(turn.machine, run, [1], "me", turn.now)
+        turn.commit()
+    turn.run_to_end(2)
+    turn.commit()
+    assert turn.started() == ["a", "b"]
+    assert turn.machine.by_job[3].attempt == 1
+
+
+def test_a_retry_that_was_only_planned_is_given_back_to_the_budget() -> None:
+    """A retry is used when its program is given to the engine."""
+    rule = RetryRule(max=5, codes=(1,))
+    flow = FlowSpec("flow", (job("a", retry=rule), job("b")), retry_budget=3)
+    turn = Turn(cpus=1)
+    run = turn.machine.submit(Submission(flow, ORIGIN), turn.now)
+    turn.commit()
+    turn.run_to_end(2, ExitStatus(code=1))
+    turn.commit()
+    assert turn.started() == ["a", "b"]
+    turn.now += 3600
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.machine.by_job[2].attempt == 2  # planned; b has the CPU
+    actions.cancel(turn.machine, run, 0, "me", turn.now)
+    assert (run.retries_used, run.attempts[0]) == (0, 1)

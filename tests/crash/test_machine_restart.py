@@ -15,9 +15,11 @@ import pytest
 from campaign import RECORD
 
 from aver.model import reasons
+from aver.model.events import AttemptPlanned
 from aver.model.exit import ExitStatus
 from aver.model.job import Matrix, Request, RetryRule
 from aver.model.states import State
+from aver.store.read.reader import Reader
 from aver.protocol.messages import Accept, Results
 from live_home import LiveHome, shell_job, wait_for
 
@@ -132,17 +134,23 @@ def test_what_was_only_planned_runs_after_the_restart(live: LiveHome, restart) -
 
 
 def test_a_job_says_itself_whether_it_is_requeued(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
-    """`requeue: true` runs again what ran; with `requeue: false` not even what was only planned does."""
+    """`requeue: true` runs again what ran; with `requeue: false` what ran does not, and what waited runs once."""
     once = "[ -e first ] && exit 0; : > first; sleep 600"
     again = live.submit(shell_job("again", RECORD + once, requeue=True, request=Request(cpus=CPUS)))
     live.wait_running(again)
-    waiting = [live.submit(shell_job("never", RECORD + "sleep 600", requeue=False)) for _ in range(3)]
+    waiting = [live.submit(shell_job("never", RECORD + "true", requeue=False)) for _ in range(3)]
+    last = live.submit(shell_job("last", RECORD + "true"))
     with live.reader() as reader:
-        wait_for(lambda: all(reader.attempts(one) for one in waiting), "their intents")
+        wait_for(lambda: _is_planned(reader, last), "the intent of the last")
+        assert not any(_is_planned(reader, one) for one in waiting)
     restart()
-    live.settle([again, *waiting])
+    live.settle([again, *waiting, last])
     assert (live.job(again).state, live.job(again).attempt) == (State.COMPLETED, 2)
-    assert {live.job(one).state for one in waiting} == {State.NODE_FAIL}
+    assert {(live.job(one).state, live.job(one).attempt) for one in [*waiting, last]} == {(State.COMPLETED, 1)}
     assert set(live.keys_run().values()) == {1}
     live.assert_store_is_whole()
     live.assert_nothing_left()
+
+
+def _is_planned(reader: Reader, job: int) -> bool:
+    return any(isinstance(stored.event, AttemptPlanned) for stored in reader.events(job=job))

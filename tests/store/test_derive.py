@@ -139,7 +139,7 @@ def test_news_of_an_older_attempt_changes_that_attempt_only(store: Store, togeth
     for batch in [late] if together else [[one] for one in late]:
         store.commit(*batch)
     assert (store.job().state, store.job().attempt, store.job().exit) == (State.RUNNING, 2, None)
-    assert [one.state for one in store.reader.attempts(2)] == [State.COMPLETED, State.PENDING]
+    assert [one.state for one in store.reader.attempts(2)] == [State.COMPLETED]
 
 
 def failing_step(attempt: int = 1, raw: int = 7 << 8) -> list[Event]:
@@ -199,6 +199,38 @@ def test_a_move_without_an_attempt_is_kept_beside_late_news(store: Store) -> Non
     store.commit(ended(attempt=1), JobMoved(300.0, 1, 2, State.CANCELLED, "ByAnn", verdict))
     row = store.job()
     assert (row.state, row.reason, row.source, row.ended_at) == (State.CANCELLED, "ByAnn", "person", 300.0)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_was_only_planned_is_no_attempt_of_the_store(store: Store, together: bool) -> None:
+    """A job that ends before its planned attempt has the attempts that ran, and the next one takes the free number."""
+    verdict = Verdict(State.CANCELLED, None, "None", True, "person")
+    events: list[Event] = [
+        submitted(jobs=2),
+        planned(attempt=1),
+        ended(attempt=1, state=State.FAILED, job_state=State.PENDING),
+        planned(attempt=2),
+        JobMoved(300.0, 1, 2, State.CANCELLED, "None", verdict),
+        planned(job=3, attempt=1),
+        JobMoved(300.0, 1, 3, State.CANCELLED, "None", verdict),
+        JobMoved(301.0, 1, 3, State.PENDING, "Priority", None),
+        planned(job=3, attempt=1),
+        started(job=3, attempt=1),
+    ]
+    for batch in [events] if together else [[event] for event in events]:
+        store.commit(*batch)
+    assert (store.job(2).attempt, store.job(3).attempt) == (1, 1)
+    assert [(row.attempt, row.state) for row in store.reader.attempts(2)] == [(1, State.FAILED)]
+    assert [(row.attempt, row.state) for row in store.reader.attempts(3)] == [(1, State.RUNNING)]
+
+
+def test_an_attempt_is_listed_once_its_program_was_given_to_the_engine(store: Store) -> None:
+    """An intent that was made ahead is not shown."""
+    store.commit(submitted(), planned())
+    assert store.reader.attempts(2) == [] and store.reader.attempts_of_run(1) == []
+    assert [row.attempt for row in store.reader.outcomes(1) if row.job == 2] == [None]
+    store.commit(started())
+    assert [row.attempt for row in store.reader.attempts(2)] == [1]
 
 
 def test_generated_jobs_join_their_run(store: Store) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.render.causes import is_failure
 from aver.render.verdict import may_have_run
-from aver.store.columns import Outcome
+from aver.store.columns import MEASURED, Outcome
 
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
@@ -76,10 +76,21 @@ class Line(Record):
 
 def lines_of(rows: Sequence[Outcome]) -> list[Line]:
     """Sort the rows: failed jobs first, worst first; the attempts of a job stay together, in order."""
+    rows = [one for row, after in pairwise([*rows, None]) for one in _with_job(row, after)]
     newest = [row.job != after.job for row, after in pairwise(rows)]
     lines = [Line(row, is_newest) for row, is_newest in zip(rows, [*newest, True], strict=False)]
     ranks = {key: _rank(*key) for key in {(row.job_state, row.job_reason) for row in rows}}
     return sorted(lines, key=lambda line: ranks[line.row.job_state, line.row.job_reason])  # stable: by job, by attempt
+
+
+def _with_job(row: Outcome | None, after: Outcome | None) -> Iterator[Outcome]:
+    """The row, and one of the job itself where it ended later, before another attempt began: cancelled, skipped."""
+    assert row is not None
+    yield row
+    is_newest = after is None or after.job != row.job
+    if is_newest and row.state not in (None, *UNSETTLED) and row.job_state not in (*UNSETTLED, row.state):
+        attempts_own = Outcome.columns[Outcome.columns.index("attempt") :]
+        yield row.changed(**dict.fromkeys((*MEASURED, *attempts_own)))
 
 
 def is_failed(line: Line) -> bool:

@@ -144,7 +144,7 @@ def _judge_again(
 
 
 def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan, now: float) -> None:
-    """A job that has not started gets its verdict, and so has its planned attempt. It never starts."""
+    """A job that has not started gets its verdict, and never starts. What was only planned of it is no attempt."""
     job = run.job_number(index)
     shown = live.shown.get(job)
     if isinstance(evidence, CancelledBefore) and shown in KEPT_REASONS and run.spec(index).slurm is not None:
@@ -154,10 +154,11 @@ def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan,
     live.timers.drop(job, "begin", "again")
     live.dependencies.leave(job)
     attempt = live.by_job.get(job)
-    if attempt is None:
+    if attempt is not None:
+        release(live, attempt)
+    if attempt is None or not attempt.is_dispatched:
         emit(live, JobMoved(now, run.number, job, verdict.state, verdict.reason, verdict))
         return
-    release(live, attempt)
     _note_ending(live, attempt, verdict)
     said = verdict.detail or str(verdict.state)
     emit(

@@ -109,7 +109,20 @@ def _job_moved(live: LiveState, event: JobMoved) -> None:
     run = live.runs.get(event.run)
     index = None if run is None else run.index_of(event.job)
     if run is not None and index is not None:
+        attempt = live.by_job.get(event.job)
+        if attempt is not None and event.state not in UNSETTLED:
+            _withdraw(live, run, attempt)
         _move_job(live, run, index, event.job, event.state, event.reason)
+
+
+def _withdraw(live: LiveState, run: LiveRun, attempt: LiveAttempt) -> None:
+    """The attempt was only planned, and its job ended before it: it is none, and the next one has its number."""
+    remove_attempt(live, attempt)
+    live.keys.pop((attempt.job, attempt.attempt), None)
+    if attempt.attempt > 1:
+        run.attempts[attempt.index] = attempt.attempt - 1
+    else:
+        run.attempts.pop(attempt.index, None)
 
 
 def _move_job(live: LiveState, run: LiveRun, index: int, job: int, after: State, reason: str) -> None:
@@ -183,6 +196,8 @@ def _move_attempt(live: LiveState, attempt: LiveAttempt, event: Observed) -> Non
     if not attempt_may_move(attempt.state, event.state):
         live.on_illegal_move(f"attempt {attempt.key} moved from {attempt.state} to {event.state}")
     attempt.state, attempt.shown_reason = event.state, event.reason
+    if event.state is not State.PENDING:
+        live.runs[attempt.run].note_given(attempt.index)
     usage = event.usage
     if usage is not None:
         attempt.started_at = usage.started_at

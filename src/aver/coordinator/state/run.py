@@ -113,9 +113,12 @@ class LiveRun:
         self.retries_used += 1
 
     def note_planned(self, index: int, attempt: int) -> None:
-        """The attempt that was due is made."""
+        """The attempt that was due is planned."""
         self.attempts[index] = max(attempt, self.attempts.get(index, 0))
         self.due.pop(index, None)
+
+    def note_given(self, index: int) -> None:
+        """The engine has the attempt: a retry that was counted is made."""
         self._retrying.discard(index)
 
     def note_settled(self, index: int) -> None:

@@ -99,9 +99,17 @@ def schedule(live: LiveState, now: float) -> None:
     waiting = packer.packed
     if live.ahead < LOOK_AHEAD // 2 and len(waiting) > live.ahead:
         for job in waiting.upcoming(LOOK_AHEAD):
-            if job not in by_job:
+            if job not in by_job and _may_plan_ahead(live, job):
                 _plan(live, job, now)
                 live.ahead += 1
+
+
+def _may_plan_ahead(live: LiveState, job: int) -> bool:
+    """Not of a job that must not run twice: after a power cut nobody could tell its intent from a beginning."""
+    found = live.roster.find(job)
+    assert found is not None
+    index = found[0].index_of(job)
+    return index is not None and requeue_wish(found[0].spec(index)) is not False
 
 
 def _plan(live: LiveState, job: int, now: float, goes_on_from: str = "") -> LiveAttempt:
@@ -166,11 +174,11 @@ def start(live: LiveState, attempt: LiveAttempt, now: float) -> None:
 
 
 def start_again(live: LiveState, attempt: LiveAttempt, now: float) -> None:
-    """It turned out that its engine never got it."""
-    attempt.phase = READY_DURABLE
+    """Its engine had it and could not pass it on: it never began."""
     if attempt.cancel_asked:
         cancel_unstarted(live, attempt, now)
     else:
+        attempt.phase = READY_DURABLE
         start(live, attempt, now)
 
 

@@ -28,8 +28,10 @@ from aver.store.schema import VERSION
 EVENTS_PER_PAGE = 1000
 
 _EVENTS = "SELECT seq, at, run, job, attempt, kind, data FROM events"
+_GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is no attempt
 _OUTCOMES = (
-    f"SELECT {select_outcome()} FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id "
+    f"SELECT {select_outcome()} FROM jobs AS j "
+    "LEFT JOIN attempts AS a ON a.job = j.id AND NOT (a.state = 'PENDING' AND a.reason = 'None') "
     "WHERE j.run = ? ORDER BY j.id, a.attempt"
 )
 
@@ -124,13 +126,13 @@ class Reader(Database):
 
     def attempts(self, job: int) -> list[AttemptRow]:
         """By number; what each used is that of its script and its steps."""
-        text = "FROM attempts WHERE job = ? ORDER BY attempt"
+        text = f"FROM attempts WHERE job = ? AND {_GIVEN} ORDER BY attempt"
         steps = self._step_use("id = ?", job)
         return [with_steps(row, steps) for row in self._table(AttemptRow, text, (job,))]
 
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt; what each used is that of its script and its steps."""
-        text = "FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?) ORDER BY job, attempt"
+        text = f"FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?) AND {_GIVEN} ORDER BY job, attempt"
         steps = self._step_use("run = ?", run)
         return [with_steps(row, steps) for row in self._table(AttemptRow, text, (run,))]
 

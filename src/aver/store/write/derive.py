@@ -4,6 +4,8 @@ Pure: it yields statements and runs none. Changes of one row within a batch are 
 and the result does not depend on how the events were cut into batches. Rows travel as one JSON document
 per statement, so that the interpreter lock is let go once per batch.
 
+A job that ends before an attempt that was only planned has no such attempt: its row goes, and its number is free.
+
 A job's row follows its newest attempt: what is said about an older one changes that attempt's row only. A time
 that is unknown never replaces one that is known, but for a new attempt and for PENDING, which start afresh. What
 the steps of an attempt made of DerivedExitCode stays until that attempt is over: a queue that calls it PENDING after
@@ -89,6 +91,7 @@ class _Pending:
     waves: dict[int, int] = field(default_factory=dict)
     planned: dict[tuple[int, int], AttemptPlanned] = field(default_factory=dict)
     attempts: dict[tuple[int, int], _Change] = field(default_factory=dict)
+    ended_unstarted: set[int] = field(default_factory=set)  # jobs; what is planned of them is withdrawn
 
     def add_job(self, job: int, change: _Change) -> None:
         wave = self.waves.get(job)
@@ -126,6 +129,9 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
             continue
         yield from step_statements(steps)
         steps = []
+        if isinstance(event, (Observed, AttemptPlanned)) and event.job in pending.ended_unstarted:
+            yield from _flush(pending)
+            pending = _Pending()
         match event:
             case Observed():
                 pending.touched.add(event.run)
@@ -138,6 +144,8 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 change = _job_change(event.at, event.state, event.reason, event.verdict)
                 change.is_over = change.fresh
                 pending.add_job(event.job, change)
+                if event.state not in UNSETTLED:
+                    pending.ended_unstarted.add(event.job)
             case RunMoved():
                 pending.touched.add(event.run)
                 pending.moves[event.run] = event
@@ -322,6 +330,9 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
         yield with_rows(sql.put_attempts, [_planned_row(event) for event in pending.planned.values()])
     if pending.attempts:
         yield with_rows(sql.update_attempts, [_attempt_row(*one) for one in pending.attempts.items()])
+    if pending.ended_unstarted:
+        for text in sql.WITHDRAW:
+            yield Statement(text, dumps(sorted(pending.ended_unstarted)))
     if pending.moves:
         moves = [
             {

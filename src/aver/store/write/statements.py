@@ -142,6 +142,13 @@ def raise_derived(names: tuple[str, ...]) -> str:
         FROM {_new(names)} WHERE id = new_job AND attempt = new_attempt"""
 
 
+# Of jobs that ended without a start: a plan that no engine was given is not an attempt.
+WITHDRAW = (
+    "DELETE FROM attempts WHERE job IN (SELECT value FROM json_each(?)) AND state = 'PENDING'",
+    """UPDATE jobs SET attempt = (SELECT coalesce(max(attempts.attempt), 0) FROM attempts WHERE attempts.job = jobs.id)
+        WHERE id IN (SELECT value FROM json_each(?)) AND attempt > 1""",
+)
+
 PRUNE = (
     "DELETE FROM tasks WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
     "DELETE FROM steps WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
