@@ -61,6 +61,11 @@ class Home:
         return self.path / "scripts" / str(run)
 
     @property
+    def logs(self) -> Path:
+        """The output of commands that have no name for it."""
+        return self.path / "logs"
+
+    @property
     def stdin(self) -> Path:
         return self.path / "stdin"
 
@@ -72,7 +77,7 @@ class Home:
         """Make the folder, mode 0700, or raise an error that says what to do."""
         try:
             make_home(os.fspath(self.path))
-            for name in ("env", "scripts", "witness", "stdin"):
+            for name in ("env", "logs", "scripts", "witness", "stdin"):
                 make_folder(os.fspath(self.path / name))
         except OSError as error:
             raise CantWriteError(

@@ -152,7 +152,7 @@ def test_a_flood_of_output_arrives_whole(aver: Product) -> None:
 
 
 def test_secrets_are_masked_in_the_stream_and_kept_out_of_the_store(aver: Product, aver_home: Path) -> None:
-    """The value is in the job and in the environment's file, and nowhere else."""
+    """The value is in the job, in what it wrote and in the environment's file, and nowhere else."""
     answer = aver(
         "run",
         "--env",

@@ -18,6 +18,7 @@ import click
 from aver.cli.engine_choice import EngineChoice
 from aver.cli.group import Invocation
 from aver.cli.session import Session
+from aver.client.job_files import in_log_folder
 from aver.client.origin import origin_of
 from aver.client.submit import check_key, lower_limits, submit_once
 from aver.config import load_config
@@ -103,7 +104,12 @@ def submission_options(function: Function) -> Function:
         click.option("--priority", metavar="N", help="Higher numbers start first (default: 0)."),
         click.option("--deadline", metavar="WHEN", help="Give up if it has not started by then: 16:00, now+2hours."),
         click.option("--comment", metavar="TEXT", help="A note that is kept with the job."),
-        click.option("--output", "-o", metavar="FILE", help="File for stdout; %j %x %u %N are replaced."),
+        click.option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File for stdout; %j %x %u %N are replaced (default of a command: in AVER_HOME/logs).",
+        ),
         click.option("--error", "-e", metavar="FILE", help="File for stderr (default: with stdout)."),
         click.option("--append", is_flag=True, help="Append to the output files instead of truncating them."),
         click.option(
@@ -196,7 +202,10 @@ def build(
     submission = Submission(
         flow, origin, None, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
     )
-    return on_host(on_engine(submission, engine, slurm_options), host), environment
+    submission = on_host(on_engine(submission, engine, slurm_options), host)
+    if invocation.command is not None:
+        submission = in_log_folder(submission, session.home, config.slurm.folder, _is_elsewhere(submission.engine))
+    return submission, environment
 
 
 def _with_rules(session: Session, flow: FlowSpec, needs: Sequence[str], retry: str | None) -> FlowSpec:

@@ -40,6 +40,9 @@ def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) 
         return
     try:
         if submission.flow.is_single:
+            if log_folder := submission.flow.jobs[0].streams.log_folder:
+                folder = log_folder
+                make_folder(folder)
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         else:
@@ -49,6 +52,19 @@ def prepare_outputs(submission: Submission, run: int, specs: Sequence[JobSpec]) 
             f"can't write the job's output in {folder}: {error.strerror}; "
             "choose a place with --output FILE, or submit from another folder"
         ) from None
+
+
+def in_log_folder(submission: Submission, home: Home, shared: str | None, is_elsewhere: bool) -> Submission:
+    """The submission with the output of its command in the home, or in the folder that the cluster's nodes share.
+
+    Where no folder is known that they share, it stays in the folder that the job is submitted from, which they see.
+    """
+    if is_elsewhere and (not shared or submission.host):
+        return submission
+    folder = os.path.join(shared, "logs") if is_elsewhere and shared else os.fspath(home.logs)
+    (spec,) = submission.flow.jobs
+    streams = replace(spec.streams, log_folder=folder)
+    return replace(submission, flow=replace(submission.flow, jobs=(replace(spec, streams=streams),)))
 
 
 def _make_own_folder(path: str, umask: int) -> None:

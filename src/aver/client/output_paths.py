@@ -76,7 +76,7 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
 
     append = streams.append
     if streams.stdout is None:
-        stdout = os.path.join(origin.folder, _default_output(which, is_single))
+        stdout = os.path.join(streams.log_folder or origin.folder, _default_output(which, is_single))
         own_parts = 1 if is_single else 2
     else:
         stdout = place(streams.stdout)

@@ -156,12 +156,16 @@ class Matrix(Record):
 
 
 class Streams(Record):
-    """Patterns of the job's files. None: stdin empty, stdout the default, stderr as stdout."""
+    """Patterns of the job's files. None: stdin empty, stdout the default, stderr as stdout.
+
+    `log_folder` is where a stdout that has no name is; empty: in the folder that the job was submitted from.
+    """
 
     stdin: str | None = None
     stdout: str | None = None
     stderr: str | None = None
     append: bool = False
+    log_folder: str = ""
 
 
 class JobSpec(Record):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from aver.store.columns import LightJob
 
-_STREAMS = {"stdin": None, "stdout": None, "stderr": None, "append": False}
+_STREAMS = {"stdin": None, "stdout": None, "stderr": None, "append": False, "log_folder": ""}
 _SPEC = {"name": "", "folder": None, "matrix": None}
 _SLURM = {"command": None}
 _ORIGIN = {"folder": "", "user": "", "host": ""}
