@@ -99,24 +99,30 @@ def _engine_names(path: Path, changed_at_ns: int, size: int) -> tuple[str, ...]:
 def load_config() -> Config:
     """Read the settings; a missing file is the defaults, a wrong one is a UsageError."""
     path = config_path()
+    if os.environ.get("AVER_CONFIG") and not path.exists():
+        raise UsageError(f"AVER_CONFIG names {path}, which does not exist")
+    table = read_table(path)
+    return check_table(path, table) if table else Config()
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """What is in the file, as it stands there; empty without a file. UsageError if it is not TOML."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        if os.environ.get("AVER_CONFIG"):
-            raise UsageError(f"AVER_CONFIG names {path}, which does not exist") from None
-        return Config()
+        return {}
     except OSError as error:
         raise UsageError(f"can't read the settings in {path}: {error.strerror}") from None
     import tomllib  # only where there is a file: start-up is short
 
     try:
-        table = tomllib.loads(text.decode())
+        return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
-    return _from_table(path, table)
 
 
-def _from_table(path: Path, table: dict[str, Any]) -> Config:
+def check_table(path: Path, table: Mapping[str, Any]) -> Config:
+    """The settings of such a file; UsageError names the key that is wrong."""
     values: dict[str, Any] = {}
     slurm: dict[str, Any] = {}
     own: list[tuple[str, Mapping[str, object]]] = []

@@ -19,8 +19,8 @@ from aver.model.events import AttemptPlanned
 from aver.model.exit import ExitStatus
 from aver.model.job import Matrix, Request, RetryRule
 from aver.model.states import State
-from aver.store.read.reader import Reader
 from aver.protocol.messages import Accept, Results
+from aver.store.read.reader import Reader
 from live_home import LiveHome, shell_job, wait_for
 
 CPUS = 10  # as conftest.py has it

@@ -227,7 +227,7 @@ def test_what_was_only_planned_is_no_attempt_of_the_store(store: Store, together
 def test_an_attempt_is_listed_once_its_program_was_given_to_the_engine(store: Store) -> None:
     """An intent that was made ahead is not shown."""
     store.commit(submitted(), planned())
-    assert store.reader.attempts(2) == [] and store.reader.attempts_of_run(1) == []
+    assert store.reader.attempts(2) == store.reader.attempts_of_run(1) == []
     assert [row.attempt for row in store.reader.outcomes(1) if row.job == 2] == [None]
     store.commit(started())
     assert [row.attempt for row in store.reader.attempts(2)] == [1]

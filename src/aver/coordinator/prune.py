@@ -1,9 +1,9 @@
 """Retention: the logs of old settled runs are cut, in a thread of its own. Verdicts, evidence and all rows stay.
 
-Only files that Aver named itself are touched (`logs/aver-7.out`, `aver-7.out`, `aver-3/…`): what a user named with --output is theirs.
-Of a job that did not complete the end of its log stays. Each file ends with a line that says when and why it was cut,
-and is replaced as a whole. A run that is not settled is never touched. Cutting twice is harmless, so a crash in between
-needs no repair: the next time goes on.
+Only files that Aver named itself are touched (`logs/aver-7.out`, `aver-7.out`, `aver-3/…`): what a user named with
+--output is theirs. Of a job that did not complete the end of its log stays. Each file ends with a line that says when
+and why it was cut, and is replaced as a whole. A run that is not settled is never touched. Cutting twice is harmless,
+so a crash in between needs no repair: the next time goes on.
 """
 
 from __future__ import annotations
