@@ -80,7 +80,7 @@ def test_a_task_has_its_steps_own_limit_alone() -> None:
     job.begin()
     order = job.orders()[0]
     assert (order.request.time_s, order.job_due_s) == (None, DUE_S)
-    assert b"\0D5060000\0" in run_frame(order, None, 1, 0)
+    assert b"\0D5060000\0" in run_frame(order, None, "w1", 0)
     job.begin("own", time_s=7, is_overlapping=True)
     order = job.orders()[0]
     assert (order.request.time_s, order.job_due_s) == (7, DUE_S)

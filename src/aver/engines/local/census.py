@@ -7,6 +7,7 @@ it can be reached when that file has lost its name.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 SOCKET_FD, JOURNAL_FD, SOCKET_FILE_FD = 3, 4, 5
@@ -17,28 +18,51 @@ def living_witnesses(folder: Path) -> dict[int, int]:
     """The pids of witnesses whose journals are, or were, in this folder, by the number of their slot."""
     base = os.path.realpath(folder)
     found: dict[int, set[int]] = {}
-    for name in os.listdir("/proc"):
-        number = _slot_of(name, base) if name.isdigit() else None
-        if number is not None:
-            found.setdefault(number, set()).add(int(name))
+    for pid, where, number in _witnesses():
+        if where == base:
+            found.setdefault(number, set()).add(pid)
     return {number: _parent(pids) for number, pids in found.items()}
+
+
+def runs_elsewhere(key: str, folder: Path) -> bool:
+    """Whether a living witness of another folder was given this attempt: then this home is a copy of that one's, or
+    was moved, and the attempt is in good hands."""
+    base, needle = os.path.realpath(folder), f'"key":"{key}"'.encode()
+    return any(where != base and needle in _journal(pid) for pid, where, _ in _witnesses())
 
 
 def is_witness_of(pid: int, number: int, folder: Path) -> bool:
     """Whether this process is the witness of this slot."""
-    return _slot_of(str(pid), os.path.realpath(folder)) == number
+    return _slot_of(str(pid)) == (os.path.realpath(folder), number)
 
 
-def _slot_of(pid: str, base: str) -> int | None:
+def _witnesses() -> Iterator[tuple[int, str, int]]:
+    """The living witnesses of this user: pid, folder and slot."""
+    for name in os.listdir("/proc"):
+        slot = _slot_of(name) if name.isdigit() else None
+        if slot is not None:
+            yield int(name), *slot
+
+
+def _slot_of(pid: str) -> tuple[str, int] | None:
+    """The folder and number of the witness's slot; None if it is none."""
     try:
         journal = os.readlink(f"/proc/{pid}/fd/{JOURNAL_FD}").removesuffix(_DELETED)
         where, name = os.path.split(journal)
         stem, suffix = os.path.splitext(name)
-        if where != base or suffix != ".log" or not stem.isdecimal() or not _appends(pid):
+        if suffix != ".log" or not stem.isdecimal() or not _appends(pid):
             return None
-        return int(stem) if os.readlink(f"/proc/{pid}/fd/{SOCKET_FD}").startswith("socket:") else None
+        return (where, int(stem)) if os.readlink(f"/proc/{pid}/fd/{SOCKET_FD}").startswith("socket:") else None
     except (OSError, ValueError):
         return None
+
+
+def _journal(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/fd/{JOURNAL_FD}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _appends(pid: str) -> bool:

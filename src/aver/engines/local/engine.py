@@ -34,8 +34,8 @@ from aver.engines.api import (
     Totals,
 )
 from aver.engines.local.capabilities import CgroupBase
-from aver.engines.local.census import living_witnesses
-from aver.engines.local.job_cgroup import folders_of, job_of_task, remove, witness_name
+from aver.engines.local.census import living_witnesses, runs_elsewhere
+from aver.engines.local.job_cgroup import folders_of, job_of_task, place_of, remove, witness_name
 from aver.engines.local.mark import is_coordinators, mark_on
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
 from aver.engines.local.slot import Slot
@@ -73,6 +73,7 @@ class LocalEngine:
     def __init__(self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None) -> None:
         self.totals = totals
         self._folder = folder
+        self._place = place_of(folder.parent)
         self._binary = os.fspath(binary)
         self._cgroup = cgroup
         self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -124,7 +125,8 @@ class LocalEngine:
         except OSError as error:
             return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
         try:
-            frame = run_frame(order, self._cgroup, slot.number, slot.durable_offset)
+            of_witness = witness_name(order.key, slot.number, self._place)
+            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset)
             slot.send(frame, self._poller, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
@@ -136,7 +138,7 @@ class LocalEngine:
         slot.key, slot.order, slot.has_begun = order.key, order, False
         slot.given_at, slot.due_s, slot.cancelled_at, slot.is_told_starting = time.monotonic(), None, None, False
         slot.job_pid = None
-        slot.cgroup_name = witness_name(order.key, slot.number)
+        slot.cgroup_name = of_witness
         self._by_key[order.key] = slot
         return Submitted(order.key)
 
@@ -335,10 +337,13 @@ class LocalEngine:
             session = slot.job_pid
             if session is not None and not was_connected and not is_same_process(session, slot.job_started_at):
                 session = None
-            folders = [] if self._cgroup is None else folders_of(self._cgroup.folder, slot.key, slot.number)
-            swept = sweep(slot.key, session, folders, adopted=slot.is_ours, spared=self._children)
-            if self._cgroup is not None:
-                remove(self._cgroup.folder, folders, REMOVE_WAIT_S)
+            if runs_elsewhere(slot.key, self._folder):
+                swept = Swept(0, 0)
+            else:
+                folders = self._cgroups_of(slot.key, slot.number)
+                swept = sweep(slot.key, session, folders, adopted=slot.is_ours, spared=self._children)
+                if self._cgroup is not None:
+                    remove(self._cgroup.folder, folders, REMOVE_WAIT_S)
             self._tell_vanished(slot, swept)
         if slot.unsettled:
             self._gone.append(slot)
@@ -346,6 +351,11 @@ class LocalEngine:
             slot.remove_files()
         if unread is not None:
             self._give_again(unread)
+
+    def _cgroups_of(self, key: str, number: int) -> list[str]:
+        if self._cgroup is None:
+            return []
+        return folders_of(self._cgroup.folder, key, witness_name(key, number, self._place))
 
     def _tell_vanished(self, slot: Slot, swept: Swept) -> None:
         """Nobody will ever say how the slot's attempt ended."""
@@ -404,7 +414,7 @@ class LocalEngine:
         if is_starting(slot):
             held = HeldBack(time.time(), reasons.STARTING, STARTING)
             self._heard.append(Heard(slot.key, "engine", STARTING, held))
-        tend(slot, [] if self._cgroup is None else folders_of(self._cgroup.folder, slot.key, slot.number))
+        tend(slot, self._cgroups_of(slot.key, slot.number))
 
     def _remove_cgroups(self, wait_s: float) -> None:
         """Those of witnesses that have left; they can do it themselves where a cgroup may have members and children."""

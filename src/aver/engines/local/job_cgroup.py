@@ -1,22 +1,23 @@
 """The memory cgroups of jobs: their names, who is in them, and their removal. The design is `docs/design/witness.md`.
 
 A job with a memory limit has `KEY`, which has the limit, and in it `script`, and `sN/tM` for each task of its steps. A
-job without one shares the cgroup in which its witness lives, `HOME.wNUMBER`, with nobody else.
+job without one shares the cgroup in which its witness lives, `HOME.wNUMBER-PLACE`, with nobody else.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
+from pathlib import Path
 
 from aver.engines.api import Order
 
 SCRIPT = "script"
 PAUSE_S = 0.01
-# Of a job, or of a witness.
 _TOP = re.compile(
-    r"[0-9a-f]{8}\.([0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?|w[0-9]+)"
+    r"[0-9a-f]{8}\.([0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?|w[0-9]+-[0-9a-f]{8})"
 )  # a job's or a witness's
 _TASK = re.compile(r"(.+)\.(s[0-9]+)\.(t[0-9]+)")
 
@@ -40,9 +41,15 @@ def job_of_task(key: str) -> str | None:
     return None if task is None else task[1]
 
 
-def witness_name(key: str, number: int) -> str:
+def place_of(home: Path) -> str:
+    """What tells this home from its copies, which have the same keys; the same after a restart."""
+    known = os.stat(home)
+    return hashlib.blake2b(f"{known.st_dev} {known.st_ino}".encode(), digest_size=4).hexdigest()
+
+
+def witness_name(key: str, number: int, place: str) -> str:
     """The cgroup of the witness in this slot, to which it gets with its first order."""
-    return f"{key.partition('.')[0]}.w{number}"
+    return f"{key.partition('.')[0]}.w{number}-{place}"
 
 
 def top_of(folder: str) -> str | None:
@@ -68,11 +75,11 @@ def members(folders: list[str]) -> set[int]:
     return found
 
 
-def folders_of(base: str, key: str, number: int) -> list[str]:
-    """Where processes of an attempt or a task may be, whose witness was in this slot."""
+def folders_of(base: str, key: str, of_witness: str) -> list[str]:
+    """Where processes of an attempt or a task may be, whose witness was in that cgroup."""
     task = _TASK.fullmatch(key)
     own = (key, SCRIPT) if task is None else task.groups()
-    return [os.path.join(base, *own), os.path.join(base, witness_name(key, number))]
+    return [os.path.join(base, *own), os.path.join(base, of_witness)]
 
 
 def remove(base: str, folders: list[str], wait_s: float) -> None:

@@ -11,7 +11,7 @@ import struct
 
 from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
-from aver.engines.local.job_cgroup import levels, witness_name
+from aver.engines.local.job_cgroup import levels
 from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
 from aver.model.job import Scope
 
@@ -22,8 +22,11 @@ _VERBS = {
 }  # fmt: skip
 
 
-def run_frame(order: Order, cgroup: CgroupBase | None, slot: int, durable_offset: int) -> bytes:
-    """The frame that starts the order in this slot; ValueError if a field holds a NUL or the frame is too large."""
+def run_frame(order: Order, cgroup: CgroupBase | None, of_witness: str, durable_offset: int) -> bytes:
+    """The frame that starts the order; `of_witness` is the witness's own cgroup.
+
+    ValueError if a field holds a NUL or the frame is too large.
+    """
     fields = ["R", "k" + order.key, "d" + order.folder, f"j{durable_offset}", f"u{order.umask:o}"]
     if order.env_file is not None:
         fields.append("e" + order.env_file)
@@ -52,7 +55,7 @@ def run_frame(order: Order, cgroup: CgroupBase | None, slot: int, durable_offset
     if limits:
         fields.append(f"m{min(limits)}")
     if cgroup is not None:
-        fields += [f"g{cgroup.version} {cgroup.folder}", "G" + witness_name(order.key, slot)]
+        fields += [f"g{cgroup.version} {cgroup.folder}", "G" + of_witness]
         fields += [f"L{limit} {name}" for limit, name in levels(order)]
     fields.append(f"K{int(order.kill_wait_s * 1000)}")
     fields += ["a" + argument for argument in order.args]
