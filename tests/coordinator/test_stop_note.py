@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from aver.judge.local import judge
 from aver.model.evidence import Act, ActKind, Evidence, MemoryWatch, Rules, Stop, WitnessRecord, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.states import State
+from live_home import LiveHome, wait_for
 
 BOOT = "b" * 32
 KEY = f"0123abcd.7.1.{BOOT[:8]}"
@@ -28,6 +31,8 @@ def record(ended_at: float, exit_status: ExitStatus, got: tuple[int, ...] = (), 
 
 
 def judged(note: StopNote, one: Heard, started_at: float | None = None) -> tuple[State, str] | None:
+    if note.is_in_question(one):
+        note.look()
     before = note.evidence_for(one, started_at)
     evidence: list[Evidence] = [one.evidence] if before is None else [before.evidence, one.evidence]
     verdict = judge(evidence, Rules())
@@ -84,3 +89,52 @@ def test_a_program_that_dies_by_itself_has_failed(tmp_path: Path) -> None:
         record(time.time() - 600, ExitStatus(signal=15), got=(15,)),
     ):
         assert judged(note, one)[0] is State.FAILED  # type: ignore[index]
+
+
+ASKING = """
+import sys
+if "aver.coordinator" in sys.orig_argv:
+    import os, time
+    from aver.coordinator import stop_note
+    from aver.model.evidence import Stop
+
+    def find():
+        open(os.environ["ASKED"], "a").close()
+        while not os.path.exists(os.environ["ANSWER"]):
+            time.sleep(0.02)
+        return Stop.LOGOUT
+
+    stop_note.StopNote.__init__.__defaults__ = (find,)
+    stop_note.SYSTEMD = "/"
+"""
+
+
+def test_the_end_in_question_waits_for_the_answer_and_nothing_else_does(
+    aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd does not answer for long: others are submitted and end meanwhile. The end is judged once, with what was
+    answered, also if the coordinator is killed in between."""
+    (tmp_path / "patch").mkdir()
+    (tmp_path / "patch" / "sitecustomize.py").write_text(ASKING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
+    asked, answer = tmp_path / "asked", tmp_path / "answer"
+    monkeypatch.setenv("ASKED", str(asked))
+    monkeypatch.setenv("ANSWER", str(answer))
+    live = LiveHome(aver_home, tmp_path)
+    ended = live.run_text("sleep 600")
+    live.wait_running(ended)
+    os.kill(live.witness_of(ended), signal.SIGTERM)
+    wait_for(asked.exists, "systemd is asked")
+    other = live.run_text("exit 3")
+    live.settle([other])
+    assert live.job(other).state is State.FAILED
+    assert live.job(ended).state is State.RUNNING
+    assert live.kill_coordinator()
+    asked.unlink()
+    live.connect_again()
+    wait_for(asked.exists, "systemd is asked again")
+    assert live.job(ended).state is State.RUNNING
+    answer.touch()
+    live.settle([ended])
+    assert (live.job(ended).state, live.attempt(ended).detail) == (State.NODE_FAIL, "ended when its user logged out")
+    live.assert_store_is_whole()

@@ -30,7 +30,7 @@ from aver.coordinator.requests.step import forget_env
 from aver.coordinator.requests.submit import take_back
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Machine
-from aver.coordinator.stop_note import StopNote
+from aver.coordinator.stop_note import Questions, StopNote
 from aver.coordinator.upkeep import Aside, Outcome
 from aver.coordinator.watchers import Watchers
 from aver.crashpoint import reached
@@ -77,6 +77,7 @@ class Loop:
         self.starts_over = False
         self._is_signalled = False
         self._stop_note = StopNote(home.stop_note, machine.identity.boot)
+        self._questions = Questions(self._stop_note, self._background)
         self._idle_since: float | None = None
         self._reasons_due: float | None = None
         self._tidy_due: float | None = None
@@ -229,7 +230,8 @@ class Loop:
         """Take what the engines have heard. Without a store nothing can be made of it: it stays with the witnesses."""
         if self._guard.is_store_lost:
             return
-        heard, self._unjudged = [*self._unjudged, *self._engines.heard()], []
+        new = [one for one in self._engines.heard() if not (self._may_be_stopped(one) and self._questions.keep(one))]
+        heard, self._unjudged = [*self._unjudged, *self._questions.answered(), *new], []
         self._drop_lost_steps(now)
         stale = []
         for one in heard:
@@ -253,11 +255,15 @@ class Loop:
 
     def _hear_of_stop(self, one: Heard, now: float) -> None:
         """An end by a signal is judged with what is known of a shutdown or logout at that time."""
-        attempt = self._machine.attempts.get(one.key)
-        if attempt is not None and not attempt.can.outlives_machine:
-            stopping = self._stop_note.evidence_for(one, attempt.started_at)
+        if self._may_be_stopped(one):
+            stopping = self._stop_note.evidence_for(one, self._machine.attempts[one.key].started_at)
             if stopping is not None:
                 self._machine.heard(stopping, now)
+
+    def _may_be_stopped(self, one: Heard) -> bool:
+        """Whether it is of a live attempt that ends with this machine."""
+        attempt = self._machine.attempts.get(one.key)
+        return attempt is not None and not attempt.can.outlives_machine
 
     def _is_late(self, one: Heard, now: float) -> bool:
         """Whether it is of an attempt that is over and still open to evidence."""

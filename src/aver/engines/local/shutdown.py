@@ -15,12 +15,13 @@ from aver.engines.local.login import kills_user_processes
 from aver.model.evidence import Stop
 
 ASK_S = 10
+SYSTEMD = "/run/systemd/system"  # there where systemd runs
 _SESSION = re.compile(r"/session-([0-9a-zA-Z]+)\.scope")
 
 
 def find_stop() -> Stop | None:
-    """What is being stopped at this moment; None: nothing, or nobody says."""
-    if not os.path.isdir("/run/systemd/system"):
+    """What is being stopped at this moment; None: nothing, or nobody says. May take three times ASK_S."""
+    if not os.path.isdir(SYSTEMD):
         return None
     return stop_of(_say, _own_cgroup(), kills_user_processes)
 
