@@ -22,7 +22,7 @@ FROM_THE_SUBMITTER = {
     "PYTHONUNBUFFERED",
     "AVER_BASH_ENV",
     "AVER_KEY",
-}  # from its environment, changed, and from its witness
+}  # or from its witness
 
 
 def on_page() -> set[str]:

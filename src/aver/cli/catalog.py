@@ -41,6 +41,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
             "release": "Release held jobs.",
             "suspend": "Suspend running jobs.",
             "resume": "Resume suspended jobs.",
+            "edit": "Change what pending jobs ask for.",
             "retry": "Rerun failed, lost and skipped jobs of a run.",
             "reinit": "Rerun jobs whose inputs, command or environment changed.",
             "recover": "Give jobs that ran out of memory or time more of it, and rerun them.",

@@ -24,7 +24,7 @@ from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control
 from aver.errors import UsageError
 from aver.model import reasons
-from aver.model.events import PersonAsked
+from aver.model.events import AttemptPlanned, PersonAsked
 from aver.model.job import Argv, JobSpec
 from aver.protocol.messages import Changes, ResultCode, Results, Update
 from aver.spec.sbatch.dependency import parse_dependency
@@ -100,8 +100,13 @@ def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any
         return Said(NOT_PENDING, ResultCode.RUNNING)
     if attempt is not None and attempt.is_dispatched and attempt.can.refusals.limit and TIME_LIMIT in changes:
         return Said(attempt.can.refusals.limit, ResultCode.REFUSED)
+    before = None if attempt is None else attempt.request
     asked = PersonAsked(now, run.number, job, by, "update", json.dumps(dict(changes)))
     machine.emit(asked)
+    if waits and attempt is not None and attempt.request != before:  # its intent says what it asks for
+        machine.emit(
+            AttemptPlanned(now, run.number, job, attempt.attempt, attempt.key, attempt.engine, run.request(index))
+        )
     if waits and not (WHILE_IT_WAITS | {THROTTLE}).isdisjoint(changes):
         machine.look_again(run, index, now)
     if attempt is not None and attempt.is_dispatched and TIME_LIMIT in changes:
