@@ -12,7 +12,10 @@ from aver.errors import UsageError
 
 FLOW = """
 jobs:
-  prep: {inputs: [data.txt, "extra/*.csv"], outputs: prep.txt, run: "echo prep >> order; cat data.txt > prep.txt"}
+  prep:
+    inputs: [data.txt, {files: "extra/*.csv", required: false}]
+    outputs: prep.txt
+    run: "echo prep >> order; cat data.txt > prep.txt"
   train: {needs: prep, inputs: prep.txt, outputs: model, env: {LR: 1}, run: "echo train >> order; cat prep.txt > model"}
   eval: {needs: train, matrix: {n: [1, 2]}, run: "echo eval{n} >> order"}
   other: {run: echo other >> order}

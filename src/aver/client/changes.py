@@ -155,13 +155,13 @@ def _different(before: dict[str, str], now: dict[str, str]) -> set[str]:
 
 
 def _of_files(submission: Submission, spec: JobSpec, job: JobRow, marks: Fingerprinted | None) -> Iterator[str]:
-    if not spec.inputs and not spec.outputs:
+    if not spec.read_files and not spec.outputs:
         return
     values = dict(values_of(spec, job.member))
     which = Which(job.run, job.id, job.name, max(1, job.attempt), tuple(values.items()))
     folder = job_files(submission, spec, which, submission.flow.is_single).folder
-    if spec.inputs:
-        paths = find_files(folder, [fill(pattern, values) for pattern in spec.inputs])
+    if spec.read_files:
+        paths = find_files(folder, [fill(pattern, values) for pattern in spec.read_files])
         yield from _of_inputs(paths, job, marks if marks is not None and marks.attempt == job.attempt else None)
     if job.state is State.COMPLETED:
         for pattern in spec.outputs:

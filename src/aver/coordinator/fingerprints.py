@@ -67,9 +67,9 @@ class Fingerprinter:
 def input_patterns(run: LiveRun, index: int) -> tuple[tuple[str, ...], str]:
     """The job's `inputs` with its values in them, and the folder that they are relative to."""
     spec = run.spec(index)
-    if not spec.inputs:
+    if not spec.read_files:
         return (), ""
     values = run.values(index)
     which = Which(run.number, run.job_number(index), run.name(index), 1, values)
     folder = job_files(run.submission, spec, which, run.is_single).folder
-    return tuple(fill(pattern, dict(values)) for pattern in spec.inputs), folder
+    return tuple(fill(pattern, dict(values)) for pattern in spec.read_files), folder

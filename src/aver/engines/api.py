@@ -103,6 +103,8 @@ class Order(Record):
     step: str = ""  # likewise: the name of its step
     least_s: int = 0  # likewise: it is not started with less time left than this
     own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
+    files: tuple[str, ...] = ()  # KIND PATTERN each, for its witness: inputs and outputs (docs/design/witness.md)
+    clean: str = ""  # whether its witness removes outputs of a failed attempt, and when not; empty: it keeps them
 
 
 class AllocationAsk(Record):

@@ -15,6 +15,7 @@ import os
 from collections.abc import Sequence
 from typing import assert_never
 
+from aver.judge.files import missing_input, with_files
 from aver.model import reasons
 from aver.model.evidence import (
     Accepted,
@@ -31,6 +32,7 @@ from aver.model.evidence import (
     LeftQueue,
     LimitMoved,
     LimitPassed,
+    LookBegan,
     MachineRestarted,
     MemoryWatch,
     NeedsUnmet,
@@ -112,8 +114,8 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 never_ran = never_ran or said
             case Accepted():
                 accepted = said
-            case LimitMoved() | LimitPassed():
-                pass  # no end: the record has the act
+            case LimitMoved() | LimitPassed() | LookBegan():
+                pass  # no end: the record has it
             case (
                 Taken()
                 | HeldBack()
@@ -189,6 +191,12 @@ def judge_acceptance(verdict: Verdict, accepted: Accepted, read: GeneratedRead) 
 
 def judge_record(record: WitnessRecord, rules: Rules) -> Verdict:
     """The verdict on an attempt whose witness saw its end. The quick way for the usual case: one record."""
+    verdict = _judge_exit(record, rules)
+    return with_files(verdict, record.files, rules) if record.files is not None or rules.must_write else verdict
+
+
+def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
+    """The end, without what it wrote."""
     if record.exit is None:
         return _judge_launch(record)
     exit_status = record.exit
@@ -315,6 +323,8 @@ def _judge_launch(record: WitnessRecord) -> Verdict:
     if record.launch is None:
         detail = "its witness's record has neither a wait status nor a launch failure; exit code unknown"
         return Verdict(State.UNVERIFIED, None, reasons.NONE, False, WITNESS, (), detail)
+    if record.launch.operation == "input":
+        return missing_input(record.launch)
     return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, WITNESS, (), launch_text(record.launch))
 
 

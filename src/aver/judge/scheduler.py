@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aver.judge.files import with_files
 from aver.judge.local import is_unseen, judge_record, judge_unstarted, with_generated
 from aver.model import reasons
 from aver.model.evidence import (
@@ -171,7 +172,8 @@ def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None)
 
 def judge_cluster(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     """The verdict that the evidence supports, or None while it may still grow."""
-    return with_generated(_judge_end(sort_out(evidence), rules), evidence)
+    heard = sort_out(evidence)
+    return with_generated(_with_outputs(_judge_end(heard, rules), heard, rules), evidence)
 
 
 def judge_late(evidence: list[Evidence], rules: Rules) -> Verdict | None:
@@ -182,8 +184,15 @@ def judge_late(evidence: list[Evidence], rules: Rules) -> Verdict | None:
     heard = sort_out(evidence)
     heard.taken = heard.is_gone = True
     heard.nobody = heard.nobody or NobodySaid(0.0, 0.0, "silent")
-    verdict = with_generated(_judge_end(heard, rules), evidence)
+    verdict = with_generated(_with_outputs(_judge_end(heard, rules), heard, rules), evidence)
     return None if verdict is None or is_open(verdict.state, verdict.exit, verdict.verified) else verdict
+
+
+def _with_outputs(verdict: Verdict | None, heard: Heard, rules: Rules) -> Verdict | None:
+    """Without its witness's record nobody has looked at its outputs."""
+    if verdict is None or heard.record is not None or not rules.must_write:
+        return verdict
+    return with_files(verdict, None, rules)
 
 
 def _judge_end(heard: Heard, rules: Rules) -> Verdict | None:

@@ -15,20 +15,33 @@ from collections.abc import Mapping
 from typing import NoReturn
 from zlib import crc32
 
-from aver.model.evidence import Act, ActKind, LaunchFailure, LimitPassed, MemoryWatch, WitnessRecord, WitnessStart
+from aver.model.evidence import (
+    Act,
+    ActKind,
+    FilesSeen,
+    LaunchFailure,
+    LimitPassed,
+    LookBegan,
+    MemoryWatch,
+    WitnessRecord,
+    WitnessStart,
+)
 from aver.model.exit import ExitStatus
 from aver.model.signals import HIGHEST
 
 LONGEST_LINE_BYTES = 1 << 20
 MOST_ACTS = 128
 MOST_GOT = 128
+MOST_NAMES = 128
 
 _HEADER_BYTES = 18
 _HEX = frozenset(b"0123456789abcdef")
 _LATEST = 1e11  # seconds since 1970; also the longest duration that is believed
 _LARGEST = 1 << 62
 _LARGEST_PID = 1 << 30
-_OPERATIONS = frozenset({"exec", "chdir", "stdin", "stdout", "stderr", "env", "cgroup", "fork", "limit", "journal"})
+_OPERATIONS = frozenset(
+    {"exec", "chdir", "stdin", "stdout", "stderr", "env", "cgroup", "fork", "limit", "journal", "input"}
+)
 _ACTS = {kind.value: kind for kind in ActKind}
 _WATCHES = {watch.value: watch for watch in MemoryWatch}
 
@@ -102,6 +115,10 @@ def parse_passed(said: Mapping[str, object]) -> LimitPassed:
     return LimitPassed(_seconds(said, "at"))
 
 
+def parse_look(said: Mapping[str, object]) -> LookBegan:
+    return LookBegan(_seconds(said, "at"))
+
+
 def parse_record(said: Mapping[str, object]) -> WitnessRecord:
     if said.get("ev") != "end":
         raise ValueError('a witness\'s end line without "ev": "end"')
@@ -144,7 +161,23 @@ def parse_record(said: Mapping[str, object]) -> WitnessRecord:
         boot=_text(said, "boot", 256),
         step_tasks=_count(said, "tasks", 1, _LARGEST) if "tasks" in said else None,
         name=_readable(_text(said, "name", LONGEST_LINE_BYTES)) if "name" in said else "",
+        files=_files(said["files"]) if "files" in said else None,
     )
+
+
+def _files(value: object) -> FilesSeen:
+    if type(value) is not dict:
+        raise ValueError('a witness\'s "files" is not an object')
+    counts = {name: _count(value, name, 0, _LARGEST) for name in ("outputs", "wrong", "written", "removed")}
+    lists = {name: _names(value, name) for name in ("missing", "old", "unseen", "names")}
+    return FilesSeen(at=_seconds(value, "at"), **counts, **lists)  # type: ignore[arg-type]
+
+
+def _names(said: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = said.get(name)
+    if type(value) is not list or len(value) > MOST_NAMES or not all(type(one) is str for one in value):
+        raise ValueError(f"a witness's {name!r} is not a list of at most {MOST_NAMES} names")
+    return tuple([_readable(one) for one in value])
 
 
 def _count(said: Mapping[str, object], name: str, least: int, most: int) -> int:

@@ -46,7 +46,7 @@ class MemoryWatch(StrEnum):
 class LaunchFailure(Record):
     """The command never ran: which operation failed, on what, and errno."""
 
-    operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit, journal
+    operation: str  # exec, chdir, stdin, stdout, stderr, env, cgroup, fork, limit, journal, input
     errno: int
     path: str
 
@@ -70,6 +70,26 @@ class LimitPassed(Record):
     """Its witness is ending it because of its time limit: the steps of the job are ended too."""
 
     at_s: float  # seconds after the start
+
+
+class LookBegan(Record):
+    """The job has ended, and looking at its outputs takes a while."""
+
+    at_s: float  # seconds after the start
+
+
+class FilesSeen(Record):
+    """What was found where its outputs were to be, after its end. Lists have the first ones, counts have all."""
+
+    at: float
+    outputs: int  # patterns that were looked at
+    wrong: int  # of these, required ones without a file that the attempt wrote
+    written: int  # files that are not as they were before the start
+    missing: tuple[str, ...] = ()  # patterns without any file
+    old: tuple[str, ...] = ()  # those whose files are as they were before the start
+    unseen: tuple[str, ...] = ()  # those that could not be looked at
+    names: tuple[str, ...] = ()  # of files that were written, or, where some were removed, of these
+    removed: int = 0
 
 
 class WitnessRecord(Record):
@@ -101,6 +121,7 @@ class WitnessRecord(Record):
     boot: str = ""
     step_tasks: int | None = None  # of a task on a cluster: how many its step has
     name: str = ""  # likewise: its program
+    files: FilesSeen | None = None  # None: it has no outputs, or nobody could look
 
     @property
     def highest(self) -> tuple[int, bool] | None:
@@ -297,6 +318,7 @@ Evidence = (
     WitnessStart
     | LimitMoved
     | LimitPassed
+    | LookBegan
     | WitnessRecord
     | WitnessVanished
     | MachineRestarted
@@ -335,6 +357,7 @@ class Rules(Record):
     checkpoint_codes: tuple[int, ...] = ()
     oom_warns: bool = False
     fallback_completes: bool = False  # `settle.fallback: completed`: nobody said how it ended, and it counts as done
+    must_write: bool = False  # it has outputs that must be there
 
 
 class Verdict(Record):

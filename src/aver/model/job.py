@@ -185,8 +185,11 @@ class JobSpec(Record):
     oom_warns: bool = False
     background: bool = False
     generates: str | None = None
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()  # that must be there when it starts
+    optional_inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()  # that must be there when it has completed
+    optional_outputs: tuple[str, ...] = ()
+    clean: bool = False  # a failed attempt leaves none of its outputs
     hold: bool = False
     begin_at: float | None = None
     deadline_at: float | None = None
@@ -203,6 +206,14 @@ class JobSpec(Record):
     step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
     params: tuple[tuple[str, str], ...] = ()  # those of the flow's whose names stand in its texts
+
+    @property
+    def read_files(self) -> tuple[str, ...]:
+        return self.inputs + self.optional_inputs
+
+    @property
+    def written_files(self) -> tuple[str, ...]:
+        return self.outputs + self.optional_outputs
 
     @staticmethod
     def read_older(document: dict[str, object]) -> dict[str, object]:

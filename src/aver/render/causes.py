@@ -70,7 +70,7 @@ def _key(one: Failed) -> tuple[object, ...]:
             return (one.state, one.mem_bytes)
         case State.TIMEOUT:
             return (one.state, one.time_s)
-        case State.FAILED if one.reason == reasons.GENERATED_JOBS:
+        case State.FAILED if one.reason in reasons.THOUGH_ZERO:
             return (one.state, one.reason, one.detail)
         case State.FAILED:
             ended = one.exit
@@ -91,7 +91,7 @@ def _rank(state: State) -> int:
 def _cause(run: int, jobs: list[Failed]) -> Cause:
     first = jobs[0]
     state = State(first.state)
-    has_log = state is not State.SKIPPED and first.attempt > 0 and first.reason != reasons.JOB_LAUNCH_FAILURE
+    has_log = state is not State.SKIPPED and first.attempt > 0 and first.reason not in reasons.NOT_STARTED
     return Cause(state, f"{_who(jobs)} {_what(state, jobs)}", len(jobs), tuple(jobs), _next(run, state, first), has_log)
 
 
@@ -136,11 +136,11 @@ def _has_begun(one: Failed) -> bool:
 
 
 def _failed(first: Failed, many: bool) -> str:
-    if first.exit is None and first.reason == reasons.JOB_LAUNCH_FAILURE:
+    if first.exit is None and first.reason in reasons.NOT_STARTED:
         return f"could not start: {_detail(first)}"
     if first.exit is None:
         return f"failed, exit code not known{f': {_detail(first)}' if first.detail else ''}"
-    if first.reason == reasons.GENERATED_JOBS:
+    if first.reason in reasons.THOUGH_ZERO:
         return f"failed, though {'they' if many else 'it'} exited with code 0: {_detail(first)}"
     number = first.exit.signal
     if number:
@@ -177,7 +177,7 @@ def _next(run: int, state: State, first: Failed) -> tuple[str, ...]:
     match state:
         case State.OUT_OF_MEMORY | State.TIMEOUT:
             return (f"aver recover {run} --dry-run", f"aver usage {run} --correct --dry-run")
-        case State.FAILED if first.reason == reasons.JOB_LAUNCH_FAILURE:
+        case State.FAILED if first.reason in reasons.NOT_STARTED:
             return (f"aver why {first.job}",)
         case State.FAILED:
             return (f"aver log {first.job}", f"aver retry {run}", f"aver reinit {run}")

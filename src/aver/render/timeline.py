@@ -11,11 +11,12 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from aver.judge.files import missing_input
 from aver.judge.local import launch_text
 from aver.judge.witness_record import parse_record, parse_start
 from aver.model import events as ev
 from aver.model.codec import loads
-from aver.model.evidence import Act, ActKind, MemoryWatch, Verdict, WitnessRecord, WitnessStart
+from aver.model.evidence import Act, ActKind, FilesSeen, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.model.job import Allocation, Request
 from aver.model.reasons import NONE
 from aver.model.record import Record
@@ -200,6 +201,9 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
             for act in said.acts:
                 yield Told(said.started_at + act.at_s, event.source, _act(act), event.attempt, None)
             yield Told(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
+            if said.files is not None:
+                yield Told(max(said.files.at, said.started_at + said.elapsed_s), event.source, _look(said.files),
+                           event.attempt, None)  # fmt: skip
         case None:
             yield Told(event.at, event.source, _plain(event), event.attempt, event.said)
         case _:
@@ -287,9 +291,26 @@ def _whose(is_of_one: bool) -> str:
     return " (its largest process, resident)" if is_of_one else " (all its processes)"
 
 
+def _look(files: FilesSeen) -> str:
+    """`looked at 3 outputs: wrote 2 files (a, b); 1 is missing`."""
+    noun = "output" if files.outputs == 1 else "outputs"
+    wrote = f"wrote {files.written} file{'' if files.written == 1 else 's'}"
+    names = f" ({', '.join(files.names)}{', …' if files.written > len(files.names) else ''})" if files.names else ""
+    parts = [wrote + ("" if files.removed else names)]
+    parts += [
+        f"{word}: {', '.join(some)}"
+        for word, some in (("missing", files.missing), ("not written", files.old), ("not to be seen", files.unseen))
+        if some
+    ]
+    if files.removed:
+        parts.append(f"removed {files.removed}{names}")
+    return f"looked at {files.outputs} {noun}: {'; '.join(parts)}"
+
+
 def _end(record: WitnessRecord) -> str:
     if record.launch is not None:
-        return f"could not start: {launch_text(record.launch)}"
+        said = missing_input(record.launch).detail if record.launch.operation == "input" else ""
+        return said or f"could not start: {launch_text(record.launch)}"
     parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
     if record.oom_kills:
         parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")

@@ -64,15 +64,13 @@ def believed_text(state: State, verified: bool | None) -> str:
 
 def absent_text(state: State, has_begun: bool, reason: str) -> str:
     """What stands for a figure or an exit that is not there: `?` if the job must have had one, `-` if it has none."""
-    is_unknown = (
-        state.is_settled and reason != reasons.JOB_LAUNCH_FAILURE and (has_begun or may_have_run(state, reason))
-    )
+    is_unknown = state.is_settled and reason not in reasons.NOT_STARTED and (has_begun or may_have_run(state, reason))
     return UNKNOWN if is_unknown else NOTHING
 
 
 def may_have_run(state: State, reason: str) -> bool:
     """Whether an attempt that ended so ran, or may have, though nobody saw it start."""
-    return state.is_settled and state not in _NEVER_RAN and reason != reasons.JOB_LAUNCH_FAILURE
+    return state.is_settled and state not in _NEVER_RAN and reason not in reasons.NOT_STARTED
 
 
 def step_warning(state: State, derived: int | None, job_exit: ExitStatus | None) -> str:
@@ -180,7 +178,7 @@ def sentence(
             took = "" if record is None else f" after {duration_words(record.elapsed_s)}"
             but = f", but {verdict.warnings[0]}" if verdict.warnings else ""
             return f"Completed with exit code 0{took}{but}."
-        case State.FAILED if verdict.reason == reasons.GENERATED_JOBS:
+        case State.FAILED if verdict.reason in reasons.THOUGH_ZERO:
             return f"Failed, though it exited with code 0{after}: {verdict.detail}."
         case State.FAILED:
             return _failed(verdict, record, after)
@@ -224,7 +222,7 @@ def next_steps(
             return (log,) if _limit(record, request) is None else (recover, log)
         case State.TIMEOUT:
             return (log,) if request is None or request.time_s is None else (recover, log)
-        case State.FAILED if verdict.reason == reasons.JOB_LAUNCH_FAILURE:
+        case State.FAILED if verdict.reason in reasons.NOT_STARTED:
             return (f"aver show {job}", retry)
         case State.FAILED:
             return (log, retry)
@@ -257,6 +255,8 @@ def _failed(verdict: Verdict, record: WitnessRecord | None, after: str) -> str:
     if verdict.exit is None and verdict.reason == reasons.JOB_LAUNCH_FAILURE:
         launch = None if record is None else record.launch
         return f"It could not start: {verdict.detail if launch is None else launch_text(launch)}."
+    if verdict.reason == reasons.MISSING_INPUT:
+        return f"Not started: {verdict.detail}."
     if verdict.exit is None:
         return f"Failed, and its exit code is not known{f': {verdict.detail}' if verdict.detail else ''}."
     if not verdict.verified:

@@ -9,7 +9,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <libgen.h>
+#include <locale.h>
 #include <malloc.h>
 #include <poll.h>
 #include <sched.h>
@@ -25,6 +27,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -43,12 +46,13 @@ enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE
 
 typedef long long usec; /* CLOCK_MONOTONIC, microseconds */
 typedef long long bytes;
-enum phase { IDLE, RUN, SWEEP, RECORD };
+enum phase { IDLE, RUN, SWEEP, LOOK, RECORD };
 
 static struct { /* what is to be started; pointers into the frame or into argv, valid until the exec */
     char **argv, **over, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME */
-    size_t args, overs;
-    const char *value[128]; /* of the fields d e i o r g A F O, by tag */
+    char **files; /* KIND PATTERN each: i an input, o an output, p an output that may be missing */
+    size_t args, overs, files_n;
+    const char *value[128]; /* of the fields d e i o r g A F O c, by tag */
     int umask, limits, levels;
     struct { unsigned resource; struct rlimit value; } limit[LIMITS];
     struct { const char *name; bytes limit; } level[LEVELS]; /* of cgroups, from outside; the child is in the last */
@@ -94,6 +98,15 @@ static struct { /* the witness's own cgroup, in which it stays: what it starts i
     struct cpu { usec user, sys; } cpu; /* v2: of its jobs so far */
     char path[PATH_KEPT];
 } home = {.folder = -1, .events = -1};
+static struct { /* the process that looks at the job's files: before the start, and after the end */
+    pid_t pid;
+    int ask, answer;     /* pipes, while it lives; -1 */
+    char said[LINE_SIZE / 2]; /* what it found at the end, JSON; empty: nobody knows */
+    size_t said_n;
+    usec since;    /* when it was asked */
+    bool is_told;  /* the coordinator knows that this takes a while */
+    bool cleans, unless_warned, unless_oom;
+} looker = {.ask = -1, .answer = -1};
 static pid_t *others; /* witnesses of tasks of this job, whose processes count in its memory where that is sampled */
 static size_t others_n;
 
@@ -299,7 +312,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":2,\"witness\":%d", getpid());
+    say(",\"protocol\":3,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
@@ -342,6 +355,7 @@ static void make_record(bool for_journal) {
     if (job.oomd) say_number("oomd", true, job.oomd);
     if (job.stays) say_number("stays", true, job.stays);
     if (job.unwaited) say(",\"cpu\":\"least\"");
+    if (looker.said_n) say(",\"files\":%s", looker.said);
     if (step_tasks) {
         say(",\"tasks\":%s,\"name\":", step_tasks);
         say_text(order.argv[0]);
@@ -362,7 +376,7 @@ static pid_t *pids, canary; /* canary: once, a child of ours that does nothing, 
 static size_t pids_n, pids_size;
 
 static void add_pid(long pid) {
-    if (pid <= 1 || pid == getpid() || pid == canary) return;
+    if (pid <= 1 || pid == getpid() || pid == canary || pid == looker.pid) return;
     if (pids_n == pids_size) pids = need(realloc(pids, (pids_size = pids_size * 2 + 64) * sizeof *pids));
     pids[pids_n++] = (pid_t)pid;
 }
@@ -875,6 +889,397 @@ static bool fail(const char *op, const char *path) {
     return false;
 }
 
+/* ---- the job's files ----
+ * A process of its own looks at them, since a folder may hang. It is there from before the start until after the end,
+ * so that it knows which outputs were there before: a file is the attempt's if its inode, size, mtime or ctime is
+ * another than then. No clock decides that. */
+enum { NAMES_MAX = 20, NAME_BYTES = 4096, REMOTE_WAIT_S = 10 };
+
+struct mark { dev_t dev; ino_t ino; off_t size; struct timespec modified, changed; };
+struct marks { struct mark *all; size_t n, size; };
+
+static struct marks before, inputs;
+static struct { /* of the pattern that is looked at */
+    bool is_after, lists;
+    size_t found, fresh; /* files; fresh: not as they were before the start */
+    int err;             /* why something of it could not be seen */
+} look;
+static struct { char **all; size_t n, size; } fresh_paths;
+static usec granule_wait; /* until a change of what was seen can be told by its times */
+
+static struct mark mark_of(const struct stat *st) {
+    struct mark mark;
+    memset(&mark, 0, sizeof mark);
+    mark.dev = st->st_dev, mark.ino = st->st_ino, mark.size = st->st_size;
+    mark.modified.tv_sec = st->st_mtim.tv_sec, mark.modified.tv_nsec = st->st_mtim.tv_nsec;
+    mark.changed.tv_sec = st->st_ctim.tv_sec, mark.changed.tv_nsec = st->st_ctim.tv_nsec;
+    return mark;
+}
+
+static int by_mark(const void *a, const void *b) { return memcmp(a, b, sizeof(struct mark)); }
+
+static int by_inode(const void *a, const void *b) {
+    return memcmp(a, b, offsetof(struct mark, size));
+}
+
+static void add_mark(struct marks *to, const struct stat *st) {
+    if (to->n == to->size) to->all = need(realloc(to->all, (to->size = to->size * 2 + 64) * sizeof *to->all));
+    to->all[to->n++] = mark_of(st);
+}
+
+static bool is_remote(const char *path) { /* or of a kind that we don't know: what others wrote there may come late */
+    char name[PATH_KEPT];
+    struct statfs fs;
+    snprintf(name, sizeof name, "%s", *path == '/' ? path : ".");
+    while (statfs(name, &fs)) {
+        char *slash = strrchr(name, '/');
+        if (!slash || slash == name) return false;
+        *slash = 0;
+    }
+    switch ((unsigned)fs.f_type) {
+    case 0xef53: case 0x58465342: case 0x9123683e: case 0x01021994: case 0x794c7630: case 0x2fc12fc1:
+    case 0xf2f52010: case 0x858458f6: case 0xca451a4e: return false; /* ext, xfs, btrfs, tmpfs, overlay, zfs, … */
+    default: return true;
+    }
+}
+
+static void note_granule(const struct stat *st, const char *path) { /* a change right after this must show */
+    struct timespec t;
+    const bool remote = is_remote(path);
+    const usec granule = st->st_ctim.tv_nsec ? (remote ? 50 : 20) * MS : 2 * SECOND;
+    const usec doubt = remote ? 3600 * SECOND : granule; /* another machine's clock may be wrong by that much */
+    clock_gettime(CLOCK_REALTIME, &t);
+    const usec age = (t.tv_sec - st->st_ctim.tv_sec) * SECOND + (t.tv_nsec - st->st_ctim.tv_nsec) / 1000;
+    if (age < doubt && granule > granule_wait) granule_wait = granule;
+}
+
+static void see_file(const char *path, const struct stat *st) {
+    const struct mark mark = mark_of(st);
+    look.found++;
+    if (!look.is_after) {
+        if (!look.lists) add_mark(&inputs, st);
+        else add_mark(&before, st), note_granule(st, path);
+        return;
+    }
+    if (before.n && bsearch(&mark, before.all, before.n, sizeof mark, by_mark)) return;
+    look.fresh++;
+    if (!looker.cleans && fresh_paths.n >= NAMES_MAX) return;
+    if (fresh_paths.n == fresh_paths.size)
+        fresh_paths.all = need(realloc(fresh_paths.all, (fresh_paths.size = fresh_paths.size * 2 + 64) * sizeof(char *)));
+    fresh_paths.all[fresh_paths.n++] = need(strdup(path));
+}
+
+static bool is_absent(int err) { return err == ENOENT || err == ENOTDIR || err == ELOOP; }
+
+static void note_unseen(int err) {
+    if (!is_absent(err)) look.err = err;
+}
+
+static void see_below(char *path, size_t n) { /* all files below a folder; links to folders are files */
+    struct stat st;
+    errno = 0;
+    DIR *folder = opendir(path);
+    if (!folder) note_unseen(errno);
+    for (struct dirent *e; folder && (e = readdir(folder));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        const size_t more = strlen(e->d_name) + 1;
+        if (n + more >= PATH_KEPT) {
+            look.err = ENAMETOOLONG;
+            continue;
+        }
+        sprintf(path + n, "/%s", e->d_name);
+        if (lstat(path, &st)) note_unseen(errno);
+        else if (S_ISDIR(st.st_mode)) see_below(path, n + more);
+        else see_file(path, &st);
+    }
+    path[n] = 0;
+    if (folder) closedir(folder);
+}
+
+static void see(char *path, size_t n) {
+    struct stat st;
+    if (stat(path, &st)) note_unseen(errno);
+    else if (!S_ISDIR(st.st_mode)) see_file(path, &st);
+    else {
+        while (n > 1 && path[n - 1] == '/') path[--n] = 0;
+        see_below(path, n);
+    }
+}
+
+static void match(char *path, size_t n, const char *rest) { /* path: a folder and a slash, or empty */
+    const char *end = strchrnul(rest, '/');
+    const int part = (int)(end - rest);
+    if (!strpbrk(rest, "*?[")) {
+        if (snprintf(path + n, PATH_KEPT - n, "%s", rest) >= (int)(PATH_KEPT - n)) look.err = ENAMETOOLONG;
+        else see(path, strlen(path));
+        path[n] = 0;
+        return;
+    }
+    const bool deep = part == 2 && !strncmp(rest, "**", 2);
+    char wanted[NAME_BYTES];
+    if (part >= (int)sizeof wanted) return;
+    snprintf(wanted, sizeof wanted, "%.*s", part, rest);
+    if (deep && !*end) {
+        if (!n) strcpy(path, "."); /* as the folder itself */
+        see(path, strlen(path));
+        path[n] = 0;
+        return;
+    }
+    if (deep) match(path, n, end + 1);
+    else if (!strpbrk(wanted, "*?[")) { /* a plain name on the way */
+        if (n + (size_t)part + 1 >= PATH_KEPT) return;
+        sprintf(path + n, "%s/", wanted);
+        match(path, n + (size_t)part + 1, end + 1);
+        path[n] = 0;
+        return;
+    }
+    DIR *folder = opendir(n ? path : ".");
+    if (!folder) note_unseen(errno);
+    for (struct dirent *e; folder && (e = readdir(folder));) {
+        struct stat st;
+        const size_t more = strlen(e->d_name);
+        if (n + more + 1 >= PATH_KEPT || !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        strcpy(path + n, e->d_name);
+        if (deep ? *e->d_name != '.' && !lstat(path, &st) && S_ISDIR(st.st_mode)
+                 : !fnmatch(wanted, e->d_name, FNM_PERIOD | FNM_NOESCAPE)) {
+            if (!*end) see(path, n + more);
+            else {
+                strcpy(path + n + more, "/");
+                match(path, n + more + 1, deep ? rest : end + 1);
+            }
+        }
+        path[n] = 0;
+    }
+    if (folder) closedir(folder);
+}
+
+static void look_at(const char *pattern) { /* a name that is there is itself, whatever characters it has */
+    char path[PATH_KEPT] = "";
+    struct stat st;
+    look.found = look.fresh = 0;
+    look.err = 0;
+    if (strlen(pattern) < sizeof path && !lstat(pattern, &st)) {
+        strcpy(path, pattern);
+        see(path, strlen(path));
+    } else match(path, 0, pattern);
+}
+
+static _Noreturn void answer(void) { /* what is in the line, and no more */
+    for (size_t done = 0; done < line_len;) {
+        const ssize_t n = write(1, line + done, line_len - done);
+        if (n <= 0) break;
+        done += (size_t)n;
+    }
+    _exit(0);
+}
+
+static size_t names_left, name_bytes_left;
+static bool is_first_name;
+
+static void say_name(const char *name) { /* of a list; names that are too many are counted by their list's reader */
+    if (!names_left || strlen(name) > name_bytes_left) return;
+    names_left--, name_bytes_left -= strlen(name);
+    if (!is_first_name) say(",");
+    is_first_name = false;
+    say_text(name);
+}
+
+static void open_names(const char *list) {
+    say(",\"%s\":[", list);
+    is_first_name = true;
+}
+
+static bool is_input(const struct stat *st) {
+    const struct mark mark = mark_of(st);
+    return inputs.n && bsearch(&mark, inputs.all, inputs.n, sizeof mark, by_inode);
+}
+
+static bool remove_fresh(const char *path) { /* a file that the attempt wrote and that is ours; never an input */
+    struct stat st;
+    return !lstat(path, &st) && !S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !is_input(&st) && !unlink(path);
+}
+
+static void look_before(void) {
+    char absent[PATH_KEPT] = "";
+    int err = ENOENT;
+    for (size_t i = 0; i < order.files_n; i++) {
+        look.lists = *order.files[i] != 'i';
+        look_at(order.files[i] + 2);
+        if (look.lists || look.found) continue;
+        if (look.err) err = look.err;
+        const size_t n = strlen(absent);
+        snprintf(absent + n, sizeof absent - n, "%s%s", n ? ", " : "", order.files[i] + 2);
+    }
+    if (before.n) qsort(before.all, before.n, sizeof *before.all, by_mark);
+    if (inputs.n) qsort(inputs.all, inputs.n, sizeof *inputs.all, by_inode);
+    line_len = 0;
+    if (*absent) {
+        say("%d %s", err, absent);
+        line_len++; /* the NUL is the end */
+        answer();
+    }
+    if (granule_wait) usleep((useconds_t)granule_wait);
+    if (write(1, "", 1) != 1) _exit(1);
+}
+
+static void look_after(char how) { /* how: g it ended well, f it failed, k it failed and nothing is removed */
+    enum { MISSING, OLD, UNSEEN, STATES };
+    static const char *const lists[] = {"missing", "old", "unseen"};
+    const usec until = now() + REMOTE_WAIT_S * SECOND;
+    unsigned char *state = need(calloc(order.files_n + 1, 1));
+    size_t outputs = 0, wrong, fresh;
+    struct timespec t;
+    look.is_after = true;
+    for (;;) {
+        bool may_come = false;
+        while (fresh_paths.n) free(fresh_paths.all[--fresh_paths.n]);
+        outputs = wrong = fresh = 0;
+        for (size_t i = 0; i < order.files_n; i++) {
+            state[i] = STATES;
+            if (*order.files[i] == 'i') continue;
+            outputs++;
+            look_at(order.files[i] + 2);
+            fresh += look.fresh;
+            if (look.fresh || *order.files[i] == 'p') continue;
+            state[i] = look.found ? OLD : look.err ? UNSEEN : MISSING;
+            wrong++;
+            may_come = may_come || is_remote(order.files[i] + 2);
+        }
+        if (how != 'g' || !may_come || now() >= until) break;
+        usleep(200 * 1000);
+    }
+    clock_gettime(CLOCK_REALTIME, &t);
+    line_len = 0;
+    names_left = NAMES_MAX, name_bytes_left = NAME_BYTES;
+    say("{\"at\":%.6f,\"outputs\":%zu,\"wrong\":%zu,\"written\":%zu", (double)t.tv_sec + (double)t.tv_nsec / 1e9, outputs,
+        wrong, fresh);
+    for (int kind = 0; kind < STATES; kind++) {
+        open_names(lists[kind]);
+        for (size_t i = 0; i < order.files_n; i++)
+            if (state[i] == kind) say_name(order.files[i] + 2);
+        say("]");
+    }
+    if (looker.cleans && (how == 'f' || (how == 'g' && wrong))) {
+        size_t removed = 0;
+        open_names("names");
+        for (size_t i = 0; i < fresh_paths.n; i++)
+            if (remove_fresh(fresh_paths.all[i])) removed++, say_name(fresh_paths.all[i]);
+        say("],\"removed\":%zu}", removed);
+    } else {
+        open_names("names");
+        for (size_t i = 0; i < fresh_paths.n; i++) say_name(fresh_paths.all[i]);
+        say("],\"removed\":0}");
+    }
+    answer();
+}
+
+static _Noreturn void looker_main(pid_t witness, int from, int to) {
+    char how = 'k';
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != witness || dup2(from, 0) < 0 || dup2(to, 1) < 0) _exit(1);
+    syscall(SYS_close_range, 2u, ~0u, 0u);
+    setlocale(LC_CTYPE, "C.UTF-8"); /* a ? is a character */
+    if (order.value['d'] && chdir(order.value['d'])) {
+        if (write(1, "", 1) != 1) _exit(1); /* the start says it */
+    } else look_before();
+    if (read(0, &how, 1) == 1) look_after(how);
+    _exit(0);
+}
+
+static void end_looker(void) {
+    if (looker.ask >= 0) close(looker.ask);
+    if (looker.answer >= 0) close(looker.answer);
+    looker.ask = looker.answer = -1;
+    if (looker.pid > 0) kill(looker.pid, SIGKILL);
+    if (looker.pid > 0 && !job.stuck) waitpid(looker.pid, NULL, 0);
+    looker.pid = 0;
+}
+
+static bool start_looker(void) { /* false: an input is missing */
+    int to[2], from[2];
+    char text[PATH_KEPT + 16] = "";
+    size_t n = 0;
+    ssize_t got = 1;
+    const pid_t own = getpid();
+    if (pipe2(to, O_CLOEXEC)) return fail("fork", "");
+    if (pipe2(from, O_CLOEXEC)) {
+        const int why = errno;
+        close(to[0]), close(to[1]);
+        errno = why;
+        return fail("fork", "");
+    }
+    looker.pid = fork();
+    if (!looker.pid) looker_main(own, to[0], from[1]);
+    const int why = errno;
+    close(to[0]), close(from[1]);
+    looker.ask = to[1], looker.answer = from[0];
+    errno = why;
+    if (looker.pid < 0) {
+        fail("fork", "");
+        end_looker();
+        return false;
+    }
+    while (n < sizeof text - 1 && (got = read(looker.answer, text + n, 1)) == 1 && text[n]) n++;
+    text[n] = 0;
+    if (!n || got != 1) return true; /* all are there, or whoever looked is gone: nobody will know of the outputs */
+    char *pattern;
+    errno = (int)strtol(text, &pattern, 10);
+    fail("input", *pattern ? pattern + 1 : pattern);
+    end_looker();
+    return false;
+}
+
+static bool has_failed(void) {
+    for (struct act *a = job.act; a < job.act + job.acts; a++)
+        if (strcmp(a->what, "warn") && strcmp(a->what, "signal")) return true;
+    return job.raw || ((job.oom || job.oomd) && !looker.unless_oom);
+}
+
+static void ask_looker(void) { /* the job has ended, and nobody of it is left who could write */
+    const char how = !has_failed() ? 'g' : job.warned && looker.unless_warned ? 'k' : 'f';
+    looker.since = now();
+    looker.is_told = false;
+    fcntl(looker.answer, F_SETFL, O_NONBLOCK);
+    if (write(looker.ask, &how, 1) == 1) return;
+    end_looker();
+    job.phase = RECORD;
+}
+
+static void hear_looker(void) {
+    const size_t room = sizeof looker.said - 1 - looker.said_n;
+    const ssize_t n = room ? read(looker.answer, looker.said + looker.said_n, room) : 0;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n > 0) looker.said_n += (size_t)n;
+    if (n > 0) return;
+    if (!looker.said_n || looker.said[looker.said_n - 1] != '}') looker.said_n = 0;
+    looker.said[looker.said_n] = 0;
+    end_looker();
+    job.phase = RECORD;
+}
+
+static void tell_looking(void) {
+    looker.is_told = true;
+    open_line("look");
+    say(",\"key\":\"%s\",\"at\":%.6f", job.key, seconds(looker.since - job.start));
+    close_line();
+    tell();
+}
+
+static void stop_looking(const char *why) { /* whoever looks may be stuck: the next job must not have it */
+    note(why, SIGKILL);
+    job.stuck = true;
+    looker.said_n = 0;
+    end_looker();
+    job.phase = RECORD;
+}
+
+static bool add_file(char *text) { /* KIND PATTERN */
+    if (!strchr("iop", *text) || text[1] != ' ' || !text[2]) return false;
+    order.files = need(realloc(order.files, (order.files_n + 1) * sizeof *order.files));
+    order.files[order.files_n++] = text;
+    return true;
+}
+
 static void child_fails(const char *op, const char *path) {
     fail(op, path);
     _exit(127);
@@ -1045,6 +1450,7 @@ static void sweep(void) { /* the child is gone or never was; from here on only l
 
 static bool launch(void) {
     if (order.value['e'] && !load_env(order.value['e'])) return fail("env", order.value['e']);
+    if (order.files_n && !start_looker()) return false;
     add_to_env();
     if (order.value['g']) open_cgroup(order.value['g']);
     else if (!slot) find_cgroup();
@@ -1077,6 +1483,7 @@ static void start_job(void) {
         return;
     }
     if (!launch()) {
+        end_looker();
         sweep();
         return;
     }
@@ -1128,8 +1535,10 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
         job.hostoom = count > host_oom_seen ? count - host_oom_seen : 0;
         host_oom_seen = count;
     }
-    job.phase = RECORD;
+    job.phase = looker.pid > 0 ? LOOK : RECORD;
     job.retry_at = 0;
+    if (job.phase == LOOK) ask_looker();
+    else end_looker();
 }
 
 static void save(void) { /* into the journal, then to the coordinator; without room, after 1 s, to it alone */
@@ -1153,10 +1562,11 @@ static void reap(void) {
     int raw, none;
     while (ended.si_pid = 0, !(none = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT)) && ended.si_pid) {
         const pid_t pid = ended.si_pid;
-        const bool is_others = is_apart(pid);
+        const bool is_others = pid != job.pid && is_apart(pid);
         wait4(pid, &raw, 0, &use);
-        if (is_others || pid == canary) {
+        if (is_others || pid == canary || pid == looker.pid) {
             if (pid == canary) canary = 0;
+            if (pid == looker.pid) looker.pid = 0;
             continue;
         }
         timeradd(&job.user, &use.ru_utime, &job.user);
@@ -1184,6 +1594,11 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
         return true;
     }
     if (job.phase == IDLE || (job.phase == RECORD && !slot)) return false;
+    if (job.phase == LOOK) {
+        if (looker.is_told || !due(looker.since + 500 * MS)) return false;
+        tell_looking();
+        return true;
+    }
     if (job.phase != RUN) {
         if (!due(job.retry_at)) return false;
         if (job.phase == SWEEP) reap();
@@ -1212,7 +1627,8 @@ static void clear_order(void) {
     job.cgroup = job.procs = order.umask = -1;
     job.limit = job.job_limit = -1;
     job.kill_wait = 30 * SECOND;
-    others_n = 0;
+    others_n = looker.said_n = 0;
+    looker.cleans = looker.unless_warned = looker.unless_oom = false;
 }
 
 static bool set_key(const char *key) { /* it names a cgroup's folder, and stands in lines as it is */
@@ -1270,6 +1686,12 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'K': return parse(v, TIME_MAX, MS, &job.kill_wait);
     case 'm': return parse(v, INT64_MAX, 1, &job.mem_limit);
     case 'L': return set_level(v);
+    case 'f': return add_file(v);
+    case 'c': /* failed attempts leave no outputs; k: but where it was warned; m: an out-of-memory kill is no failure */
+        looker.cleans = true;
+        looker.unless_warned = strchr(v, 'k');
+        looker.unless_oom = strchr(v, 'm');
+        return true;
     case 'a':
         order.argv[order.args++] = v;
         return true;
@@ -1318,6 +1740,7 @@ static const char *order_run(char *p, char *end) {
     if (!wrong) start_job();
     free(order.argv);
     free(order.over);
+    free(order.files);
     free(order.env);
     free(order.env_text);
     environ = none;
@@ -1333,6 +1756,10 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
     }
     const char *sig = value['s'], *scope = value['c'], *limit = value['t'], *jobs = value['D'];
     if (!value['k'] || job.phase == IDLE || strcmp(value['k'], job.key)) return "this key does not run here";
+    if (job.phase == LOOK && verb == 'C') {
+        stop_looking("cancel");
+        return NULL;
+    }
     if (job.phase != RUN) return "the job has ended";
     if (verb == 'S') {
         if (!sig || !parse(sig, 64, 1, &n) || !n) return "bad signal or scope";
@@ -1477,16 +1904,18 @@ static void loop(void) { /* returns when there is nothing left to do */
         if (idle && job.stuck) return; /* the next job must not have the last one's processes */
         bool leaving = idle && conn < 0 && (served || lonely);
         usec left = wake - now(), wait = wake == NEVER ? -1 : left > 0 ? (left + MS - 1) / MS : 0;
-        struct pollfd fds[2] = {{signals, POLLIN, 0}, {conn >= 0 ? conn : LISTENER, POLLIN, 0}};
+        struct pollfd fds[3] = {{signals, POLLIN, 0}, {job.phase == LOOK ? looker.answer : -1, POLLIN, 0},
+                                {conn >= 0 ? conn : LISTENER, POLLIN, 0}};
         const int had = conn;
-        int n = poll(fds, slot ? 2 : 1, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
+        int n = poll(fds, slot ? 3 : 2, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
         if (leaving && n <= 0) return;
         if (!slot && wake < NEVER && now() - wake > SECOND) job.suspended += now() - wake; /* stopped with our job */
-        for (int i = 0; fds[1].revents && had >= 0 && i < FRAMES && receive(); i++)
+        if (fds[1].revents) hear_looker();
+        for (int i = 0; fds[2].revents && had >= 0 && i < FRAMES && receive(); i++)
             if (!fds[0].revents) break; /* else all of them: what was asked before the job ended comes before its end */
         if (fds[0].revents) take_signals();
         if (had >= 0) continue;
-        if (fds[1].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
+        if (fds[2].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
     }
 }
 
@@ -1563,7 +1992,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
     static const char names[][12] = {['k'] = "--key", ['t'] = "--time", ['w'] = "--warn", ['K'] = "--kill-wait",
                                      ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env", ['d'] = "--folder",
                                      ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append",
-                                     ['O'] = "--own"};
+                                     ['O'] = "--own", ['f'] = "--file", ['c'] = "--clean"};
     static char path[PATH_KEPT];
     const char *record = NULL, *folder = NULL;
     const bool task = !strcmp(argv[1], "task");

@@ -8,7 +8,7 @@ from aver.cli.attach.stream import OutputStream, Write
 from aver.cli.facts import files_of
 from aver.cli.session import Session
 from aver.client.output_paths import JobFiles
-from aver.model.reasons import JOB_LAUNCH_FAILURE
+from aver.model.reasons import NOT_STARTED
 from aver.store.read.rows import AttemptRow, JobRow
 
 Sinks = Callable[[JobFiles], Sequence[tuple[str, Write]]]  # which files are shown, and where
@@ -38,7 +38,7 @@ class AttemptStreams:
                 self._begin(job, attempt)
 
     def _begin(self, job: JobRow, attempt: AttemptRow) -> None:
-        if attempt.reason == JOB_LAUNCH_FAILURE:
+        if attempt.reason in NOT_STARTED:
             return
         files = files_of(self._session, job, attempt.attempt)
         before = self._stream

@@ -12,7 +12,7 @@ import time
 from aver.cli.output.documents import JobFacts, RunFacts
 from aver.cli.output.text import Output, unselected_text
 from aver.cli.output.views import UNKNOWN, absent_text, believed_text, counts_text, duration, state_text
-from aver.model.reasons import JOB_LAUNCH_FAILURE
+from aver.model.reasons import NOT_STARTED
 from aver.model.states import State
 from aver.printable import printable
 
@@ -45,7 +45,7 @@ def job_summary(job: JobFacts) -> str:
     if job.state != State.COMPLETED:
         words += [job.exit.text] if job.exit is not None else ["?"] if absent_text(job) == UNKNOWN else []
         words += [printable(job.reason)] if job.reason and job.reason != "None" else []
-    if job.reason == JOB_LAUNCH_FAILURE and job.detail:
+    if job.reason in NOT_STARTED and job.detail:
         words[-1] += f": {printable(job.detail)}"  # it never ran: what stood in its way is the news
     elif job.elapsed_s is not None:
         words.append(f"in {duration(job.elapsed_s)}")

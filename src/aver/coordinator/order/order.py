@@ -69,7 +69,21 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         run=run.number,
         step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if can.uses_allocations else "",
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
+        files=_files(spec, dict(values)),
+        clean=_clean(spec),
     )
+
+
+def _files(spec: JobSpec, values: dict[str, str]) -> tuple[str, ...]:
+    """What its witness looks at: inputs before the start, outputs then and after the end."""
+    kinds = (("i", spec.inputs), ("o", spec.outputs), ("p", spec.optional_outputs))
+    return tuple(f"{kind} {fill(pattern, values)}" for kind, patterns in kinds for pattern in patterns)
+
+
+def _clean(spec: JobSpec) -> str:
+    """A checkpoint keeps its files, and so does a kill for memory that is not a failure."""
+    keeps = ("k" if spec.checkpoint is not None else "") + ("m" if spec.oom_warns else "")
+    return keeps or "-" if spec.clean else ""
 
 
 def _sync(run: LiveRun, attempt: LiveAttempt) -> Sync | None:

@@ -16,7 +16,7 @@ from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, judge
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
-from aver.model.evidence import HeldBack, LimitMoved, LimitPassed, Verdict, WitnessStart
+from aver.model.evidence import HeldBack, LimitMoved, LimitPassed, LookBegan, Verdict, WitnessStart
 from aver.model.states import State
 
 
@@ -33,6 +33,13 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
                 Observed(now, run.number, attempt.job, attempt.attempt, one.source, said, State.RUNNING, reasons.NONE),
             )
         steps.end_begun(live, attempt, now)
+        return
+    if isinstance(one.evidence, LookBegan):
+        said = "it has ended; its outputs are being looked at"
+        emit(
+            live,
+            Observed(now, run.number, attempt.job, attempt.attempt, one.source, said, State.SETTLING, reasons.NONE),
+        )
         return
     if isinstance(one.evidence, HeldBack):  # it is being started
         if attempt.state is State.PENDING:

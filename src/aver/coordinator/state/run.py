@@ -204,7 +204,7 @@ class LiveRun:
     def rules(self, index: int) -> Rules:
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
-        return Rules(codes, spec.oom_warns, self.fallback_completes)
+        return Rules(codes, spec.oom_warns, self.fallback_completes, bool(spec.outputs))
 
     def _held_in(self, segment: Segment) -> set[int]:
         """Jobs that are to be held from the start."""

@@ -41,7 +41,7 @@ from aver.engines.local.orders import companion_frame, control_frame, run_frame
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
-from aver.judge.witness_record import parse_due, parse_passed, parse_record, parse_start
+from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
 from aver.model import reasons
 from aver.model.codec import parse
 from aver.model.evidence import HeldBack, LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
@@ -49,7 +49,7 @@ from aver.ownership import make_folder
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
-PROTOCOL = 2  # of a witness that knows every order of ours
+PROTOCOL = 3  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
@@ -257,6 +257,8 @@ class LocalEngine:
         elif event == "limit" and words["key"] == slot.key:
             slot.cancelled_at = slot.cancelled_at or time.monotonic()
             self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
+        elif event == "look" and words["key"] == slot.key:
+            self._heard.append(Heard(words["key"], WITNESS, text, parse_look(words)))
         elif event == "error" and words["text"] in REFUSALS:
             self._take_refusal(slot, words["text"])
 

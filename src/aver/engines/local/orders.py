@@ -58,6 +58,9 @@ def run_frame(order: Order, cgroup: CgroupBase | None, of_witness: str, durable_
         fields += [f"g{cgroup.version} {cgroup.folder}", "G" + of_witness]
         fields += [f"L{limit} {name}" for limit, name in levels(order)]
     fields.append(f"K{int(order.kill_wait_s * 1000)}")
+    fields += ["f" + file for file in order.files]
+    if order.clean:
+        fields.append("c" + order.clean)
     fields += ["a" + argument for argument in order.args]
     return _frame(fields)
 

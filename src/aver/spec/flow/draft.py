@@ -47,7 +47,10 @@ class Draft:
     background: bool = False
     generates: str | None = None
     inputs: tuple[str, ...] = ()
+    optional_inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    optional_outputs: tuple[str, ...] = ()
+    clean: bool = False
     env: tuple[tuple[str, str], ...] = ()
     shell: tuple[str, ...] = DEFAULT_SHELL
     folder: str | None = None
@@ -90,7 +93,10 @@ class Draft:
             background=self.background,
             generates=self.generates,
             inputs=self.inputs,
+            optional_inputs=self.optional_inputs,
             outputs=self.outputs,
+            optional_outputs=self.optional_outputs,
+            clean=self.clean,
             hold=self.hold,
             begin_at=self.begin,
             deadline_at=self.deadline,

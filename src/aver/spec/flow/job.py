@@ -27,6 +27,7 @@ from aver.spec.clock import parse_moment
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
 from aver.spec.flow.cluster_keys import CLUSTER_READERS
 from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
+from aver.spec.flow.file_keys import put_inputs, put_outputs
 from aver.spec.flow.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
 from aver.spec.flow.matrix import Allowance, matrix_entries, values_by_name
 from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
@@ -205,8 +206,8 @@ def _texts_with_places(draft: Draft) -> Iterable[str]:
     yield from draft.run if isinstance(draft.run, tuple) else ()
     yield from (value for _, value in draft.env)
     yield from (written.need.job for written in draft.read_needs.written)
-    yield from draft.inputs
-    yield from draft.outputs
+    for texts in (draft.inputs, draft.optional_inputs, draft.outputs, draft.optional_outputs):
+        yield from texts
     for text in (draft.folder, draft.stdin, draft.output, draft.error, draft.generates, draft.comment):
         if text:
             yield text
@@ -308,8 +309,8 @@ _READERS: dict[str, Put] = {
     "oom": _oom,
     "background": simple("background", Reader.boolean),
     "generates": simple("generates", Reader.filled),
-    "inputs": simple("inputs", Reader.texts),
-    "outputs": simple("outputs", Reader.texts),
+    "inputs": put_inputs,
+    "outputs": put_outputs,
     "env": _env,
     "shell": _shell,
     "folder": simple("folder", Reader.filled),

@@ -43,6 +43,8 @@ RETRY_REASONS = (
     reasons.DEADLINE,
     reasons.PREEMPTED,
     reasons.WITNESS_VANISHED,
+    reasons.MISSING_INPUT,
+    reasons.MISSING_OUTPUT,
     "RaisedSignal",
 )
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")

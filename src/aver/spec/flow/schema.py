@@ -39,6 +39,8 @@ def flow_schema(engines: Sequence[str] = SHIPPED_ENGINES) -> Schema:
             "needs": _needs(),
             "matrix": _matrix(),
             "axes": {"type": "object", "additionalProperties": _axis()},
+            "inputs": _files({}),
+            "outputs": _files({"clean": FLAG}),
             "retry": _retry(),
             "notify": _notify(),
             "checkpoint": {"anyOf": [FLAG, _closed({"codes": _several({"type": "integer"}), "rounds": COUNT})]},
@@ -110,6 +112,13 @@ def _matrix() -> Schema:
         "additionalProperties": axis,
     }
     return {"anyOf": [by_axis, {"type": "array", "minItems": 1, "items": TEXT}]}
+
+
+def _files(more: Schema) -> Schema:
+    some = _closed({"files": _several(TEXT), "required": FLAG}) | {"required": ["files"]}
+    several: Schema = {"anyOf": [TEXT, {"type": "array", "items": {"anyOf": [TEXT, some]}}]}
+    whole = _closed({"files": several, "required": FLAG, **more}) | {"required": ["files"]}
+    return {"anyOf": [*several["anyOf"], whole]}
 
 
 def _notify() -> Schema:

@@ -112,7 +112,7 @@ def chunks(orders: Sequence[Order], most: int) -> list[list[Order]]:
     parts: list[list[Order]] = [[]]
     size = 0
     for order in orders:
-        own = sum(len(word) + 3 for word in (*order.args, *order.env)) + 1000
+        own = sum(len(word) + 3 for word in (*order.args, *order.env, *order.files)) + 1000
         if parts[-1] and (len(parts[-1]) >= most or size + own > MOST_SCRIPT_BYTES):
             parts.append([])
             size = 0
@@ -144,6 +144,8 @@ def member_of(order: Order, env: tuple[tuple[str, str], ...], is_array: bool) ->
         time_ms=None if time_s is None else time_s * 1000,
         warn=warn,
         kill_wait_ms=math.ceil(order.kill_wait_s * 1000),
+        files=order.files,
+        clean=order.clean,
     )
 
 

@@ -63,6 +63,8 @@ class Member(Record):
     time_ms: int | None = None
     warn: str | None = None  # SIGNAL LEAD_MS SCOPE
     kill_wait_ms: int | None = None
+    files: tuple[str, ...] = ()  # as the witness has them, and the next
+    clean: str = ""
     has_step_limits: bool = False  # limit and warning are in AVER_STEP_TIME and AVER_STEP_WARN when it starts
 
 
@@ -153,6 +155,10 @@ def _options(member: Member) -> Iterable[str]:
     ):  # fmt: skip
         if value is not None:
             yield from (name, str(value))
+    for file in member.files:
+        yield from ("--file", file)
+    if member.clean:
+        yield from ("--clean", member.clean)
 
 
 IS_WITNESS = """\
