@@ -8,7 +8,7 @@ from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.engines.registry import capabilities_of
 from aver.model.events import AttemptPlanned, Event, JobMoved, Observed, RunMoved, RunSubmitted, StepEnded
-from aver.model.evidence import Refused, WitnessRecord, WitnessStart, WitnessVanished
+from aver.model.evidence import Act, Refused, WitnessRecord, WitnessStart, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import (
     Argv,
@@ -221,8 +221,9 @@ def step_starts(turn: Turn) -> list[str]:
     return [task.key.rpartition(".")[2] for _, task in starts]
 
 
-def end_task(turn: Turn, key: str, exit_status: ExitStatus = ExitStatus()) -> None:
-    turn.machine.heard(Heard(key, "witness", "end", WitnessRecord(key, 5, exit_status, turn.now, 1.0)), turn.now)
+def end_task(turn: Turn, key: str, exit_status: ExitStatus = ExitStatus(), acts: tuple[Act, ...] = ()) -> None:
+    record = WitnessRecord(key, 5, exit_status, turn.now, 1.0, acts=acts)
+    turn.machine.heard(Heard(key, "witness", "end", record), turn.now)
 
 
 def test_a_steps_tasks_start_after_its_intent_is_durable() -> None:

@@ -18,7 +18,7 @@ from aver.engines.registry import capabilities_of
 from aver.engines.slurm.states import read_word
 from aver.errors import UsageError
 from aver.model.events import Event, GpusGiven, StepEnded, TaskEnded
-from aver.model.evidence import LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
+from aver.model.evidence import Act, ActKind, LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Submission
 from aver.model.states import State
@@ -29,6 +29,7 @@ from aver.store.replay import replay
 from aver.store.write.writer import Writer
 
 FAILED = ExitStatus(code=1)
+CANCEL = Act(ActKind.CANCEL, 1.0, 15)
 TWICE = RetryRule(max=1, states=(State.FAILED,))
 
 
@@ -192,9 +193,35 @@ def test_what_a_bad_exit_ends_is_ended_after_a_restart(turn: StoredTurn) -> None
     key = with_step(turn, kill_on_bad_exit=True)
     end_first_task(turn, ExitStatus(3))
     assert asked_again(turn) == of(key, "cancel", [1])
-    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15))
+    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15), (CANCEL,))
     (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
     assert (ended.verdict.exit, ended.first_failed) == (ExitStatus(3), 0)
+
+
+@pytest.mark.parametrize("fields", [{"kill_on_bad_exit": True}, {"wait_s": 10}], ids=["-K", "--wait"])
+def test_a_task_that_ended_by_itself_counts_in_the_steps_exit(turn: StoredTurn, fields: dict[str, object]) -> None:
+    """Two tasks fail in the same moment: whichever is heard first, neither was ended because of the other."""
+    key = with_step(turn, **fields)
+    end_first_task(turn, ExitStatus(3))
+    turn.now += 11
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.controls() != []
+    end_task(turn, f"{key}.s0.t1", ExitStatus(5))
+    (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
+    assert (ended.verdict.exit, ended.srun_code) == (ExitStatus(5), 5)
+
+
+@pytest.mark.parametrize("of_run", [False, True])
+def test_a_kill_is_asked_for_again_as_a_kill(turn: StoredTurn, of_run: bool) -> None:
+    """`cancel --force`, of a job or of its run: not TERM with its kill wait after a restart."""
+    key = with_step(turn)
+    run = turn.machine.runs[1]
+    if of_run:
+        actions.cancel_run(turn.machine, run, "me", turn.now, at_once=False, force=True)
+    else:
+        actions.cancel(turn.machine, run, 0, "me", turn.now, force=True)
+    assert asked_again(turn) == [Control(key, "cancel", signal=9), *of(key, "cancel", signal=9)]
 
 
 @pytest.mark.parametrize("is_over", [False, True])
@@ -232,7 +259,7 @@ def test_what_was_seen_to_be_done_is_not_asked_for_again(turn: StoredTurn) -> No
     """The killed step has ended, and the cancelled job has begun again: nothing is passed on."""
     key = with_step(turn, kill_on_bad_exit=True)
     end_first_task(turn, ExitStatus(3))
-    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15))
+    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15), (CANCEL,))
     assert asked_again(turn) == []
     run = turn.machine.runs[1]
     assert update.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"

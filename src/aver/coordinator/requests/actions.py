@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aver.coordinator.state.attempt import Reading
+from aver.coordinator.state.fold import FORCE, NOW
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.steps import KILL
@@ -32,7 +33,6 @@ class Said(str):
 
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.COMPLETING)
-FORCE = "force"
 HELD_BY_ENGINE = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 
@@ -52,7 +52,7 @@ def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: boo
     """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
     if run.state.is_settled:
         return Said(f"already {run.state}", ResultCode.ALREADY)
-    asked = PersonAsked(now, run.number, None, by, "cancel", "now" if at_once else "")
+    asked = PersonAsked(now, run.number, None, by, "cancel", " ".join(_details(at_once, force)))
     machine.emit(asked)
     machine.advance(now)
     for index in range(run.job_count):
@@ -60,6 +60,10 @@ def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: boo
             _cancel_asked(machine, run, index, asked, now, force)
     machine.advance(now)
     return Said("cancelling" if not run.state.is_settled else "cancelled")
+
+
+def _details(at_once: bool, force: bool) -> list[str]:
+    return [word for word, is_said in ((NOW, at_once), (FORCE, force)) if is_said]
 
 
 def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked, now: float, force: bool) -> bool:

@@ -45,6 +45,7 @@ from aver.plan.planner import RunCancel
 from aver.plan.retry import AttemptSummary, Why, decide, requeues
 
 ALLOCATE = "allocate"
+NOW, FORCE = "now", "force"  # details of a cancellation: finishers of the run too; KILL at once
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
 REQUEUE, REQUEUE_HOLD = "requeue", "requeuehold"
 REQUEUES = (REQUEUE, REQUEUE_HOLD)
@@ -347,7 +348,7 @@ def _person_asked(live: LiveState, event: PersonAsked) -> None:
     match event.what:
         case "cancel":
             if attempt is not None:
-                attempt.cancel_asked = True
+                _cancel_asked(attempt, event)
         case "suspend" | "resume":
             if attempt is not None:
                 attempt.suspend_asked = event.what == "suspend"
@@ -374,7 +375,7 @@ def _asked_of_run(live: LiveState, run: LiveRun, event: PersonAsked) -> None:
         run.extra.append(loads(Allocation, event.detail))
     if event.what != "cancel":
         return
-    at_once = event.detail == "now"
+    at_once = NOW in event.detail.split()
     if at_once or run.cancelled is RunCancel.NOW:
         run.cancelled = RunCancel.NOW
     else:
@@ -382,7 +383,12 @@ def _asked_of_run(live: LiveState, run: LiveRun, event: PersonAsked) -> None:
     live.touched[run.number] = None
     for attempt in live.attempts.values():
         if attempt.run == run.number and (at_once or not run.plan.is_finisher(attempt.index)):
-            attempt.cancel_asked = True
+            _cancel_asked(attempt, event)
+
+
+def _cancel_asked(attempt: LiveAttempt, event: PersonAsked) -> None:
+    attempt.cancel_asked = True
+    attempt.kill_asked = attempt.kill_asked or FORCE in event.detail.split()
 
 
 def _requeue_asked(run: LiveRun, index: int, attempt: LiveAttempt | None, event: PersonAsked) -> None:

@@ -344,7 +344,8 @@ class Machine:
     def ask_for_again(self, attempt: LiveAttempt) -> None:
         """Pass on all that was asked for of an attempt that its engine has: whether it was before nobody knows."""
         keys = attempt.running_keys()
-        controls = [Control(key, "cancel") for key in keys if attempt.cancel_asked or attempt.requeue]
+        number = steps.KILL if attempt.kill_asked else 0
+        controls = [Control(key, "cancel", signal=number) for key in keys if attempt.cancel_asked or attempt.requeue]
         if attempt.suspend_asked is not None:
             verb = "suspend" if attempt.suspend_asked else "resume"
             controls += [Control(key, verb) for key in keys]

@@ -17,6 +17,7 @@ from aver.errors import UsageError
 from aver.judge.step import JudgedTask, TaskRules, judge_step, judge_task, task_cause
 from aver.model.events import PersonAsked, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import (
+    ActKind,
     CancelledBefore,
     LimitMoved,
     LimitPassed,
@@ -175,8 +176,14 @@ def heard(live: LiveState, one: Heard, now: float, rules: TaskRules = TaskRules(
         return True
     verdict = judge_task(task.evidence, rules)
     if verdict is not None:
-        end_task(live, step, task, verdict, one, now, because or task.because)
+        end_task(live, step, task, verdict, one, now, because or (task.because and _was_cancelled(one)))
     return True
+
+
+def _was_cancelled(one: Heard) -> bool:
+    """Whether its witness ended it on request, or may have: one that had ended by itself before counts as it is."""
+    record = one.evidence
+    return not isinstance(record, WitnessRecord) or any(act.kind is ActKind.CANCEL for act in record.acts)
 
 
 def rejected(live: LiveState, task: LiveTask, text: str, now: float) -> None:
