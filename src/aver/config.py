@@ -22,8 +22,8 @@ SHIPPED_ENGINES = ("local", "slurm")
 ALLOCATION_ENGINE = "allocation"  # chosen with --allocation, not by its name
 ENGINE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 SETTINGS = (
-    "cpus", "engine", "engines", "gpus", "idle_exit", "keep_environments", "kill_wait", "max_running", "mem", "notify",
-    "requeue", "retention", "secret", "settle", "slurm",
+    "cpus", "engine", "engines", "gpus", "hide_gpus", "idle_exit", "keep_environments", "kill_wait", "max_running",
+    "mem", "notify", "requeue", "retention", "secret", "settle", "slurm",
 )  # fmt: skip
 
 
@@ -58,6 +58,7 @@ class Config(Record):
     cpus: int | None = None
     mem_bytes: int | None = None
     gpus: int | None = None
+    hide_gpus: bool = True  # from jobs that ask for none
     kill_wait_s: float = 30.0
     idle_exit_s: float = 10.0
     requeue: bool = False  # attempts that ran when the machine went down are tried again
@@ -143,7 +144,7 @@ def check_table(path: Path, table: Mapping[str, Any]) -> Config:
                     values["mem_bytes"] = parse_size(str(value))
                 case "kill_wait" | "idle_exit":
                     values[f"{key}_s"] = _seconds(value)
-                case "requeue":
+                case "requeue" | "hide_gpus":
                     values[key] = _flag(value)
                 case "notify":
                     values["notify"] = _notify(value)

@@ -81,7 +81,7 @@ class World:
     """A state machine, all of whose events are kept; each method is a stimulus, chosen by two numbers."""
 
     def __init__(self) -> None:
-        self.machine = Machine(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(IDENTITY, Room.of(3, 2, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
         self.tokens = 0
@@ -299,7 +299,7 @@ def snapshot(live: LiveState, by_rows: bool = False) -> dict[str, Any]:
 
 
 def replayed(events: Iterable[Event]) -> LiveState:
-    live = Machine(IDENTITY, Room(3, 2, 1 << 40), 1, capabilities_of).live
+    live = Machine(IDENTITY, Room.of(3, 2, 1 << 40), 1, capabilities_of).live
     for event in events:
         fold.apply(live, event)
     return live
@@ -311,7 +311,7 @@ def from_store(events: list[Event]) -> LiveState:
         path = Path(folder) / "aver.db"
         writer = Writer.open(path)
         writer.commit(events)
-        machine = Machine(IDENTITY, Room(3, 2, 1 << 40), writer.next_id(), capabilities_of)
+        machine = Machine(IDENTITY, Room.of(3, 2, 1 << 40), writer.next_id(), capabilities_of)
         writer.close()
         reader = Reader.open(path)
         assert reader is not None

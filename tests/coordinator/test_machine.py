@@ -33,7 +33,7 @@ class Turn:
     """A machine with a store that commits when told to, and an engine that does as told."""
 
     def __init__(self, cpus: int = 2) -> None:
-        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(cpus, 0, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room.of(cpus, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
 

@@ -95,7 +95,7 @@ class Desk:
         self.poller = select.epoll()
         self.server = Server(folder, self.poller)
         self.committer = Committer(writer.open(self.home.database))
-        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room.of(2, 0, 1 << 40), 1, capabilities_of)
         engines = cast(Engines, self.cluster)
         guard = Guard(self.home, Lock.acquire(self.home), self.server, self.committer)
         self.loop: Any = Loop(
@@ -324,7 +324,7 @@ def test_a_completion_that_is_known_late_brings_its_jobs(desk: Desk, tmp_path: P
 def test_generated_jobs_run_where_their_maker_ran() -> None:
     """A flow that is for a cluster does not start jobs on the machine of its submitter, unless they say so."""
     maker = job("a", engine="slurm", host="me@login", generates="more.yaml")
-    asked = Question("more.yaml", "", 1, 2, maker.engine, maker.host, Room(2, 0, 1 << 40))
+    asked = Question("more.yaml", "", 1, 2, maker.engine, maker.host, Room.of(2, 0, 1 << 40))
     found = beside(asked, FlowSpec("more", (job("b"), job("c", engine="local"), job("d", host="other"))))
     assert [(one.engine, one.host) for one in found.jobs] == [
         ("slurm", "me@login"), ("local", "me@login"), ("slurm", "other"),

@@ -37,7 +37,7 @@ class Job:
     """A running job of two CPUs with a limit of a minute, its store and its engine."""
 
     def __init__(self, **fields: object) -> None:
-        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room(2, 0, 1 << 40), 1, capabilities_of)
+        self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room.of(2, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
         spec = JobSpec("a", Argv(("true",)), request=Request(cpus=2, time_s=60), **fields)  # type: ignore[arg-type]

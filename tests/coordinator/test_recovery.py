@@ -50,7 +50,7 @@ class StoredTurn(Turn):
         super().__init__(cpus)
         self.path = folder / "aver.db"
         self.writer = Writer.open(self.path)
-        self.room = Room(cpus, gpus, 1 << 40)
+        self.room = Room.of(cpus, gpus, 1 << 40)
         self.handed: set[str] = set()
         self.machine = Machine(self.machine.identity, self.room, 1, capabilities_of)
 

@@ -143,7 +143,7 @@ def test_removing_the_reserved_job_frees_its_room() -> None:
 
 def test_memory_that_was_not_asked_for_is_not_counted() -> None:
     """No memory limit takes none of the memory."""
-    assert room_of(Request(cpus=2)) == Room(2, 0, 0)
+    assert room_of(Request(cpus=2)) == Room(2000, 0, 0)
 
 
 CAP = Cap(("run", 1, 0), 2)

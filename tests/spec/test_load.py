@@ -94,7 +94,7 @@ def test_commands() -> None:
         ("mem", "-1", "--mem: '-1' is not a size"),
         ("mem", "9999999999999G", "--mem: "),
         ("time", "x", "--time: 'x' is not a time"),
-        ("cpus", "0", "--cpus: '0' is not a number of cpus"),
+        ("cpus", "-1", "--cpus: '-1' is not a number of cpus"),
         ("gpus", "-1", "--gpus: "),
         ("signal", "TERM@", "--signal: "),
         ("kill_wait", "-3", "--kill-wait: "),

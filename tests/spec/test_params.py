@@ -121,7 +121,7 @@ def test_a_pattern_of_files(tmp_path: Path) -> None:
         ("params: 3\njobs: {a: {run: x}}", {}, '"params" in the flow must be a map'),
         ("params: {n: x}\njobs: {a: {run: 'echo $(({n}))'}}", {}, "is not a whole number"),
         ("params: {n: x}\njobs: {a: {run: 'cat <<E\n\n  {n}\n\n  E'}}", {}, "where no value can be put in"),
-        ("params: {n: x}\njobs: {a: {run: 'true', cpus: '{n}'}}", {}, '"cpus" in job "a" must be a whole number'),
+        ("params: {n: x}\njobs: {a: {run: 'true', cpus: '{n}'}}", {}, "'x' is not a number of cpus"),
         ("parameters: {n: x}\njobs: {a: {run: 'true'}}", {}, 'did you mean "params"?'),
     ],
 )  # fmt: skip

@@ -35,6 +35,41 @@ def test_environment_is_the_file_and_what_replaces_it(slot: Slot, tmp_path: Path
     assert seen == {"A": "1", "B": "x=y", "D": "4", "NEW": "2", "AVER_KEY": "key-1", "PATH": os.environ["PATH"]}
 
 
+def test_defaults_are_for_names_that_nobody_sets(slot: Slot, tmp_path: Path) -> None:
+    """`v` yields to the file and to `E`; a name that `E` removes gets the default."""
+    file, out = tmp_path / "env", tmp_path / "out"
+    file.write_bytes(b"A=1\0C=3\0PATH=" + os.environ["PATH"].encode() + b"\0")
+    slot.run("k", f"e{file}", "vA=no", "vB=no", "vC=yes", "vD=x=y", "EB=2", "EC", f"o{out}", "aenv", "a-0")
+    seen = dict(pair.split("=", 1) for pair in out.read_text().split("\0")[:-1])
+    del seen["PATH"]
+    assert seen == {"A": "1", "B": "2", "C": "yes", "D": "x=y", "AVER_KEY": "k"}
+
+
+def test_the_job_runs_on_the_cpus_that_it_is_given(slot: Slot, tmp_path: Path) -> None:
+    """The journal has them before it begins; the witness itself and the next job are not bound."""
+    own = sorted(os.sched_getaffinity(0))
+    read = ("agrep", "aCpus_allowed_list", "a/proc/self/status")
+    slot.run("bound", f"B{own[-1]}", f"o{tmp_path}/bound", "EPATH=/bin:/usr/bin", *read)
+    begun = [line for line in slot.lines() if line["ev"] == "begin"]
+    slot.run("free", f"o{tmp_path}/free", "EPATH=/bin:/usr/bin", *read)
+    assert begun[0]["cpus"] == str(own[-1])
+    assert (tmp_path / "bound").read_text().split() == ["Cpus_allowed_list:", str(own[-1])]
+    mine = Path("/proc/self/status").read_text().partition("Cpus_allowed_list:")[2].split()[0]
+    assert (tmp_path / "free").read_text().split() == ["Cpus_allowed_list:", mine]
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "2-1", "-1", "0,", "0;1", "0-1024", "99999999999999999999"])
+def test_cpus_that_are_no_list_are_refused(slot: Slot, text: str) -> None:
+    """Nothing is started."""
+    slot.send("R", "kk", f"B{text}", "atrue")
+    assert slot.expect("error")["text"] == "unknown or malformed field in a run order"
+
+
+def test_cpus_that_are_not_there_bind_nobody(slot: Slot) -> None:
+    """As of a machine that has lost them since."""
+    assert slot.run("k", "B1000-1023", "a/bin/true")["raw"] == 0
+
+
 def test_changed_environment_file_is_read_again(slot: Slot, tmp_path: Path) -> None:
     """The witness keeps the last environment file, and notices when it changed."""
     file, out = tmp_path / "env", tmp_path / "out"

@@ -164,7 +164,7 @@ def change_facts(found: RunCorrection) -> tuple[ChangeFacts, ...]:
     )
 
 
-def _text(resource: Resource, value: int | None) -> str | None:
+def _text(resource: Resource, value: int | float | None) -> str | None:
     return None if value is None else value_text(resource, value)
 
 

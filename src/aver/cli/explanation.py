@@ -19,6 +19,7 @@ from aver.model import reasons
 from aver.model.evidence import WitnessRecord
 from aver.model.job import JobSpec, Request
 from aver.model.states import UNSETTLED, State
+from aver.plan.packing import room_of
 from aver.plan.planner import Plan
 from aver.printable import one_line
 from aver.render import verdict as render
@@ -205,11 +206,11 @@ def _room(session: Session, request: Request) -> str:
     config, machine = load_config(), capabilities()
     if config.max_running is not None and len(taken) >= config.max_running:
         return f"for max_running ({config.max_running}) of the settings: {_running([row for row, _ in taken])}"
-    cpus = (config.cpus or machine.cpus) - sum(one.cpus for _, one in taken)
+    cpus = (config.cpus or machine.cpus) * 1000 - sum(room_of(one).millicpus for _, one in taken)
     gpus = (len(machine.gpus) if config.gpus is None else config.gpus) - sum(one.gpus for _, one in taken)
     mem = (config.mem_bytes or machine.memory_bytes) - sum(one.mem_bytes or 0 for _, one in taken)
     wanted = [
-        (_count(request.cpus, "CPU"), request.cpus > cpus, [row for row, one in taken if one.cpus]),
+        (_count(request.cpus, "CPU"), room_of(request).millicpus > cpus, [row for row, one in taken if one.cpus]),
         (_count(request.gpus, "GPU"), request.gpus > gpus, [row for row, one in taken if one.gpus]),
         (
             f"{render.limit_words(request.mem_bytes or 0)} of memory",
@@ -227,7 +228,7 @@ def _room(session: Session, request: Request) -> str:
     return "; ".join(parts)
 
 
-def _count(number: int, noun: str) -> str:
+def _count(number: int | float, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 

@@ -79,7 +79,7 @@ def answer(call: BatchCall, submission: Submission, reply: Submitted) -> BatchSu
         reply.run,
         reply.first_job,
         reply.jobs,
-        cpus=job.request.cpus,
+        cpus=job.request.whole_cpus,
         begin_at=job.begin_at,
         partition=call.values.said.get("partition") or PARTITION,
         clusters=call.values.said.get("clusters"),

@@ -18,6 +18,7 @@ from aver.client.startup_files import INSIDE, startup_files, without_ours
 from aver.durable_files import replace_file
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home, read_boot_id
+from aver.model.threads import without_outer
 from aver.version import __version__
 
 COMMANDS = (
@@ -104,7 +105,7 @@ def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False)
 def with_commands(home: Home, environment: Sequence[str]) -> list[str]:
     """The environment with the folder in front of its PATH, and the user's own BASH_ENV."""
     folder = os.fspath(home.bin)
-    found = without_ours(dict(pair.partition("=")[::2] for pair in environment), folder)
+    found = without_outer(without_ours(dict(pair.partition("=")[::2] for pair in environment), folder))
     found.pop(INSIDE, None)  # of the shell that it was submitted in
     path = found.pop("PATH", os.defpath)
     return [*(f"{name}={value}" for name, value in found.items()), f"PATH={in_front(folder, path)}"]

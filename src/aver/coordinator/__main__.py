@@ -33,6 +33,7 @@ from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Site, Totals
 from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
+from aver.engines.local.cpu_sets import leave_job_cpus
 from aver.engines.local.mark import mark_self
 from aver.engines.local.user_manager import enter_scope
 from aver.engines.registry import all_engines, capabilities_of, find_engine
@@ -117,7 +118,7 @@ def _build(home: Home, lock: Lock, is_service: bool) -> Loop:
     host = socket.gethostname().split(".")[0]
     identity = Identity(writer.home_id, read_boot_id(), host, os.urandom(4).hex())
     machine = Machine(
-        identity, Room(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
+        identity, Room.of(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
         config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed", config.requeue,
     )  # fmt: skip
     machine.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
@@ -134,6 +135,7 @@ def _leave_the_caller(ready_fd: int) -> None:
     os.chdir("/")
     os.umask(0o077)
     leave_job_cgroup()
+    leave_job_cpus()
     mark_self()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -55,9 +55,7 @@ def check_fits(flow: FlowSpec, engine: str, total: Room) -> None:
         if capabilities_of(spec.engine or engine).has_queue:
             continue  # it says itself what it does not have
         room = room_of(spec.request)
-        if room.cpus < 1:
-            raise UsageError(f"job {spec.name!r} asks for {room.cpus} cpus; at least 1 is needed")
-        for word, asked, there in (("cpus", room.cpus, total.cpus), ("gpus", room.gpus, total.gpus)):
+        for word, asked, there in (("cpus", spec.request.cpus, total.cpus), ("gpus", room.gpus, total.gpus)):
             if asked > there:
                 raise UsageError(f"job {spec.name!r} asks for {asked} {word}, and this machine has {there}")
         if room.mem_bytes > total.mem_bytes:

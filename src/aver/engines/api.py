@@ -102,6 +102,7 @@ class Order(Record):
     run: int = 0  # in an allocation: its run's number, whose allocations these are
     step: str = ""  # likewise: the name of its step
     least_s: int = 0  # likewise: it is not started with less time left than this
+    env_defaults: tuple[str, ...] = ()  # NAME=VALUE, where the environment has no such name
     own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
     files: tuple[str, ...] = ()  # KIND PATTERN each, for its witness: inputs and outputs (docs/design/witness.md)
     clean: str = ""  # whether its witness removes outputs of a failed attempt, and when not; empty: it keeps them

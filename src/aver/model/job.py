@@ -7,6 +7,7 @@ members; members are made by `plan.matrix`, never stored in a flow.
 from __future__ import annotations
 
 from enum import StrEnum
+from math import ceil
 
 from aver.model.record import Record
 from aver.model.slurm_names import slurm_document
@@ -15,12 +16,17 @@ from aver.model.states import State
 
 
 class Request(Record):
-    """What one attempt may use. None is no limit."""
+    """What one attempt may use. None is no limit. CPUs have at most three decimals; 0 takes none of the machine's."""
 
-    cpus: int = 1
+    cpus: int | float = 1
     gpus: int = 0
     mem_bytes: int | None = None
     time_s: int | None = None
+
+    @property
+    def whole_cpus(self) -> int:
+        """CPUs for those who count whole ones: rounded up, at least 1."""
+        return max(1, ceil(self.cpus))
 
 
 class Scope(StrEnum):

@@ -94,6 +94,14 @@ def parse_count(text: str, what: str, least: int = 0, most: int = 1_000_000) -> 
     return int(word)
 
 
+def parse_cpus(text: str) -> int | float:
+    """A number of CPUs with at most three decimals: `4`, `0.25`, `0`."""
+    word = text.strip()
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", word):
+        raise ValueError(f"{text!r} is not a number of cpus: give a number such as 4, 0.25 or 0")
+    return int(float(word)) if float(word).is_integer() else float(word)
+
+
 def _seconds(word: str) -> int | None:
     if match := _DAYS.fullmatch(word):
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())

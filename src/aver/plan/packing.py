@@ -20,27 +20,36 @@ from aver.model.record import Record
 
 
 class Room(Record):
-    """An amount of each resource."""
+    """An amount of each resource. CPUs are counted in thousandths, so that sums of fractions are exact."""
 
-    cpus: int
+    millicpus: int
     gpus: int
     mem_bytes: int
 
+    @classmethod
+    def of(cls, cpus: int, gpus: int, mem_bytes: int) -> Room:
+        return cls(cpus * 1000, gpus, mem_bytes)
+
+    @property
+    def cpus(self) -> int:
+        """Whole CPUs."""
+        return self.millicpus // 1000
+
     def __add__(self, other: Room) -> Room:
-        return Room(self.cpus + other.cpus, self.gpus + other.gpus, self.mem_bytes + other.mem_bytes)
+        return Room(self.millicpus + other.millicpus, self.gpus + other.gpus, self.mem_bytes + other.mem_bytes)
 
     def __sub__(self, other: Room) -> Room:
-        return Room(self.cpus - other.cpus, self.gpus - other.gpus, self.mem_bytes - other.mem_bytes)
+        return Room(self.millicpus - other.millicpus, self.gpus - other.gpus, self.mem_bytes - other.mem_bytes)
 
     def holds(self, other: Room) -> bool:
-        return self.cpus >= other.cpus and self.gpus >= other.gpus and self.mem_bytes >= other.mem_bytes
+        return self.millicpus >= other.millicpus and self.gpus >= other.gpus and self.mem_bytes >= other.mem_bytes
 
 
 NOTHING = Room(0, 0, 0)
 
 
 def room_of(request: Request) -> Room:
-    return Room(request.cpus, request.gpus, request.mem_bytes or 0)
+    return Room(round(request.cpus * 1000), request.gpus, request.mem_bytes or 0)
 
 
 class Cap(Record):
@@ -85,6 +94,7 @@ class Packer:
         ] = {}  # job -> its lane, and whether it went past the reserved one
         self._owners: Counter[int] = Counter()
         self._lanes: dict[LaneKey, Lane] = {}
+        self._cpuless = 0  # lanes whose jobs take no cpus, and so may start where none is free
         self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
         self._ticket = 0
         self._ahead_ticket = -(1 << 62)
@@ -101,18 +111,14 @@ class Packer:
 
     def add(self, job: int, key: LaneKey, priority: int = 0) -> None:
         """The job waits from now on, behind those of its lane and priority."""
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = Lane(key)
+        lane = self._lane(key)
         self._ticket += 1
         lane.queues.setdefault(priority, deque()).append((self._ticket, job))
         self._came(job, key, self._ticket, priority)
 
     def add_ahead(self, job: int, key: LaneKey, priority: int = 0) -> None:
         """The job was next before a restart: it waits before all that came by `add`, behind those that came so."""
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = Lane(key)
+        lane = self._lane(key)
         if self._reserved is not None:
             self._release_reservation()
         self._ahead_ticket += 1
@@ -120,6 +126,13 @@ class Packer:
         place = sum(1 for _ in takewhile(lambda one: one[0] < 0, queue))
         queue.insert(place, (self._ahead_ticket, job))
         self._came(job, key, self._ahead_ticket, priority)
+
+    def _lane(self, key: LaneKey) -> Lane:
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key)
+            self._cpuless += not key.room.millicpus
+        return lane
 
     def _came(self, job: int, key: LaneKey, ticket: int, priority: int) -> None:
         self._where[job] = (key, ticket)
@@ -158,7 +171,8 @@ class Packer:
 
     def start_next(self) -> int | None:
         """Choose the next job to start and take its room; None when nothing more can start now."""
-        if self.free.cpus <= 0 and self._reserved is not None:
+        is_full = self.free.millicpus <= 0 and not self._cpuless
+        if is_full and self._reserved is not None:
             return None
         if self._most_running is not None and len(self._running) >= self._most_running:
             return None
@@ -173,7 +187,7 @@ class Packer:
             if not self.free.holds(room):
                 if self._reserved is None and self.total.holds(room):  # the machine may have been larger
                     self._reserved, self._reserved_priority = job, self._priority(lane)
-                if self.free.cpus <= 0:
+                if is_full:
                     return None
                 continue
             if past and not self._fits_beside(room):
@@ -254,5 +268,6 @@ class Packer:
             if self._where.get(job) == (lane.key, ticket):
                 return job
             queue.popleft()
-        self._lanes.pop(lane.key, None)
+        if self._lanes.pop(lane.key, None) is not None:
+            self._cpuless -= not lane.key.room.millicpus
         return None

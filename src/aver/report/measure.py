@@ -39,7 +39,7 @@ class Measured(NamedTuple):
     """One settled attempt: what it might use (None: no limit), and what it used (None: not known)."""
 
     state: str
-    cpus: int
+    cpus: int | float
     mem_bytes: int | None
     time_s: int | None
     elapsed_s: float | None
@@ -110,7 +110,7 @@ def cpu_mark(one: Measured, rules: Rules) -> Mark:
     used = one.used_cpus
     if used is None:
         return Mark.UNKNOWN
-    if one.elapsed_s is not None and one.elapsed_s < rules.cpu_least_s:
+    if not one.cpus or (one.elapsed_s is not None and one.elapsed_s < rules.cpu_least_s):
         return Mark.FINE
     if used > one.cpus * rules.cpu_factor:
         return Mark.OVER

@@ -284,7 +284,7 @@ class JobFacts:
 
     @property
     def cpus(self) -> int:
-        return int(self.request.get("cpus", 1))
+        return max(1, -int(-self.request.get("cpus", 1) // 1))  # Slurm counts whole ones
 
     @property
     def gpus(self) -> int:

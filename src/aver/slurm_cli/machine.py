@@ -21,13 +21,14 @@ class Node:
     def __init__(self, jobs: Iterable[JobFacts]) -> None:
         from aver.config import load_config
         from aver.engines.local.capabilities import gpus, memory_bytes
+        from aver.engines.local.cpu_sets import own_cpus
 
         config = load_config()
         active = [job for job in jobs if job.is_active]
         self.name = node_name()
         self.host = os.uname().nodename
         self.partition = PARTITION
-        self.cpus = config.cpus or len(os.sched_getaffinity(0))
+        self.cpus = config.cpus or len(own_cpus())
         self.mem_mib = (config.mem_bytes or memory_bytes()) >> 20
         self.gpus = len(gpus()) if config.gpus is None else config.gpus
         self.used_cpus = sum(job.cpus for job in active)

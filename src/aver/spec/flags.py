@@ -12,7 +12,7 @@ from typing import TypeVar
 from aver.errors import UsageError
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
 from aver.model.record import Record, replace
-from aver.model.units import parse_count, parse_size, parse_time
+from aver.model.units import parse_count, parse_cpus, parse_size, parse_time
 from aver.printable import printable
 from aver.spec.clock import parse_moment
 from aver.spec.times import parse_kill_wait, parse_warning
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Overrides(Record):
-    cpus: int | None = None
+    cpus: int | float | None = None
     gpus: int | None = None
     mem_bytes: int | None = None  # 0: no limit
     time_s: int | None = None  # 0: no limit
@@ -86,7 +86,7 @@ def parse_overrides(
 ) -> Overrides:
     """Read the texts of the flags; raise UsageError in one sentence that names the flag."""
     return Overrides(
-        cpus=_read("--cpus", cpus, lambda text: parse_count(text, "cpus", 1)),
+        cpus=_read("--cpus", cpus, parse_cpus),
         gpus=_read("--gpus", gpus, lambda text: parse_count(text, "gpus")),
         mem_bytes=_read("--mem", mem, parse_mem),
         time_s=_read("--time", time, lambda text: parse_time(text) or 0),

@@ -49,10 +49,11 @@ typedef long long bytes;
 enum phase { IDLE, RUN, SWEEP, LOOK, RECORD };
 
 static struct { /* what is to be started; pointers into the frame or into argv, valid until the exec */
-    char **argv, **over, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME */
+    char **argv, **over, **unset, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME; unset: if it lacks NAME */
     char **files; /* KIND PATTERN each: i an input, o an output, p an output that may be missing */
-    size_t args, overs, files_n;
-    const char *value[128]; /* of the fields d e i o r g A F O c, by tag */
+    size_t args, overs, unsets, files_n;
+    const char *value[128]; /* of the fields d e i o r g A B F O c, by tag */
+    cpu_set_t cpus;         /* with B */
     int umask, limits, levels;
     struct { unsigned resource; struct rlimit value; } limit[LIMITS];
     struct { const char *name; bytes limit; } level[LEVELS]; /* of cgroups, from outside; the child is in the last */
@@ -312,7 +313,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":3,\"witness\":%d", getpid());
+    say(",\"protocol\":4,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
@@ -1394,6 +1395,7 @@ static _Noreturn void child_main(void) {
     if (order.value['d'] && chdir(order.value['d'])) child_fails("chdir", order.value['d']);
     child_opens_all();
     child_sets_limits();
+    if (order.value['B']) sched_setaffinity(0, sizeof order.cpus, &order.cpus); /* CPUs that are gone: it runs on all */
     set_mask(SIG_SETMASK, 0);
     child_execs();
     _exit(127);
@@ -1438,6 +1440,13 @@ static void add_to_env(void) { /* to `environ`, which nobody but the job needs; 
     static char key[KEY_MAX + 16];
     snprintf(key, sizeof key, "AVER_KEY=%s", job.key);
     for (size_t i = 0; i < order.overs; i++) putenv(order.over[i]);
+    for (size_t i = 0; i < order.unsets; i++) {
+        char *value = strchr(order.unset[i], '=');
+        *value = 0;
+        const bool is_set = getenv(order.unset[i]);
+        *value = '=';
+        if (!is_set) putenv(order.unset[i]);
+    }
     putenv(key);
 }
 
@@ -1475,6 +1484,7 @@ static void start_job(void) {
     job.start = job.end = now();
     open_line("begin");
     say(",\"key\":\"%s\",\"at\":%.6f,\"boot\":\"%s\"", job.key, job.wall, boot);
+    if (order.value['B']) say(",\"cpus\":\"%s\"", order.value['B']);
     close_line();
     if (!keep()) { /* nothing was started, nothing is written */
         fail("journal", "");
@@ -1675,6 +1685,22 @@ static bool set_level(char *text) { /* BYTES NAME; 0: no limit of its own */
     return true;
 }
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool set_cpus(const char *text) { /* 0-3,8 */
+    do {
+        char *end;
+        if (!is_digit(*text)) return false;
+        unsigned long low = strtoul(text, &end, 10), high = low;
+        if (*end == '-' && !is_digit(end[1])) return false;
+        if (*end == '-') high = strtoul(end + 1, &end, 10);
+        if (low > high || high >= CPU_SETSIZE) return false;
+        for (; low <= high; low++) CPU_SET(low, &order.cpus);
+        text = end;
+    } while (*text++ == ',');
+    return !text[-1];
+}
+
 static bool set_field(char tag, char *v) { /* one field of a run order, or the same as an option of once */
     usec offset;
     switch (tag) {
@@ -1698,6 +1724,12 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'E':
         order.over[order.overs++] = v;
         return true;
+    case 'v':
+        order.unset[order.unsets++] = v;
+        return strchr(v, '=');
+    case 'B':
+        if (!set_cpus(v)) return false;
+        break;
     case 'u':
         order.umask = (int)strtol(v, &v, 8);
         return !*v && order.umask >= 0 && order.umask <= 0777;
@@ -1733,6 +1765,7 @@ static const char *order_run(char *p, char *end) {
     clear_order();
     order.argv = need(calloc(fields, sizeof *order.argv));
     order.over = need(calloc(fields, sizeof *order.over));
+    order.unset = need(calloc(fields, sizeof *order.unset));
     for (; p < end && good; p += strlen(p) + 1) good = set_field(*p, p + 1);
     const char *wrong = !good ? "unknown or malformed field in a run order"
                       : !*job.key ? "an order without a key"
@@ -1741,6 +1774,7 @@ static const char *order_run(char *p, char *end) {
     free(order.argv);
     free(order.over);
     free(order.files);
+    free(order.unset);
     free(order.env);
     free(order.env_text);
     environ = none;

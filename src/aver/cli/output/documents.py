@@ -39,7 +39,7 @@ class AttemptFacts(Record):
     peak_bytes: int | None
     peak_of: str | None  # all: its processes together; largest: one process; None: nobody said
     node: str | None
-    cpus: int | None
+    cpus: int | float | None
     gpus: int | None
     mem_bytes: int | None
     time_s: int | None
@@ -99,7 +99,7 @@ class RunList(Record):
 class AskedFacts(Record):
     """What was asked for the job; `needs` are the jobs that it waits for, `retries` how often it may be tried again."""
 
-    cpus: int
+    cpus: int | float
     gpus: int
     mem_bytes: int | None
     time_s: int | None

@@ -256,7 +256,7 @@ def _asked(asked: doc.AskedFacts) -> list[tuple[str, str]]:
     ]
 
 
-def _room_text(cpus: int | None, gpus: int | None, mem_bytes: int | None, time_s: int | None) -> str:
+def _room_text(cpus: int | float | None, gpus: int | None, mem_bytes: int | None, time_s: int | None) -> str:
     """`cpus 2, memory 2.0 GiB, time 10 min`."""
     parts = [
         f"cpus {cpus}" if cpus is not None else "",

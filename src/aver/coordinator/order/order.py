@@ -18,6 +18,7 @@ from aver.coordinator.state.steps import is_shared
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
+from aver.model.threads import thread_pairs
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
 from aver.spec.patterns import Facts, expand_pattern
@@ -47,6 +48,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         folder=files.folder,
         env_file=_env_file(home, run.number),
         env=_env(home, run, attempt, name),
+        env_defaults=() if spec.slurm is not None or can.has_queue else thread_pairs(attempt.request.whole_cpus),
         umask=origin.umask,
         limits=origin.limits,
         request=attempt.request,
@@ -128,7 +130,7 @@ def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
         words = tuple(word for word in words if not word.startswith(("--mem=", "--mem-per-cpu=")))
     else:
         if not names & {"--cpus-per-task", "-c"}:
-            words = (*words, f"--cpus-per-task={request.cpus}")
+            words = (*words, f"--cpus-per-task={request.whole_cpus}")
         if not names & {"--ntasks", "-n", "--ntasks-per-node", "--nodes", "-N"}:  # one task would be one node
             words = (*words, "--ntasks=1")
         if request.gpus and not names & {"--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task"}:

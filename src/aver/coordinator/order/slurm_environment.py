@@ -70,7 +70,7 @@ def _naming(run: LiveRun, attempt: LiveAttempt, spec: JobSpec, options: SlurmOpt
 def _sizes(attempt: LiveAttempt, options: SlurmOptions) -> dict[str, str]:
     tasks = None if options.ntasks is None else str(options.ntasks)
     asked = (options.ntasks or 1) * (options.cpus_per_task or 1)  # tasks may share what there is
-    cpus = str(max(asked, attempt.request.cpus))
+    cpus = str(max(asked, attempt.request.whole_cpus))
     found = {
         "SLURM_CPUS_ON_NODE": cpus,
         "SLURM_JOB_CPUS_PER_NODE": cpus,

@@ -103,7 +103,7 @@ def _close_streams(step: LiveStep) -> None:
 def allowed_cpus(live: LiveState, attempt: LiveAttempt) -> int:
     """The CPUs that the job asked for; the machine may have fewer, and then its tasks share them."""
     slurm = live.runs[attempt.run].spec(attempt.index).slurm
-    return max(0 if slurm is None else slurm.asked_cpus, attempt.request.cpus)
+    return max(0 if slurm is None else slurm.asked_cpus, attempt.request.whole_cpus)
 
 
 def _admit(live: LiveState, attempt: LiveAttempt, now: float) -> None:

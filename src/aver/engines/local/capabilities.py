@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from aver.engines.local.cpu_sets import own_cpus
 from aver.engines.local.job_cgroup import top_of
 from aver.model.record import Record
 
@@ -57,7 +58,7 @@ def capabilities(machine: Machine = Machine()) -> Capabilities:
     cgroup, reason = find_cgroup(machine)
     core = resource.getrlimit(resource.RLIMIT_CORE)[0]
     return Capabilities(
-        cpus=len(os.sched_getaffinity(0)),
+        cpus=len(own_cpus()),
         memory_bytes=memory_bytes(machine),
         gpus=gpus(machine),
         cgroup=cgroup,

@@ -35,6 +35,7 @@ from aver.engines.api import (
 )
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses, runs_elsewhere
+from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
 from aver.engines.local.job_cgroup import folders_of, job_of_task, place_of, remove, witness_name
 from aver.engines.local.mark import is_coordinators, mark_on
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
@@ -49,7 +50,7 @@ from aver.ownership import make_folder
 
 PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
-PROTOCOL = 3  # of a witness that knows every order of ours
+PROTOCOL = 4  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
@@ -70,8 +71,12 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None) -> None:
+    def __init__(
+        self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None, hides_gpus: bool = True
+    ) -> None:
         self.totals = totals
+        self._cpu_sets = cpu_sets(totals.cpus)
+        self._hides_gpus = hides_gpus
         self._folder = folder
         self._place = place_of(folder.parent)
         self._binary = os.fspath(binary)
@@ -126,10 +131,11 @@ class LocalEngine:
             return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
         try:
             of_witness = witness_name(order.key, slot.number, self._place)
-            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset)
+            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, self._fields(order))
             slot.send(frame, self._poller, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
+            self._release_cpus(order.key)
             return Rejected(order.key, str(error))
         if slot.durable_offset == slot.read_offset:  # the witness truncates its journal
             slot.durable_offset = slot.read_offset = 0
@@ -141,6 +147,22 @@ class LocalEngine:
         slot.cgroup_name = of_witness
         self._by_key[order.key] = slot
         return Submitted(order.key)
+
+    def _fields(self, order: Order) -> list[str]:
+        """Fields of the order: the CPUs that it has to itself, or its job has, and no GPU unless it asked for some."""
+        job, sets, request = job_of_task(order.key), self._cpu_sets, order.request
+        fields = []
+        if self._hides_gpus and job is None and not request.gpus:
+            fields.append("ECUDA_VISIBLE_DEVICES=")
+        if sets is not None:
+            is_whole = job is None and request.cpus == request.whole_cpus
+            cpus = sets.take(order.key, request.whole_cpus) if is_whole else sets.of(job or order.key)
+            fields += ["B" + cpus, f"E{MACHINE_CPUS}={sets.all}"] if cpus else []
+        return fields
+
+    def _release_cpus(self, key: str) -> None:
+        if self._cpu_sets is not None:
+            self._cpu_sets.release(key)
 
     def _restore_folder(self) -> None:
         """Use the folder that is there now: the old one may have been removed while it was empty."""
@@ -249,6 +271,8 @@ class LocalEngine:
             slot.key = words["key"]
             slot.has_begun = True
             self._by_key[slot.key] = slot
+            if self._cpu_sets is not None and not self._cpu_sets.of(slot.key) and job_of_task(slot.key) is None:
+                self._cpu_sets.hold(slot.key, parse_cpu_list(words.get("cpus", "")))
             if slot in self._idle:
                 self._idle.remove(slot)
         elif event == "due" and words["key"] == slot.key:
@@ -285,6 +309,7 @@ class LocalEngine:
         slot.unsettled.add(record.key)
         self._heard.append(Heard(record.key, WITNESS, text, record))
         self._by_key.pop(record.key, None)
+        self._release_cpus(record.key)
         if slot.key == record.key:
             slot.key = None
             slot.job_pid = None
@@ -298,6 +323,7 @@ class LocalEngine:
         said = f"its witness refused the order: {text}"
         self._heard.append(Heard(slot.key, WITNESS, text, Refused(time.time(), said)))
         self._by_key.pop(slot.key, None)
+        self._release_cpus(slot.key)
         slot.key = None
         self._rest(slot)
 
@@ -334,6 +360,7 @@ class LocalEngine:
         unread = slot.order if slot.key is not None and not slot.has_begun else None
         if unread is not None:  # its journal has no beginning of it: it never ran
             self._by_key.pop(unread.key, None)
+            self._release_cpus(unread.key)
             slot.key = None
         if slot.key is not None:
             session = slot.job_pid
@@ -367,6 +394,7 @@ class LocalEngine:
         said = json.dumps({"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays})
         self._heard.append(Heard(key, "coordinator", said, vanished))
         self._by_key.pop(key, None)
+        self._release_cpus(key)
         self._ends[key] = (slot, slot.read_offset)
         slot.unsettled.add(key)
 
@@ -473,6 +501,8 @@ def _words_of(line: bytes) -> dict[str, Any]:
     key = words.get("key")
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise ValueError("its key is none")
+    if not isinstance(words.get("cpus", ""), str):
+        raise ValueError("its cpus are no list")
     for name in ("pid", "witness", "journal"):
         if words.get(name) is not None and not (type(words[name]) is int and words[name] >= 0):
             raise ValueError(f"its {name} is no number")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+from collections.abc import Sequence
 
 from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
@@ -22,15 +23,20 @@ _VERBS = {
 }  # fmt: skip
 
 
-def run_frame(order: Order, cgroup: CgroupBase | None, of_witness: str, durable_offset: int) -> bytes:
+def run_frame(
+    order: Order, cgroup: CgroupBase | None, of_witness: str, durable_offset: int, place: Sequence[str] = ()
+) -> bytes:
     """The frame that starts the order; `of_witness` is the witness's own cgroup.
 
+    `place` are fields that the order's own environment may replace.
     ValueError if a field holds a NUL or the frame is too large.
     """
     fields = ["R", "k" + order.key, "d" + order.folder, f"j{durable_offset}", f"u{order.umask:o}"]
     if order.env_file is not None:
         fields.append("e" + order.env_file)
+    fields += place
     fields += ["E" + pair for pair in order.env]
+    fields += ["v" + pair for pair in order.env_defaults]
     for tag, name in (("i", order.stdin), ("o", order.stdout), ("r", order.stderr)):
         if name is not None:
             fields.append(tag + name)

@@ -10,7 +10,7 @@ def _make(site: Site) -> Engine:
     from aver.engines.local.engine import LocalEngine
     from aver.witness import binary
 
-    return LocalEngine(site.home.witnesses, binary(), site.totals, find_cgroup()[0])
+    return LocalEngine(site.home.witnesses, binary(), site.totals, find_cgroup()[0], site.config.hide_gpus)
 
 
 ENGINE = Registration("local", Capabilities(), _make, lambda site: True)

@@ -24,7 +24,7 @@ class Change(Record):
     """The new value of a request; `old` None: no limit."""
 
     resource: Resource
-    old: int | None
+    old: int | float | None
     new: int
     why: str
 
@@ -72,14 +72,14 @@ def whole_time(seconds: float) -> int:
     return _up(seconds, MINUTE_S)
 
 
-def value_text(resource: Resource, value: int) -> str:
+def value_text(resource: Resource, value: int | float) -> str:
     """The value as a flow has it: `6G`, `84m`, `2h`, `4`."""
     match resource:
         case Resource.MEM:
-            return size_text(value)
+            return size_text(int(value))
         case Resource.TIME:
             unit, letter = next(pair for pair in _TIME_UNITS if value % pair[0] == 0)
-            return f"{value // unit}{letter}"
+            return f"{int(value) // unit}{letter}"
         case Resource.CPUS:
             return str(value)
 
@@ -145,7 +145,7 @@ def _more_cpus(group: Group, rules: Rules) -> Change | None:
     asked = group.request.cpus
     used = [cpus for one in _told(group) if (cpus := _sure_cpus(one, rules)) is not None]
     over = [cpus for cpus in used if cpus > asked * rules.cpu_factor]
-    if not over:
+    if not over or not asked:
         return None
     why = f"{_of(len(over), group)} kept up to {max(over):.1f} cpus busy"
     return Change(Resource.CPUS, asked, math.ceil(round(max(over), 2)), why)
@@ -185,7 +185,7 @@ def _savings(group: Group, rules: Rules) -> tuple[Change, ...]:
 
 
 def _saved(
-    resource: Resource, old: int | None, enough: int, floor: int, saving: int, used: Sequence[float | None]
+    resource: Resource, old: int | float | None, enough: int, floor: int, saving: int, used: Sequence[float | None]
 ) -> Change | None:
     new = max(enough, floor)
     if old is None or None in used or old - new <= saving:

@@ -19,6 +19,7 @@ from aver.model.job import (
     Streams,
     WarningSignal,
 )
+from aver.model.record import replace
 from aver.spec.document import Entry
 from aver.spec.flow.needs import NO_NEEDS, ReadNeeds
 from aver.spec.values import Reader
@@ -35,7 +36,7 @@ class Draft:
     read_needs: ReadNeeds = NO_NEEDS
     condition: Condition = Condition.NEEDS
     matrix: Matrix | None = None
-    cpus: int = 1
+    cpus: int | float = 1
     gpus: int = 0
     mem: int | None = None
     time: int | None = None
@@ -74,11 +75,12 @@ class Draft:
     params: tuple[tuple[str, str], ...] = ()
 
     def spec(self, name: str, command: Command) -> JobSpec:
-        tasks = () if self.tasks is None else (f"--ntasks={self.tasks}", f"--cpus-per-task={self.cpus}")
+        each = Request(self.cpus, self.gpus, self.mem, self.time)
+        tasks = () if self.tasks is None else (f"--ntasks={self.tasks}", f"--cpus-per-task={each.whole_cpus}")
         return JobSpec(
             name=name,
             command=command,
-            request=Request(self.cpus * (self.tasks or 1), self.gpus, self.mem, self.time),
+            request=each if self.tasks is None else replace(each, cpus=each.whole_cpus * self.tasks),
             needs=self.read_needs.needs,
             condition=self.condition,
             matrix=self.matrix,

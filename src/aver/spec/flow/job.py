@@ -20,6 +20,7 @@ from aver.model.job import (
     Scope,
     Shell,
 )
+from aver.model.units import parse_cpus
 from aver.plan.address import JOB_NAME
 from aver.plan.placeholders import PARAMETER, names_in, parameters_in
 from aver.plan.shell_text import WHOLE_NUMBER, Context, places_in, used_in
@@ -298,7 +299,7 @@ def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
 _READERS: dict[str, Put] = {
     "run": _run,
     "if": _if,
-    "cpus": simple("cpus", lambda reader, entry: reader.integer(entry, 1)),
+    "cpus": simple("cpus", lambda reader, entry: parsed(entry, reader, parse_cpus)),
     "gpus": simple("gpus", lambda reader, entry: reader.integer(entry, 0)),
     "mem": simple("mem", Reader.size),
     "time": simple("time", Reader.time),

@@ -33,7 +33,7 @@ JOB_KEYS: dict[str, Key] = {
     "needs": Key(_ref("needs"), "jobs that must end first, and how", False),
     "if": Key({"enum": ["success", "always", "failure"]}, "when to run, once the needs are settled", False),
     "matrix": Key(_ref("matrix"), "one member for each combination of values", False),
-    "cpus": Key(COUNT, "cpus of each attempt"),
+    "cpus": Key({"type": "number", "minimum": 0}, "cpus of each attempt; 0.25 is a quarter, 0 takes none"),
     "gpus": Key({"type": "integer", "minimum": 0}, "gpus of each attempt"),
     "mem": Key(AMOUNT, "memory limit; a bare number is MiB"),
     "time": Key(AMOUNT, "time limit; a bare number is minutes"),

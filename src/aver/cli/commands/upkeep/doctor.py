@@ -18,8 +18,9 @@ from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.notified import read_told
-from aver.config import SHIPPED_ENGINES, load_config
+from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
+from aver.engines.local.cpu_sets import numa_nodes, own_cpus
 from aver.engines.local.login import ends_at_logout, linger_command
 from aver.engines.local.user_manager import SLICE, probe_manager
 from aver.engines.registry import capabilities_of
@@ -81,12 +82,35 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
 
 
 def _resources(found: Capabilities) -> Iterator[Check]:
-    yield Check("cpus", OK, f"{found.cpus} (those that this process may use)", None)
+    yield _cpus(found)
     yield Check(
         "memory", OK, f"{verdict.bytes_words(found.memory_bytes)} (the cgroup's limit where that is less)", None
     )
     gpus = f"{len(found.gpus)}: {', '.join(f'nvidia{number}' for number in found.gpus)}" if found.gpus else "none"
-    yield Check("gpus", OK, gpus, None)
+    hidden = "; hidden from jobs that ask for none" if found.gpus and _config().hide_gpus else ""
+    yield Check("gpus", OK, f"{gpus}{hidden}", None)
+
+
+def _cpus(found: Capabilities) -> Check:
+    total = _config().cpus or found.cpus
+    if total <= found.cpus:
+        nodes = len(numa_nodes(own_cpus()))
+        near = f", from one of {nodes} NUMA nodes where it has enough" if nodes > 1 else ""
+        return Check("cpus", OK, f"{total}; a job with whole CPUs runs on its own (affinity){near}", None)
+    return Check(
+        "cpus",
+        LIMITED,
+        f"{total} by the settings, and this process may use {found.cpus}: jobs share them, none has its own",
+        None,
+    )
+
+
+def _config() -> Config:
+    """The settings; those with a mistake, which has a check of its own, are the defaults."""
+    try:
+        return load_config()
+    except AverError:
+        return Config()
 
 
 def _memory_limit(found: Capabilities) -> Check:

@@ -271,7 +271,7 @@ class AllocationEngine(Worker):
                 continue
             self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
             mib = 0 if order.request.mem_bytes is None else -(-order.request.mem_bytes // MIB)
-            track.size = Size(order.request.cpus, mib, order.request.gpus, order.least_s)
+            track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s)
             try:
                 live.folder.make()
                 script = self._script(order)
