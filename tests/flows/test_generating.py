@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from flow_lab import Lab, reasons, states
+from flow_lab import Lab, reasons, states, wait_for_file
 
 import aver
 
@@ -123,3 +123,17 @@ def test_a_generating_job_that_is_retried_adds_nothing_twice(lab: Lab) -> None:
     assert sorted(states(run)) == ["after", "before", "gen", "late"]
     assert lab.lines("order") == ["late"]
     assert reasons(run)["gen"] is None
+
+
+def test_defaults_of_the_flow_reach_generated_jobs(lab: Lab) -> None:
+    """Their environment too, whose values are in no store; also after kill -9 of the coordinator."""
+    text = generating({"late": {"run": "echo $SECRET $AVER_CPUS $AVER_PARAM_n > late"}})
+    text = text.replace('run: "true"', f'run: "touch begun; {wait_for_file("go")}"', 1)
+    run = lab.submit(f"params: {{n: 7}}\ndefaults: {{cpus: 2, env: {{SECRET: 'hush-{{n}}'}}}}\n{text}")
+    lab.wait_for("begun")
+    lab.kill()
+    lab.let_go("go")
+    lab("runs")
+    assert run.wait(60) == "COMPLETED"
+    assert lab.lines("late") == ["hush-7", "2", "7"]
+    assert b"hush" not in (lab.home / "aver.db").read_bytes()

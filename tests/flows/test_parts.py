@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 from flow_lab import Lab, states, wait_for_file
 
@@ -78,3 +81,36 @@ def test_after_kill_9(lab: Lab) -> None:
     assert run.wait(60) == "COMPLETED"
     assert sorted(lab.lines("order")) == ["eval1", "eval2", "train1", "train2"]
     assert lab("show", str(run.number), "--json").document["unselected"] == ["prep", "plot"]
+
+
+def test_tags(lab: Lab) -> None:
+    """Jobs with one of the tags; a tag of the defaults is every job's that has none of its own. The rest is named."""
+    path = str(
+        lab.write(
+            "defaults: {tags: daily}\njobs:\n  a: {run: echo a >> order}\n"
+            "  b: {tags: [nightly, slow], needs: a, run: echo b >> order}\n  c: {tags: weekly, run: echo c >> order}\n"
+        )
+    )
+    answer = lab("run", "--tag", "slow", "--tag", "weekly", path)
+    assert "; 1 not selected: a" in answer.err
+    assert sorted(lab.lines("order")) == ["b", "c"]
+    assert aver.Flow.from_file(path, folder=lab.folder).run(60, tag=["daily"])["a"].state == "COMPLETED"
+    assert 'no job of the flow has that tag; did you mean "nightly"?' in lab("run", "--tag", "nightl", path).err
+    wrong = lab("check", str(lab.write("jobs: {a: {run: x, tags: [a b]}}\n")))
+    assert 'has "a b"; a tag is a word of letters' in wrong.out
+
+
+def test_included_files_are_read_again(lab: Lab) -> None:
+    """`reinit` sees what changed in them, and `retry` says so."""
+    (lab.folder / "parts").mkdir()
+    part = lab.write("jobs: {prep: {run: echo prep >> order; exit 1}}\n", "parts/prep.yaml")
+    path = lab.write("include: parts/prep.yaml\njobs: {train: {run: echo train >> order}}\n")
+    run = aver.Run(int(lab("submit", str(path)).out))
+    assert run.wait(60) == "FAILED"
+    part.write_text("jobs: {prep: {run: echo PREP >> order}}\n")
+    os.utime(part, (time.time() + 10, time.time() + 10))
+    assert "has changed since" in lab("retry", str(run.number)).err
+    assert run.wait(60) == "FAILED"
+    assert [one.name for one in run.reinit()] == ["prep"]
+    assert run.wait(60) == "COMPLETED"
+    assert sorted(lab.lines("order")) == ["PREP", "prep", "prep", "train"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aver.model.job import JobSpec, Shell
+from aver.model.record import replace
+from aver.spec.flow.file import parse_flow
 from aver.spec.flow.generated import parse_generated
 from aver.spec.mistakes import SpecError
 
@@ -47,3 +49,41 @@ def test_forms(text: str) -> None:
 def test_mistakes(text: str, complaint: str) -> None:
     """A malformed, cyclic or duplicate batch is refused with its place."""
     assert complaints(text) == [complaint]
+
+
+FLOW = """
+params: {n: 3}
+defaults:
+  cpus: 2
+  tasks: 3
+  mem: 1G
+  time: 10m
+  signal: TERM@1m
+  retry: 2
+  env: {A: "{n}", B: x}
+  shell: sh
+  output: "%j.txt"
+  append: true
+  tags: [late]
+  kill_wait: 3
+  slurm_options: [--nice]
+  engine: slurm
+jobs:
+  old: {run: "x {n}", engine: local}
+"""
+
+
+def test_defaults_and_params_of_the_flow_reach_generated_jobs() -> None:
+    """As if they stood in the flow; the batch's own defaults come before them, where it runs is its maker's word."""
+    flow = parse_flow(FLOW, "f.yaml", now=0.0)
+    text = '{"jobs": {"new": {"run": "y {n}"}, "own": {"run": "z", "cpus": 1}}, "defaults": {"env": {"B": "y"}}}'
+    new, own = parse_generated(text, "more.json", known=flow.jobs, now=0.0, flow=flow).jobs
+    inside = parse_flow(FLOW + "  new: {run: 'y {n}', env: {B: y}}\n", "f.yaml", now=0.0).jobs[1]
+    assert new == replace(inside, engine=None)
+    assert (new.params, dict(new.env)) == ((("n", "3"),), {"A": "{n}", "B": "y"})
+    assert (own.request.cpus, own.params) == (3, (("n", "3"),))
+
+
+def test_a_flow_without_defaults_has_none_for_generated_jobs() -> None:
+    assert parse_flow("jobs: {a: {run: x}}", "f.yaml", now=0.0).defaults is None
+    assert parse_flow("engine: slurm\njobs: {a: {run: x}}", "f.yaml", now=0.0).defaults is None

@@ -96,7 +96,7 @@ class Flow:
         needs: Needs | None = None,
         if_: str | None = None,
         matrix: Mapping[str, object] | Sequence[str] | None = None,
-        cpus: int | None = None,
+        cpus: float | None = None,
         gpus: int | None = None,
         mem: str | int | None = None,
         time: str | int | None = None,
@@ -121,6 +121,7 @@ class Flow:
         deadline: str | None = None,
         priority: int | None = None,
         comment: str | None = None,
+        tags: str | Sequence[str] | None = None,
         engine: str | None = None,
         partition: str | None = None,
         account: str | None = None,
@@ -148,7 +149,7 @@ class Flow:
             "kill_wait": kill_wait, "checkpoint": checkpoint, "retry": retry, "oom": oom, "background": background,
             "generates": generates, "inputs": inputs, "outputs": outputs, "env": env, "shell": shell,
             "folder": folder, "stdin": stdin, "output": output, "error": error, "append": append, "hold": hold,
-            "begin": begin, "deadline": deadline, "priority": priority, "comment": comment,
+            "begin": begin, "deadline": deadline, "priority": priority, "comment": comment, "tags": tags,
             "engine": engine, "partition": partition, "account": account, "qos": qos, "nodes": nodes, "tasks": tasks,
             "gres": gres, "constraint": constraint, "slurm_options": slurm_options, "requeue": requeue,
             "srun_termination_signal": srun_termination_signal,
@@ -181,6 +182,7 @@ class Flow:
         *,
         max_parallel: int | None = None,
         only: Sequence[str] = (),
+        tag: Sequence[str] = (),
         until: Sequence[str] = (),
         from_: Sequence[str] = (),
         skip: Sequence[str] = (),
@@ -192,7 +194,7 @@ class Flow:
         """
         if max_parallel is not None and max_parallel < 1:
             raise UsageError(f"max_parallel is {max_parallel}; the least is 1")
-        selection = Selection(tuple(only), tuple(until), tuple(from_), tuple(skip))
+        selection = Selection(tuple(only), tuple(until), tuple(from_), tuple(skip), tuple(tag))
         config = load_config()
         origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
         submission = Submission(
@@ -212,12 +214,13 @@ class Flow:
         *,
         max_parallel: int | None = None,
         only: Sequence[str] = (),
+        tag: Sequence[str] = (),
         until: Sequence[str] = (),
         from_: Sequence[str] = (),
         skip: Sequence[str] = (),
     ) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""
-        run = self.submit(max_parallel=max_parallel, only=only, until=until, from_=from_, skip=skip)
+        run = self.submit(max_parallel=max_parallel, only=only, tag=tag, until=until, from_=from_, skip=skip)
         run.wait(timeout)
         return run
 

@@ -71,6 +71,7 @@ set_option = click.option(
 
 SELECTION = (
     click.option("--only", multiple=True, metavar="JOB", help="Run only these jobs of the flow: a name or 'eval*'."),
+    click.option("--tag", multiple=True, metavar="TAG", help="Run only jobs with this tag."),
     click.option("--until", multiple=True, metavar="JOB", help="Run only these jobs and what they need."),
     click.option("--from", "start", multiple=True, metavar="JOB", help="Run only these jobs and what needs them."),
     click.option("--skip", multiple=True, metavar="JOB", help="Run all jobs of the flow but these."),
@@ -86,7 +87,7 @@ def selection_options(function: Function) -> Function:
 
 def selection_of(options: dict[str, Any]) -> Selection:
     """Take the options of `selection_options` out of these."""
-    return Selection(**{name: tuple(options.pop(name)) for name in ("only", "until", "start", "skip")})
+    return Selection(**{name: tuple(options.pop(name)) for name in ("only", "until", "start", "skip", "tag")})
 
 
 def submission_options(function: Function) -> Function:
@@ -192,7 +193,7 @@ def build(
     if needs or retry is not None:
         flow = _with_rules(session, flow, needs, retry)
     if flow.is_single and not selection.is_all:
-        raise UsageError("--only, --until, --from and --skip are for a flow: a script or a command is one job")
+        raise UsageError("--only, --until, --from, --skip and --tag are for a flow: a script or a command is one job")
     flow = select(flow, selection)
     _check_secrets(secrets, environment, flow)
     config = load_config()

@@ -118,7 +118,10 @@ def merged(old: FlowSpec, read: FlowSpec, run: int) -> FlowSpec:
         )
         for spec in old.jobs
     )
-    return replace(old, jobs=jobs, max_parallel=read.max_parallel, retry_budget=read.retry_budget, params=read.params)
+    return replace(
+        old, jobs=jobs, max_parallel=read.max_parallel, retry_budget=read.retry_budget, params=read.params,
+        defaults=read.defaults, included=read.included,
+    )  # fmt: skip
 
 
 def _merged_single(old: FlowSpec, read: FlowSpec) -> FlowSpec:

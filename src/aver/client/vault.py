@@ -28,7 +28,8 @@ MOST_MEMBERS = 1000  # of a matrix whose values make secrets
 
 def seal(home: Home, flow: FlowSpec) -> tuple[FlowSpec, dict[str, str]]:
     """The flow with digests in place of its environment values, and the values by their digests."""
-    if not any(spec.env for spec in flow.jobs):
+    defaults = flow.defaults
+    if not any(spec.env for spec in flow.jobs) and (defaults is None or not defaults.env):
         return flow, {}
     key = home_key(os.fspath(home.path))
     values: dict[str, str] = {}
@@ -43,7 +44,8 @@ def seal(home: Home, flow: FlowSpec) -> tuple[FlowSpec, dict[str, str]]:
     def sealed_job(spec: JobSpec) -> JobSpec:
         return replace(spec, env=tuple((name, sealed(value)) for name, value in spec.env)) if spec.env else spec
 
-    return replace(flow, jobs=tuple(sealed_job(spec) for spec in flow.jobs)), values
+    jobs = tuple(sealed_job(spec) for spec in flow.jobs)
+    return replace(flow, jobs=jobs, defaults=None if defaults is None else sealed_job(defaults)), values
 
 
 def is_sealed(value: str) -> bool:

@@ -212,6 +212,7 @@ class JobSpec(Record):
     step_warning: WarningSignal | None = None  # in an allocation: before the step's limit, whichever that is
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
     params: tuple[tuple[str, str], ...] = ()  # those of the flow's whose names stand in its texts
+    tags: tuple[str, ...] = ()
 
     @property
     def read_files(self) -> tuple[str, ...]:
@@ -283,6 +284,8 @@ class FlowSpec(Record):
     sync_exclude: tuple[str, ...] = ()  # patterns of rsync
     params: tuple[tuple[str, str], ...] = ()  # with the values that they had at submission
     unselected: tuple[str, ...] = ()  # jobs of the file that are not in this run
+    defaults: JobSpec | None = None  # what jobs that are generated have by default: a job without a name and a command
+    included: tuple[str, ...] = ()  # further files that its jobs are from, absolute
 
 
 class Origin(Record):

@@ -27,10 +27,11 @@ class Selection(Record):
     until: tuple[str, ...] = ()  # these, and what they need
     start: tuple[str, ...] = ()  # these, and what needs them (`--from`)
     skip: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()  # words of `tags`, not names
 
     @property
     def is_all(self) -> bool:
-        return not (self.only or self.until or self.start or self.skip)
+        return not (self.only or self.until or self.start or self.skip or self.tag)
 
 
 def select(flow: FlowSpec, selection: Selection) -> FlowSpec:
@@ -43,6 +44,8 @@ def select(flow: FlowSpec, selection: Selection) -> FlowSpec:
     chosen = set(names)
     if selection.only:
         chosen &= _named(selection.only, "--only", names)
+    if selection.tag:
+        chosen &= _tagged(selection.tag, flow)
     if selection.until:
         chosen &= _closed(_named(selection.until, "--until", names), above)
     if selection.start:
@@ -84,6 +87,16 @@ def _named(words: Sequence[str], option: str, names: Sequence[str]) -> set[str]:
             raise UsageError(f"{option} {word}: no job of the flow has that name" + (f"; {hint}" if hint else ""))
         found.update(some)
     return found
+
+
+def _tagged(words: Sequence[str], flow: FlowSpec) -> set[str]:
+    """The jobs that have one of these tags."""
+    known = list(dict.fromkeys(tag for spec in flow.jobs for tag in spec.tags))
+    for word in words:
+        if word not in known:
+            hint = did_you_mean(word, known) or (f"it has {', '.join(known)}" if known else f"write tags: [{word}]")
+            raise UsageError(f"--tag {word}: no job of the flow has that tag; {hint}")
+    return {spec.name for spec in flow.jobs if not frozenset(words).isdisjoint(spec.tags)}
 
 
 def _closed(names: set[str], edges: dict[str, set[str]]) -> set[str]:

@@ -101,6 +101,33 @@ class _PythonParser(_Resolving, Reader, Scanner, Parser, Composer):
 _Parser: Any = _PythonParser if _FastParser is None else type("_CParser", (_Resolving, _FastParser), {})
 
 
+def raised(value: Value, lines: int) -> Value:
+    """The node with all its lines raised, as of an included file; nodes that are shared stay so."""
+    made: dict[int, Value] = {}
+
+    def of(node: Value) -> Value:
+        found = made.get(id(node))
+        if found is None:
+            match node:
+                case Scalar():
+                    found = node._replace(line=node.line + lines)
+                case Sequence():
+                    found = Sequence(node.line + lines, node.column, tuple([of(item) for item in node.items]))
+                case Mapping():
+                    entries = {
+                        name: Entry(_raised(one.key, lines), of(one.value)) for name, one in node.entries.items()
+                    }
+                    found = Mapping(node.line + lines, node.column, entries)
+            made[id(node)] = found
+        return found
+
+    return of(value)
+
+
+def _raised(key: Scalar, lines: int) -> Scalar:
+    return key._replace(line=key.line + lines)
+
+
 def read_document(data: bytes | str, mistakes: Mistakes, *, is_json: bool = False) -> Value | None:
     """The document's root, or None if it can't be read at all. Every mistake found is noted."""
     text = data if isinstance(data, str) else _decode(data, mistakes)

@@ -10,6 +10,11 @@ from typing import Protocol
 LARGEST_BYTES = 32 * 1024 * 1024
 
 
+def whole_path(file: str) -> str:
+    """The path of a flow's file, from the root, whichever of its names is given."""
+    return os.path.realpath(file)
+
+
 class Files(Protocol):
     """Where a flow's files are looked up."""
 

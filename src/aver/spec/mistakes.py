@@ -19,6 +19,9 @@ from aver.printable import printable
 __all__ = ["Mistake", "Mistakes", "Place", "Point", "SpecError", "did_you_mean", "printable", "shown"]
 
 
+RAISED = 1 << 26  # more lines than a file can have: the lines of included files are numbered from multiples of it
+
+
 class Place(Protocol):
     """Anything that stands at a line and a column of a file."""
 
@@ -57,20 +60,42 @@ class SpecError(UsageError):
 
 
 class Mistakes:
-    """Collects the mistakes of one file. The same mistake at the same place counts once."""
+    """Collects the mistakes of one file and of those that it includes. The same mistake at a place counts once."""
 
     def __init__(self, file: str) -> None:
         self.file = printable(file)
         self.source = ""  # the file's text, once it is known
         self._starts: list[int] = []  # of its lines
         self._found: dict[Mistake, None] = {}
+        self._included: list[Mistakes] = []
 
     def add(self, place: Place | None, text: str, hint: str = "") -> None:
         line, column = (place.line, place.column) if place else (0, 0)
-        self._found[Mistake(self.file, line, column, printable(text), printable(hint))] = None
+        file, line = self._own(line)
+        self._found[Mistake(file.file, line, column, printable(text), printable(hint))] = None
+
+    def include(self, other: Mistakes) -> int:
+        """Take over the mistakes of an included file; return by how much the lines of its nodes are to be raised."""
+        self._found |= other._found
+        self._included.append(other)
+        return len(self._included) * RAISED
+
+    def place_text(self, line: int) -> str:
+        """`line 7`; of an included file `more.yaml:7`."""
+        file, own = self._own(line)
+        return f"line {own}" if file is self else f"{file.file}:{own}"
+
+    def _own(self, line: int) -> tuple[Mistakes, int]:
+        """The file that has this line, and the line's number in it."""
+        which, own = divmod(line, RAISED)
+        return (self._included[which - 1] if which else self), own
 
     def inside(self, place: Place, fragment: str, count: int) -> Place:
         """Where the fragment stands in a text that begins at `place`, after `count` others; `place` if unknown."""
+        file, own = self._own(place.line)
+        if file is not self:
+            found = file.inside(Point(own, place.column), fragment, count)
+            return Point(found.line + place.line - own, found.column)
         if not self._starts:
             self._starts = [0, *(found.end() for found in re.finditer("\n", self.source))]
         if place.line > len(self._starts):
@@ -89,4 +114,5 @@ class Mistakes:
     def refuse_if_any(self) -> None:
         """Raise SpecError with all mistakes, in the order of the file, if there are any."""
         if self._found:
-            raise SpecError(sorted(self._found, key=lambda mistake: (mistake.line, mistake.column)))
+            files = {one.file: at for at, one in reversed([*enumerate([self, *self._included])])}
+            raise SpecError(sorted(self._found, key=lambda one: (files[one.file], one.line, one.column)))

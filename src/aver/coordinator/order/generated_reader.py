@@ -91,7 +91,9 @@ def answer(question: Question) -> Answer:
         return Answer(None, f"run {question.run} is gone from the store")
     known = [*submission.flow.jobs, *(spec for event in generated for spec in event.flow.jobs)]
     try:
-        flow = beside(question, parse_generated(data, question.path, known=known, now=time.time()))
+        flow = beside(
+            question, parse_generated(data, question.path, known=known, now=time.time(), flow=submission.flow)
+        )
         check_text(flow)
         check_fits(flow, submission.engine, question.total)
         check_allocation(replace(submission, flow=flow))

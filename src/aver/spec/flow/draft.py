@@ -16,6 +16,7 @@ from aver.model.job import (
     Matrix,
     Request,
     RetryRule,
+    Shell,
     Streams,
     WarningSignal,
 )
@@ -73,6 +74,35 @@ class Draft:
     host: str | None = None
     tasks: int | None = None
     params: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def template(self) -> JobSpec | None:
+        """What jobs that are generated later have by default; where they run is said by the job that makes them."""
+        spec = replace(self.spec("", Shell("", self.shell)), engine=None, host=None)
+        return None if spec == EMPTY else spec
+
+    @classmethod
+    def of(cls, template: JobSpec | None) -> Draft:
+        """The draft that has this template."""
+        draft = cls()
+        if template is None:
+            return draft
+        assert isinstance(template.command, Shell)
+        words = template.slurm_options
+        tasks = [int(word.removeprefix("--ntasks=")) for word in words if word.startswith("--ntasks=")]
+        request, streams = template.request, template.streams
+        draft.tasks = tasks[-1] if tasks else None
+        draft.cpus = request.cpus // tasks[-1] if tasks else request.cpus
+        draft.slurm_options = words[:-2] if tasks else words
+        draft.gpus, draft.mem, draft.time = request.gpus, request.mem_bytes, request.time_s
+        draft.stdin, draft.output, draft.error, draft.append = (
+            streams.stdin, streams.stdout, streams.stderr, streams.append
+        )  # fmt: skip
+        draft.shell, draft.signal, draft.kill_wait = template.command.shell, template.warning, template.kill_wait_s
+        draft.begin, draft.deadline = template.begin_at, template.deadline_at
+        for name in _SAME:
+            setattr(draft, name, getattr(template, name))
+        return draft
 
     def spec(self, name: str, command: Command) -> JobSpec:
         each = Request(self.cpus, self.gpus, self.mem, self.time)
@@ -112,8 +142,15 @@ class Draft:
             step_warning=self.step_warning,
             host=self.host,
             params=self.params,
+            tags=self.tags,
         )
 
+
+_SAME = (
+    "checkpoint", "comment", "env", "folder", "hold", "ignored", "oom_warns", "priority", "requeue", "retry",
+    "slurm_requeues", "step_warning", "tags",
+)  # fmt: skip
+EMPTY = replace(Draft().spec("", Shell("", DEFAULT_SHELL)), engine=None, host=None)
 
 Put = Callable[[Draft, Entry, Reader], None]  # reads one key's value into the draft
 

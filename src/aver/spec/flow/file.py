@@ -18,6 +18,7 @@ from aver.spec.document import Sequence as Items
 from aver.spec.files import Files
 from aver.spec.flow.draft import Draft
 from aver.spec.flow.graph import check_graph
+from aver.spec.flow.include import Inclusion, Part, together
 from aver.spec.flow.job import NeedsMemory, ReadJob, read_defaults, read_job
 from aver.spec.flow.keys import FLOW_KEYS, FOREIGN_FLOW_KEYS, JOB_KEYS
 from aver.spec.flow.matrix import Allowance, read_axes
@@ -27,7 +28,14 @@ from aver.spec.mistakes import Mistakes, shown
 from aver.spec.values import Reader, kind
 
 MAX_NAME = 255
-FILLED = FLOW_KEYS.keys() - {"params", "defaults", "jobs", "notify"}  # each job, and defaults, key by key
+FILLED = FLOW_KEYS.keys() - {
+    "params",
+    "defaults",
+    "jobs",
+    "notify",
+    "axes",
+    "include",
+}  # each job, and defaults, key by key
 
 
 def parse_flow(
@@ -47,7 +55,7 @@ def parse_flow(
     mistakes = Mistakes(file)
     with collector_paused():
         root = read_document(data, mistakes, is_json=is_json)
-        flow = _read_flow(root, mistakes, now, name, Allowance(files=files), params) if root is not None else None
+        flow = _read_flow(root, file, mistakes, now, name, Allowance(files=files), params) if root is not None else None
     mistakes.refuse_if_any()
     assert flow is not None
     return flow
@@ -66,7 +74,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def _read_flow(
-    root: Value, mistakes: Mistakes, now: float, name: str, allowance: Allowance, wanted: ParamValues
+    root: Value, file: str, mistakes: Mistakes, now: float, name: str, allowance: Allowance, wanted: ParamValues
 ) -> FlowSpec | None:
     if not isinstance(root, Mapping):
         hint = 'a flow has "jobs:" with the jobs by their names'
@@ -80,7 +88,11 @@ def _read_flow(
                 mistakes.add(entry.key, f"{shown(key)} belongs in a job", "write it as jobs: {NAME: {run: ...}}")
             else:
                 reader.unknown_key(entry.key, FLOW_KEYS, FOREIGN_FLOW_KEYS)
-    params = allowance.params = read_params(parts.get("params"), wanted, reader)
+    inclusion = Inclusion(mistakes, allowance.files)
+    inclusion.read(file, parts)
+    files = inclusion.parts
+    declared = together(files, "params", "param", mistakes)
+    params = allowance.params = read_params(declared, wanted, reader)
     parts = {key: params.put_into(entry) if key in FILLED else entry for key, entry in parts.items()}
     if "name" in parts:
         name = _flow_name(parts["name"], reader) or name
@@ -90,17 +102,25 @@ def _read_flow(
     sync = reader.texts(parts["sync"]) if "sync" in parts else None
     exclude = reader.texts(parts["sync_exclude"]) if "sync_exclude" in parts else None
     defaults = _read_flow_defaults(parts, reader, params)
-    if "jobs" not in parts:
-        mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
+    if not any("jobs" in part.entries for part in files):
+        if "include" not in parts or not len(mistakes):  # else why there are none is told
+            mistakes.add(root, 'the flow has no "jobs"', "write it as jobs: {NAME: {run: ...}}")
         return None
-    if "axes" in parts:
-        read_axes(parts["axes"], Reader(mistakes, "axes", now), allowance)
-    jobs = read_jobs(parts["jobs"], defaults, (), allowance, mistakes, now)
+    if (axes := together(files, "axes", "axis", mistakes)) is not None:
+        read_axes(params.put_into(axes), Reader(mistakes, "axes", now), allowance)
+    drafts = [defaults]
+    for part in files[1:]:
+        drafts.append(_read_part_defaults(part, drafts[part.above or 0], reader, params))
+    entries = [
+        (part.entries["jobs"], draft) for part, draft in zip(files, drafts, strict=True) if "jobs" in part.entries
+    ]
+    jobs = read_jobs(entries, (), allowance, mistakes, now, is_whole=inclusion.is_whole)
     if not len(mistakes):  # else what was not read would be called unused
-        params.check_used(root.entries.get("params"), reader)
+        params.check_used(declared, reader)
     return FlowSpec(
         printable(name)[:MAX_NAME], jobs, max_parallel, budget, notify=notify, sync=sync or (),
-        sync_exclude=exclude or (), params=tuple(params.values.items()),
+        sync_exclude=exclude or (), params=tuple(params.values.items()), defaults=defaults.template(),
+        included=tuple(part.path for part in files[1:]),
     )  # fmt: skip
 
 
@@ -130,24 +150,39 @@ def _read_flow_defaults(parts: dict[str, Entry], reader: Reader, params: Params)
     return defaults
 
 
-def read_jobs(
-    entry: Entry, defaults: Draft, known: Sequence[JobSpec], allowance: Allowance, mistakes: Mistakes, now: float
-) -> tuple[JobSpec, ...]:
-    """The jobs of a map, or of a list whose items have a `name`. `known` as in `check_graph`.
+def _read_part_defaults(part: Part, above: Draft, reader: Reader, params: Params) -> Draft:
+    """Of an included file: what the file that includes it says, and what it says itself."""
+    mapping = reader.mapping(part.entries["defaults"]) if "defaults" in part.entries else None
+    if mapping is None:
+        return above
+    return read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now), params, above)
 
-    Reading ends where the file has more jobs than it is allowed.
+
+def read_jobs(
+    parts: Sequence[tuple[Entry, Draft]],
+    known: Sequence[JobSpec],
+    allowance: Allowance,
+    mistakes: Mistakes,
+    now: float,
+    *,
+    is_whole: bool = True,
+) -> tuple[JobSpec, ...]:
+    """The jobs of maps, or of lists whose items have a `name`, each with its defaults. `known` as in `check_graph`.
+
+    Reading ends where there are more jobs than allowed. Not `is_whole`: a file with further jobs could not be read.
     """
     memory = NeedsMemory()
     taken = {spec.name: 0 for spec in known}
     read: list[ReadJob] = []
-    entries = _job_entries(entry, mistakes)
+    entries = [(one, defaults) for entry, defaults in parts for one in _job_entries(entry, mistakes)]
     if not entries and not len(mistakes):
-        mistakes.add(entry.value, "there are no jobs", "write at least one, such as hello: {run: echo hello}")
-    for job_entry in entries:
+        at = parts[0][0].value
+        mistakes.add(at, "there are no jobs", "write at least one, such as hello: {run: echo hello}")
+    for job_entry, defaults in entries:
         name = job_entry.key
         if name.text in taken:
             first = taken[name.text]
-            hint = f"it is first at line {first}" if first else "the run has a job of that name already"
+            hint = f"it is first at {mistakes.place_text(first)}" if first else "the run has a job of that name already"
             mistakes.add(name, f"duplicate job name {shown(name.text)}", hint)
         else:
             taken[name.text] = name.line
@@ -157,7 +192,7 @@ def read_jobs(
             return ()
         if job is not None:
             read.append(job)
-    if len(read) == len(entries):  # else a need of a job that could not be read would be called unknown
+    if is_whole and len(read) == len(entries):  # else a need of a job that could not be read would be called unknown
         check_graph(read, known, mistakes)
     return tuple([job.spec for job in read])
 

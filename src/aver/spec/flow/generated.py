@@ -16,6 +16,7 @@ from aver.spec.flow.draft import Draft
 from aver.spec.flow.file import collector_paused, read_jobs
 from aver.spec.flow.job import read_defaults
 from aver.spec.flow.matrix import Allowance, read_axes
+from aver.spec.flow.params import Params
 from aver.spec.mistakes import Mistakes
 from aver.spec.values import Reader
 
@@ -23,10 +24,12 @@ _WRAPPER = {"jobs", "defaults", "axes"}
 MOST_JOBS = 100_000  # of one batch, members counted
 
 
-def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], now: float) -> FlowSpec:
+def parse_generated(
+    data: bytes | str, file: str, *, known: Sequence[JobSpec], now: float, flow: FlowSpec | None = None
+) -> FlowSpec:
     """The generated jobs as a FlowSpec named after the file; raise SpecError with all mistakes.
 
-    `known` are the jobs that the run has already.
+    `known` are the jobs that the run has already; `flow` has their defaults and params.
     """
     mistakes = Mistakes(file)
     jobs: tuple[JobSpec, ...] = ()
@@ -34,15 +37,16 @@ def parse_generated(data: bytes | str, file: str, *, known: Sequence[JobSpec], n
         root = read_document(data, mistakes, is_json=file.endswith(".json"))
         if root is not None:
             entry = Entry(Scalar(root.line, root.column, "jobs", "jobs"), root)
-            defaults, allowance = Draft(), Allowance(MOST_JOBS)
+            defaults = Draft.of(None if flow is None else flow.defaults)
+            allowance = Allowance(MOST_JOBS, params=None if flow is None else Params(dict(flow.params)))
             if isinstance(root, Mapping) and "jobs" in root.entries and _WRAPPER.issuperset(root.entries):
                 entry = root.entries["jobs"]
                 if "defaults" in root.entries:
                     reader = Reader(mistakes, "defaults", now)
                     mapping = reader.mapping(root.entries["defaults"])
-                    defaults = read_defaults(mapping, reader, allowance.params) if mapping else defaults
+                    defaults = read_defaults(mapping, reader, allowance.params, defaults) if mapping else defaults
                 if "axes" in root.entries:
                     read_axes(root.entries["axes"], Reader(mistakes, "axes", now), allowance)
-            jobs = read_jobs(entry, defaults, known, allowance, mistakes, now)
+            jobs = read_jobs([(entry, defaults)], known, allowance, mistakes, now)
     mistakes.refuse_if_any()
     return FlowSpec(mistakes.file, jobs)

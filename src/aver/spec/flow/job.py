@@ -55,8 +55,9 @@ class ReadJob:
         self.spec = spec
 
 
-def read_defaults(mapping: Mapping, reader: Reader, params: Params) -> Draft:
-    draft = Draft()
+def read_defaults(mapping: Mapping, reader: Reader, params: Params, above: Draft | None = None) -> Draft:
+    """What the defaults say, over those `above` them."""
+    draft = Draft() if above is None else copy.copy(above)
     for key, entry in mapping.entries.items():
         if key not in FILLED_AT_START:
             entry = params.put_into(entry)
@@ -287,6 +288,14 @@ def _deadline(draft: Draft, entry: Entry, reader: Reader) -> None:
         reader.wrong(entry, "is in the past")
 
 
+def _tags(draft: Draft, entry: Entry, reader: Reader) -> None:
+    tags = reader.texts(entry)
+    for tag in tags or ():
+        if not JOB_NAME.fullmatch(tag):
+            reader.wrong(entry, f"has {shown(tag)}; a tag is a word of letters, digits, _ - and .")
+    draft.tags = tags or ()
+
+
 def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
     draft.oom_warns = reader.word(entry, ("fail", "warn")) == "warn"
 
@@ -324,6 +333,7 @@ _READERS: dict[str, Put] = {
     "deadline": _deadline,
     "priority": simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
     "comment": simple("comment", Reader.text),
+    "tags": _tags,
     "engine": _engine,
     "tasks": simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
     **CLUSTER_READERS,

@@ -44,7 +44,8 @@ def _note_changed_file(session: Session, run: int) -> None:
     submission = session.submission(run)
     path = submission.origin.file
     try:
-        is_newer = path is not None and os.stat(path).st_mtime > session.run_row(run).submitted_at
+        paths = () if path is None else (path, *submission.flow.included)
+        is_newer = max((os.stat(one).st_mtime for one in paths), default=0.0) > session.run_row(run).submitted_at
     except OSError:
         return  # it is gone: there is nothing else to run
     if path is None or not is_newer:
