@@ -128,7 +128,7 @@ def test_aver_alone_names_an_old_job_that_failed_late(aver: Product) -> None:
     aver.submit("--", "sh", "-c", "until test -e go; do sleep 0.05; done; exit 1")
     for _ in range(SHOWN + 1):
         aver("run", "--", "false")
-    assert f"more than {SHOWN} failed" in aver().out
+    assert f"{SHOWN + 1} failed" in aver().out
     (aver.folder / "go").touch()
     aver("watch", "1")
     (line,) = [line for line in aver().out.splitlines() if "FAILED" in line]

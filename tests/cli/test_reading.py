@@ -23,7 +23,7 @@ def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
     """Plain text: one line for each job, aligned, no colours, no boxes."""
     answer = call("jobs")
     lines = answer.out.splitlines()
-    assert lines[0].split() == ["JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING"]
+    assert lines[0].split() == ["JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "PEAK", "REASON", "WARNING"]
     assert [line.split()[0] for line in lines[1:]] == ["6", "5", "4", "2", "1"]
     assert "\x1b" not in answer.out
     assert "OUT_OF_MEMORY" in lines[4]
@@ -33,8 +33,9 @@ def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
 def test_a_job_that_runs_has_a_time() -> None:
     """What has passed since it began; one that waits, or of which nobody knows when it began, has none."""
     runs = JobFacts(
-        1, 1, "a", "1/a", "RUNNING", False, "None", None, None, None, None, (), "", 1, False, T0, T0, None, None, "0:0"
-    )
+        1, 1, "a", "1/a", "RUNNING", False, "None", None, None, None, None, (), "", 1, False, T0, T0, None, None, "0:0",
+        None,
+    )  # fmt: skip
     jobs = [runs, replace(runs, started_at=None), replace(runs, state="PENDING")]
     assert [row[6] for row in job_table(jobs, T0 + 90).rows] == ["1 min 30 s", "-", "-"]
 

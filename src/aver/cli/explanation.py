@@ -24,6 +24,7 @@ from aver.plan.planner import Plan
 from aver.printable import one_line
 from aver.render import verdict as render
 from aver.render.timeline import in_order, is_about, parse_said, tell_folded
+from aver.store.read.job_list import BY_NUMBER, Wanted, find_jobs
 from aver.store.read.rows import AttemptRow, JobRow, RunRow
 
 AT_THE_CLUSTER = "somebody at the cluster"
@@ -200,7 +201,7 @@ def _room(session: Session, request: Request) -> str:
     from aver.engines.local.capabilities import capabilities
 
     reader = session.found_reader("")
-    rows = [row for run in reader.unsettled_runs() for row in reader.jobs(run, HERE)]
+    rows = reader.listed(find_jobs(reader, Wanted(states=HERE, sort=BY_NUMBER), None, time.time())[0])
     taken = [(row, attempts[-1].request) for row in rows if (attempts := reader.attempts(row.id))
              and not capabilities_of(attempts[-1].engine).has_queue]  # fmt: skip
     config, machine = load_config(), capabilities()
@@ -235,7 +236,8 @@ def _count(number: int | float, noun: str) -> str:
 def _parallel(session: Session, job: JobRow, spec: JobSpec) -> str:
     reader = session.found_reader(str(job.id))
     flow = session.submission(job.run).flow
-    running = reader.jobs(job.run, UNSETTLED - {State.PENDING}, limit=1000)
+    wanted = Wanted(run=job.run, states=UNSETTLED - {State.PENDING}, sort=BY_NUMBER)
+    running = reader.listed(find_jobs(reader, wanted, 1000, time.time())[0])
     own = None if spec.matrix is None else spec.matrix.max_parallel
     if own is not None:
         alike = [row for row in running if (row.first_job, row.spec) == (job.first_job, job.spec)]

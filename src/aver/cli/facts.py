@@ -22,7 +22,8 @@ def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]
     session.mask(runs)
     single = {run for run in runs if session.run_row(run).is_single}
     warned = warnings_of_steps(session, jobs)
-    return tuple(job_facts(job, job.run in single, warned.get(job.id, ())) for job in jobs)
+    peaks = session.found_reader("").peaks(job.id for job in jobs) if jobs else {}
+    return tuple(job_facts(job, job.run in single, warned.get(job.id, ()), peaks.get(job.id)) for job in jobs)
 
 
 def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: WitnessRecord | None) -> doc.AttemptFacts:

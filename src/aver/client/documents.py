@@ -47,6 +47,7 @@ class JobFacts(Record):
     ended_at: float | None
     elapsed_s: float | None
     derived_exit: str | None  # DerivedExitCode, the worst of its steps; 0:0 without any, null if one is unknown
+    peak_bytes: int | None  # of its newest attempt, with its steps
 
 
 class RunFacts(Record):
@@ -77,7 +78,9 @@ def exit_facts(status: ExitStatus | None) -> ExitFacts | None:
     return ExitFacts(str(status), status.code, status.signal, status.core, status.shell_code)
 
 
-def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ()) -> JobFacts:
+def job_facts(
+    job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = (), peak_bytes: int | None = None
+) -> JobFacts:
     verdict = job.verdict
     return JobFacts(
         id=job.id,
@@ -100,6 +103,7 @@ def job_facts(job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = ())
         ended_at=job.ended_at,
         elapsed_s=job.elapsed_s,
         derived_exit=None if job.derived is None else raw_text(job.derived),
+        peak_bytes=peak_bytes,
     )
 
 

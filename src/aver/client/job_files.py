@@ -194,13 +194,17 @@ def remove_run_files(home: Home, run: int) -> None:
         home.scripts(run).rmdir()
 
 
+def numbers_with_files(home: Home) -> set[int]:
+    """The numbers that files of the home are named after, of runs and of submissions that were never committed."""
+    folders = (home.path / "env", home.path / "scripts", home.stdin)
+    names = {path.name.partition(".")[0] for folder in folders for path in folder.iterdir()}
+    return {int(name) for name in names if name.isdigit()}
+
+
 def remove_unknown_files(home: Home, known: Collection[int]) -> None:
     """Remove files of submissions that were never committed; `known` are the numbers of runs."""
-    for folder in (home.path / "env", home.path / "scripts", home.stdin):
-        for path in folder.iterdir():
-            number = path.name.partition(".")[0]
-            if number.isdigit() and int(number) not in known:
-                remove_run_files(home, int(number))
+    for number in numbers_with_files(home).difference(known):
+        remove_run_files(home, number)
 
 
 def runs_with_files(home: Home) -> list[int]:

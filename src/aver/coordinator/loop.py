@@ -11,7 +11,7 @@ import select
 import signal
 import time
 
-from aver.client.job_files import remove_unknown_files
+from aver.client.job_files import numbers_with_files, remove_unknown_files
 from aver.coordinator.background import Background
 from aver.coordinator.commit import Commits
 from aver.coordinator.commit_thread import Committer
@@ -105,7 +105,7 @@ class Loop:
         reader = self._open_reader()
         if reader is not None:
             with reader:
-                known = reader.run_numbers()
+                known = reader.runs_among(numbers_with_files(self._home))
                 for number in reader.unsettled_runs():
                     load_run(self._machine, reader, number, now)
         remove_unknown_files(self._home, known)

@@ -91,6 +91,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             SELECT json_extract(data, '$.submission.flow.unselected') FROM events INDEXED BY events_flow
             WHERE run = runs.id AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'RunSubmitted')""",
     ),
+    (  # to list jobs of a home that has a million of them
+        """CREATE INDEX jobs_ended ON jobs (ended_at, state, run, name, started_at, elapsed_s)
+            WHERE ended_at IS NOT NULL""",
+        "CREATE INDEX jobs_unsettled ON jobs (state, run) WHERE ended_at IS NULL",
+        "CREATE INDEX attempts_ended ON attempts (ended_at, peak_bytes) WHERE ended_at IS NOT NULL",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -86,13 +86,14 @@ def job_table(jobs: Iterable[doc.JobFacts], now: float) -> Table:
             job.exit.text if job.exit is not None else absent_text(job),
             NOTHING if job.attempt == 0 else job.derived_exit or UNKNOWN,
             _time(job, now),
+            absent_text(job) if job.peak_bytes is None else size(job.peak_bytes),
             job.reason or NOTHING,
             "; ".join(job.warnings) or NOTHING,
         )
         for job in jobs
     )
-    heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "REASON", "WARNING")
-    return Table(heads, rows, right=frozenset({0, 1, 6}), wide=2, silent=((5, ("0:0",)),))
+    heads = ("JOB", "RUN", "NAME", "STATE", "EXIT", "DERIVED", "TIME", "PEAK", "REASON", "WARNING")
+    return Table(heads, rows, right=frozenset({0, 1, 6, 7}), wide=2, silent=((5, ("0:0",)), (7, (UNKNOWN,))))
 
 
 def _time(job: doc.JobFacts, now: float) -> str:

@@ -69,8 +69,9 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     sentence = render.sentence(verdict, _record(event), None if attempt is None else attempt.request)
     if isinstance(event, Observed) and attempt is not None:
         job = _as_it_ended(reader, job, attempt)
+    peak = None if attempt is None else attempt.peak_bytes
     warned = step_warnings(reader, [job]).get(job.id, ())
-    facts = encode(job_facts(_with_verdict(job, verdict), run.is_single, warned))
+    facts = encode(job_facts(_with_verdict(job, verdict), run.is_single, warned, peak))
     document = {**head, "sentence": sentence, "run": encode(run_facts(run, {})) | {"counts": None}, "job": facts}
     return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
 

@@ -56,8 +56,19 @@ class Reader(Database):
         text = f"FROM runs WHERE {chosen} ORDER BY id DESC LIMIT ?"
         return self._table(RunRow, text, (*parameters, _limit(limit)))
 
-    def run_numbers(self) -> set[int]:
-        return {row[0] for row in self.fetch("SELECT id FROM runs")}
+    def runs_among(self, numbers: Iterable[int]) -> set[int]:
+        """Those of these numbers that are runs."""
+        text = "SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+        return {row[0] for row in self.fetch(text, (json.dumps(list(numbers)),))}
+
+    def count_runs(self, states: Iterable[State] | None = None) -> int:
+        chosen, parameters = _in_states("state", states)
+        return int(self.fetch(f"SELECT count(*) FROM runs WHERE {chosen}", parameters)[0][0])
+
+    def unsettled_counts(self) -> dict[State, int]:
+        """How many jobs of all runs are in each state that is not settled."""
+        rows = self.fetch("SELECT state, count(*) FROM jobs WHERE ended_at IS NULL GROUP BY state")
+        return {self._decoder.state(word, "a job"): count for word, count in rows}
 
     def unsettled_runs(self) -> list[int]:
         return [row[0] for row in self.fetch(f"SELECT id FROM runs WHERE state IN {UNSETTLED_SQL} ORDER BY id")]
@@ -85,17 +96,17 @@ class Reader(Database):
         """Those of the run whose DerivedExitCode is not 0, or not known."""
         return self._table(JobRow, "FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
 
-    def newest_jobs(self, limit: int, states: Iterable[State] | None = None) -> list[JobRow]:
-        """Newest first, over all runs."""
-        chosen, parameters = _in_states("state", states)
-        text = f"FROM jobs WHERE {chosen} ORDER BY id DESC LIMIT ?"
-        return self._table(JobRow, text, (*parameters, limit))
+    def count_jobs(self) -> int:
+        return int(self.fetch("SELECT count(*) FROM jobs")[0][0])
 
-    def newest_ended_after(self, at: float, limit: int, states: Iterable[State]) -> list[JobRow]:
-        """Newest first, those that ended after `at`, or nobody knows when."""
-        chosen, parameters = _in_states("state", states)
-        text = f"FROM jobs WHERE {chosen} AND (ended_at IS NULL OR ended_at > ?) ORDER BY id DESC LIMIT ?"
-        return self._table(JobRow, text, (*parameters, at, limit))
+    def newest_jobs(self, limit: int) -> list[JobRow]:
+        """Newest first, over all runs."""
+        return self._table(JobRow, "FROM jobs ORDER BY id DESC LIMIT ?", (limit,))
+
+    def listed(self, numbers: Sequence[int]) -> list[JobRow]:
+        """The jobs of these numbers, in this order."""
+        rows = self.jobs_by_id(numbers)
+        return [rows[number] for number in numbers if number in rows]
 
     def jobs_by_id(self, ids: Iterable[int]) -> dict[int, JobRow]:
         """The jobs that there are, by number."""
@@ -129,6 +140,16 @@ class Reader(Database):
         text = f"FROM attempts WHERE job = ? AND {_GIVEN} ORDER BY attempt"
         steps = self._step_use("id = ?", job)
         return [with_steps(row, steps) for row in self._table(AttemptRow, text, (job,))]
+
+    def peaks(self, jobs: Iterable[int]) -> dict[int, int | None]:
+        """The peak of memory of each job's newest attempt, with its steps; jobs without an attempt are left out."""
+        numbers = json.dumps(list(jobs))
+        within = "IN (SELECT value FROM json_each(?))"
+        rows = self._table(
+            AttemptRow, f"FROM attempts WHERE job {within} AND {_GIVEN} ORDER BY job, attempt", (numbers,)
+        )
+        steps = fold_steps(self.fetch(STEP_USE_SQL.format(which=f"id {within}"), (numbers,)))
+        return {row.job: with_steps(row, steps).peak_bytes for row in rows}
 
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt; what each used is that of its script and its steps."""

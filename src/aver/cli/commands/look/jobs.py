@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from fnmatch import fnmatchcase
 
 import click
 
@@ -13,37 +11,14 @@ from aver.cli.options import ADDRESS, SinceType, StatesType, json_option, listin
 from aver.cli.output.documents import JobList
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.model.record import Record
+from aver.model.record import replace
 from aver.model.states import SETTLED, UNSETTLED, State
+from aver.store.read.job_list import BY_NUMBER, SORTS, Wanted, find_jobs
 from aver.store.read.reader import Reader
-from aver.store.read.rows import JobRow, RunRow
+from aver.store.read.rows import JobRow
 
 FAILED = SETTLED - {State.COMPLETED, State.SKIPPED}
 RUNNING = UNSETTLED - {State.PENDING, State.SUBMITTED}
-SORTS: dict[str, Callable[[JobRow], float]] = {
-    "time": lambda job: -(_elapsed(job) or 0.0),
-    "start": lambda job: -(job.started_at or 0.0),
-    "id": lambda job: -job.id,
-}
-
-
-class Filter(Record):
-    """Which jobs are shown; None: no matter."""
-
-    states: frozenset[State] | None = None
-    since: float | None = None
-    name: str | None = None
-
-    @property
-    def chooses(self) -> bool:
-        return self != Filter()
-
-    def takes(self, job: JobRow) -> bool:
-        return (
-            (self.states is None or job.state in self.states)
-            and (self.since is None or (job.ended_at or time.time()) >= self.since)
-            and (self.name is None or fnmatchcase(job.name, self.name) or job.name.partition("[")[0] == self.name)
-        )
 
 
 @click.command("jobs")
@@ -61,7 +36,7 @@ class Filter(Record):
 )
 @click.option("--since", type=SinceType(), metavar="WHEN", help="Only jobs not ended before: 2h, yesterday, 16:00.")
 @click.option("--name", metavar="GLOB", help="Show only jobs of this name, such as 'train*'.")
-@click.option("--sort", type=click.Choice(tuple(SORTS)), help="Sort by time taken, start or number, largest first.")
+@click.option("--sort", type=click.Choice(SORTS), help="Sort by time taken, memory, start or number, largest first.")
 @listing_options
 @json_option
 def command(
@@ -93,48 +68,42 @@ def command(
     session = Session()
     session.refresh()
     chosen = frozenset().union(*states, FAILED if failed else (), RUNNING if running else ())
-    wanted = Filter(chosen if states or failed or running else None, since, name)
-    rows, total = _rows(session, run, wanted, sort, row_limit(limit, show_all))
-    if not rows and not as_json and session.reader is not None and (wanted.chooses or run is not None):
+    wanted = Wanted(
+        None, chosen if states or failed or running else None, since, name, sort or ("id" if run is None else BY_NUMBER)
+    )
+    rows, total = _rows(session, run, wanted, row_limit(limit, show_all))
+    is_chosen = run is not None or replace(wanted, sort="id") != Wanted()
+    if not rows and not as_json and session.reader is not None and is_chosen:
         session.output.note("no job fits; `aver jobs` lists all")
         return
     answer(session.output, JobList(jobs_facts(session, rows), left_out=total - len(rows)), as_json)
 
 
-def _rows(
-    session: Session, run: str | None, wanted: Filter, sort: str | None, limit: int | None
-) -> tuple[list[JobRow], int]:
-    """The rows to show, and how many there are. Without a filter, nothing is read that is not shown."""
-    found = None if run is None else session.find(run)
+def _rows(session: Session, address: str | None, wanted: Wanted, limit: int | None) -> tuple[list[JobRow], int]:
+    """The rows to show, and how many there are. Nothing is read whole that is not shown."""
+    found = None if address is None else session.find(address)
     reader = session.reader
     if reader is None:
         return [], 0
-    if not wanted.chooses and sort is None and limit is not None and not isinstance(found, list):
-        if found is not None:
-            return _of_run(reader, found, limit), found.jobs
-        return reader.newest_jobs(limit), sum(row.jobs for row in reader.runs())
-    rows = found if isinstance(found, list) else reader.jobs(None if found is None else found.id, wanted.states)
-    kept = [job for job in rows if wanted.takes(job)]
-    if found is None:
-        kept.reverse()
-    if sort is not None:
-        kept.sort(key=SORTS[sort])
-    return kept[:limit], len(kept)
+    now = time.time()
+    if isinstance(found, list):
+        known = {job.id: job for job in found}
+        numbers, _ = find_jobs(reader, replace(wanted, run=found[0].run), None, now)
+        kept = [number for number in numbers if number in known]
+        return [known[number] for number in kept[:limit]], len(kept)
+    if found is None and wanted == Wanted() and limit is not None:
+        return reader.newest_jobs(limit), reader.count_jobs()
+    wanted = replace(wanted, run=None if found is None else found.id)
+    numbers, total = find_jobs(reader, wanted, limit, now)
+    if limit is not None and total > limit and wanted == Wanted(run=wanted.run, sort=BY_NUMBER):
+        numbers = _worst_first(reader, wanted, limit, now)
+    return reader.listed(numbers), total
 
 
-def _of_run(reader: Reader, run: RunRow, limit: int) -> list[JobRow]:
-    """By number; where not all fit, failed jobs first, then those that run."""
-    if run.jobs <= limit:
-        return reader.jobs(run.id, limit=limit)
-    rows: list[JobRow] = []
+def _worst_first(reader: Reader, wanted: Wanted, limit: int, now: float) -> list[int]:
+    """By number; failed jobs first, then those that run."""
+    numbers: list[int] = []
     for states in (FAILED, RUNNING, frozenset(State) - FAILED - RUNNING):
-        if len(rows) < limit:
-            rows += reader.jobs(run.id, states, limit=limit - len(rows))
-    return rows
-
-
-def _elapsed(job: JobRow) -> float | None:
-    """What it took, or has taken so far."""
-    if job.elapsed_s is not None or job.started_at is None or job.state.is_settled:
-        return job.elapsed_s
-    return time.time() - job.started_at
+        if len(numbers) < limit:
+            numbers += find_jobs(reader, replace(wanted, states=states), limit - len(numbers), now)[0]
+    return numbers

@@ -11,7 +11,7 @@ from aver.cli.output.table import show_table
 from aver.cli.output.views import job_table, near_moment
 from aver.cli.session import Session
 from aver.model.states import SETTLED, UNSETTLED, State
-from aver.store.read.reader import Reader
+from aver.store.read.job_list import Wanted, find_jobs
 from aver.store.read.rows import JobRow
 
 SHOWN = 8
@@ -35,26 +35,17 @@ def show_overview(help_text: Callable[[], str]) -> None:
         return
     session.refresh()
     output = session.output
-    running, pending = _unsettled(reader)
-    _section(session, f"{len(running)} running, {pending} waiting", running[:SHOWN])
+    counts = reader.unsettled_counts()
+    pending = counts.get(State.PENDING, 0) + counts.get(State.SUBMITTED, 0)
+    running, count = find_jobs(reader, Wanted(states=UNSETTLED - {State.PENDING, State.SUBMITTED}), SHOWN, time.time())
+    _section(session, f"{count} running, {pending} waiting", reader.listed(running))
     since = _looked(session)
-    failed = reader.newest_ended_after(since, SHOWN + 1, BAD)
+    failed, count = find_jobs(reader, Wanted(states=BAD, since=since), SHOWN, time.time())
     when = f" since {near_moment(since)}" if since else ""
-    more = "more than " if len(failed) > SHOWN else ""
     output.line("")
-    _section(session, f"{more}{min(len(failed), SHOWN) or 'none'} failed{when}", failed[:SHOWN])
+    _section(session, f"{count or 'none'} failed{when}", reader.listed(failed))
     output.line(NEXT)
     _look(session)
-
-
-def _unsettled(reader: Reader) -> tuple[list[JobRow], int]:
-    """The jobs that run, newest first, and how many wait."""
-    runs = reader.unsettled_runs()
-    active = UNSETTLED - {State.PENDING, State.SUBMITTED}
-    running = [job for run in runs for job in reader.jobs(run, active)]
-    counts = [reader.counts(run) for run in runs]
-    pending = sum(one.get(State.PENDING, 0) + one.get(State.SUBMITTED, 0) for one in counts)
-    return running[::-1], pending
 
 
 def _section(session: Session, heading: str, jobs: list[JobRow]) -> None:

@@ -38,5 +38,5 @@ def command(states: tuple[State, ...], limit: int | None, show_all: bool, as_jso
     rows = reader.runs(None if shown is None else shown + 1, states or None)
     kept = rows[:shown]
     session.mask(run.id for run in kept)
-    left_out = len(reader.runs(None, states or None)) - len(kept) if len(rows) > len(kept) else 0
+    left_out = reader.count_runs(states or None) - len(kept) if len(rows) > len(kept) else 0
     answer(session.output, RunList(tuple(run_facts(run, reader.counts(run.id)) for run in kept), left_out), as_json)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from aver.cli.explanation import explain
@@ -17,6 +19,7 @@ from aver.printable import one_line
 from aver.render.causes import SHOWN
 from aver.report.causes import HINTS_SHOWN, diagnose, hint_of
 from aver.spec.flow.file import collector_paused
+from aver.store.read.job_list import Wanted, find_jobs
 from aver.store.read.rows import JobRow, RunRow
 
 
@@ -86,7 +89,8 @@ def _note_hint(session: Session, job: JobRow) -> None:
 def _newest(session: Session) -> str:
     """The newest job that is over and did not complete; skipped jobs only follow others."""
     bad = SETTLED - {State.COMPLETED, State.SKIPPED}
-    jobs = session.found_reader("to explain").newest_jobs(1, bad)
+    reader = session.found_reader("to explain")
+    jobs = reader.listed(find_jobs(reader, Wanted(states=bad), 1, time.time())[0])
     if not jobs:
         raise UsageError("no job failed; `aver why ID` explains any job, and `aver jobs` lists them")
     session.output.note(f"job {jobs[0].id} ({one_line(jobs[0].name)}) is the newest that did not complete")

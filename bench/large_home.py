@@ -1,0 +1,75 @@
+"""Make a home with very many settled jobs, through the store's own writer: `large_home.py FOLDER [JOBS]`.
+
+Nothing runs: the events are those of jobs that ran. Half of the jobs are alone in their runs, half are members of one
+flow; one in a thousand failed. For looking at commands on it: AVER_HOME=FOLDER aver jobs --sort mem.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from aver.home import Home
+from aver.model.events import AttemptPlanned, Event, Observed, RunMoved, RunSubmitted, Usage
+from aver.model.evidence import Verdict
+from aver.model.exit import ExitStatus
+from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Submission
+from aver.model.states import State
+from aver.store.write.writer import Writer
+
+JOBS = 1_000_000
+PER_COMMIT = 2000
+START = 1_790_000_000.0
+ORIGIN = Origin("ann", 1000, "host", "/tmp", 0o22)
+TRUE = Argv(("true",))
+
+
+def job_events(run: int, job: int, at: float) -> Iterator[Event]:
+    """What a job leaves that ran for a while."""
+    elapsed_s, peak_bytes = (job * 7919 % 100_003) / 100, (1 + job * 104_729 % 9973) << 16
+    is_good = job % 1000 != 0
+    state = State.COMPLETED if is_good else State.FAILED
+    reason = "None" if is_good else "NonZeroExitCode"
+    verdict = Verdict(state, ExitStatus(0 if is_good else 1), reason, True, "witness")
+    yield AttemptPlanned(at, run, job, 1, f"bench.{job}.1.boot", "local", Request(1, 0, 1 << 30, 3600))
+    yield Observed(at, run, job, 1, "witness", "start", State.RUNNING, "None", usage=Usage(at, node="host"))
+    usage = Usage(at, elapsed_s, 1.0, 0.5, peak_bytes, "host")
+    yield Observed(at + elapsed_s, run, job, 1, "witness", "end", state, reason, verdict, usage)
+
+
+def events(jobs: int) -> Iterator[list[Event]]:
+    """The commits of such a home."""
+    batch: list[Event] = []
+    for number in range(1, jobs // 2 + 1):
+        at = START + number
+        flow = FlowSpec(f"single{number % 50}", (JobSpec(f"single{number % 50}", TRUE),), is_single=True)
+        batch += [RunSubmitted(at, number, number, Submission(flow, ORIGIN)), *job_events(number, number, at)]
+        batch.append(RunMoved(at + 1, number, State.COMPLETED))
+        if len(batch) >= PER_COMMIT:
+            yield batch
+            batch = []
+    run = jobs // 2 + 1
+    matrix = Matrix((("n", tuple(map(str, range(jobs - jobs // 2)))),))
+    batch.append(
+        RunSubmitted(START, run, run + 1, Submission(FlowSpec("many", (JobSpec("many", TRUE, matrix=matrix),)), ORIGIN))
+    )
+    for job in range(run + 1, run + 1 + jobs - jobs // 2):
+        batch += job_events(run, job, START + job)
+        if len(batch) >= PER_COMMIT:
+            yield batch
+            batch = []
+    yield [*batch, RunMoved(START + jobs, run, State.FAILED)]
+
+
+def main() -> None:
+    home = Home(Path(sys.argv[1]).absolute())
+    home.prepare()
+    writer = Writer.open(home.database)
+    for batch in events(int(sys.argv[2]) if len(sys.argv) > 2 else JOBS):
+        writer.commit(batch)
+    writer.close()
+
+
+if __name__ == "__main__":
+    main()
