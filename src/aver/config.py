@@ -15,6 +15,7 @@ from typing import Any
 from aver.errors import UsageError
 from aver.model.host_name import is_host
 from aver.model.job import NotifyOn, NotifyRule
+from aver.model.notify_target import KINDS, parse_target, target_text
 from aver.model.record import Record
 from aver.model.units import parse_size, parse_time
 
@@ -285,15 +286,25 @@ def _notify(value: object) -> tuple[NotifyRule, ...]:
 
 
 def _notify_rules(value: object) -> list[NotifyRule]:
+    if isinstance(value, str):
+        return [NotifyRule(NotifyOn.SETTLED, (), to=parse_target(value))]
     if not isinstance(value, dict):
         raise ValueError("must be a table with on and run")
-    unknown = [key for key in value if key not in ("on", "run", "timeout", "attempts")]
+    unknown = [key for key in value if key not in ("on", "run", "timeout", "attempts", *KINDS)]
     if unknown:
-        raise ValueError(f"unknown setting {unknown[0]!r}; known are attempts, on, run, timeout")
-    run, when = value.get("run"), value.get("on", "settled")
-    words = (*SHELL, run) if isinstance(run, str) else _names(run if run is not None else "")
-    if not words or not words[-1]:
-        raise ValueError("run is empty; give it a command")
+        known = ", ".join(("attempts", *KINDS, "on", "run", "timeout"))
+        raise ValueError(f"unknown setting {unknown[0]!r}; known are {known}")
+    named = [key for key in ("run", *KINDS) if key in value]
+    if len(named) != 1:
+        raise ValueError(f"needs one of run, {', '.join(KINDS)}")
+    run, when, target = value.get("run"), value.get("on", "settled"), ""
+    words: tuple[str, ...] = ()
+    if named == ["run"]:
+        words = (*SHELL, run) if isinstance(run, str) else _names(run)
+        if not words or not words[-1]:
+            raise ValueError("run is empty; give it a command")
+    else:
+        target = parse_target(target_text(named[0], value[named[0]]))
     occasions = []
     for word in when if isinstance(when, list) else [when]:
         if word not in tuple(NotifyOn):
@@ -301,7 +312,7 @@ def _notify_rules(value: object) -> list[NotifyRule]:
         occasions.append(NotifyOn(word))
     timeout_s = _seconds(value.get("timeout", 30))
     attempts = _count(value.get("attempts", 5), least=1)
-    return [NotifyRule(one, words, timeout_s, attempts) for one in occasions]
+    return [NotifyRule(one, words, timeout_s, attempts, target) for one in occasions]
 
 
 def _retention(value: object) -> Retention:

@@ -74,8 +74,10 @@ def test_each_rule_is_told_what_it_asked_for(live: LiveHome, tmp_path: Path) -> 
         notify=rules,
     )
     live.settle([run])
-    wait_for(lambda: is_quiet(live, 5), "five notifications")
-    settled, failed, every = (told(tmp_path, on.value) for on in NotifyOn)
+    wait_for(lambda: is_quiet(live, 8), "eight notifications")
+    settled, failed, every, started, run_failed = (told(tmp_path, on.value) for on in NotifyOn)
+    assert sorted(one["job"]["name"] for one in started) == ["bad", "good"]
+    assert [one["run"]["state"] for one in run_failed] == ["FAILED"]
     assert [(one["run"]["state"], one["job"]) for one in settled] == [("FAILED", None)]
     assert settled[0]["run"]["counts"] == {"COMPLETED": 1, "FAILED": 1, "SKIPPED": 1}
     assert [(one["job"]["name"], one["job"]["exit"]["text"]) for one in failed] == [("bad", "3:0")]

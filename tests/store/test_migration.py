@@ -216,7 +216,9 @@ def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> N
     writer.close()
     with sqlite3.connect(path) as old:
         old.execute("ALTER TABLE runs DROP COLUMN unselected")
-        old.execute(f"PRAGMA user_version = {VERSION - 1}")
+        for name in ("jobs_ended", "jobs_unsettled", "attempts_ended"):
+            old.execute(f"DROP INDEX {name}")
+        old.execute("PRAGMA user_version = 6")
     with Reader.open(path) as reader:  # type: ignore[union-attr]
         assert [row.unselected for row in reader.runs()] == [(), ()]
     Writer.open(path).close()

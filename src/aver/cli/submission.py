@@ -25,7 +25,8 @@ from aver.config import load_config
 from aver.durable_files import sync_file
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
-from aver.model.job import After, AfterKind, Afters, FlowSpec, RetryRule, Submission
+from aver.model.job import After, AfterKind, Afters, FlowSpec, NotifyOn, NotifyRule, RetryRule, Submission
+from aver.model.notify_target import parse_target
 from aver.model.record import Record, replace
 from aver.model.units import parse_count
 from aver.plan.selection import Selection, select
@@ -37,6 +38,7 @@ from aver.spec.flow.cluster_keys import OWNED_OPTIONS, own_option
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
 STDIN_COPY = "stdin-"  # the coordinator gives it the name of its run
+HIDDEN = {"--env": "=", "--notify": ":"}  # options, and what is before the part of the value that is not stored
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 HERE = "-"  # as --host: this machine has Slurm's commands
 
@@ -106,6 +108,12 @@ def submission_options(function: Function) -> Function:
         click.option("--deadline", metavar="WHEN", help="Give up if it has not started by then: 16:00, now+2hours."),
         click.option("--comment", metavar="TEXT", help="A note that is kept with the job."),
         click.option(
+            "--notify",
+            multiple=True,
+            metavar="WHO",
+            help="Tell when it is settled: desktop, mail:me@example.org, slack:URL or webhook:URL (repeatable).",
+        ),
+        click.option(
             "--output",
             "-o",
             metavar="FILE",
@@ -165,6 +173,7 @@ def build(
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
     host, key = options.pop("host"), options.pop("key")
+    told = _receivers(options.pop("notify"))
     selection = selection_of(options)
     settings, max_parallel = tuple(options.pop("settings")), options.pop("max_parallel")
     if key is not None:
@@ -204,9 +213,19 @@ def build(
         flow, origin, None, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
     )
     submission = on_host(on_engine(submission, engine, slurm_options), host)
+    if flow.is_single and _is_elsewhere(submission.engine):  # the cluster sends the mails of its own --mail-type
+        submission = replace(submission, flow=replace(submission.flow, notify=()))
+    submission = replace(submission, flow=replace(submission.flow, notify=(*submission.flow.notify, *told)))
     if invocation.command is not None:
         submission = in_log_folder(submission, session.home, config.slurm.folder, _is_elsewhere(submission.engine))
     return submission, environment
+
+
+def _receivers(texts: Sequence[str]) -> tuple[NotifyRule, ...]:
+    try:
+        return tuple(NotifyRule(NotifyOn.SETTLED, (), to=parse_target(text)) for text in texts)
+    except ValueError as error:
+        raise UsageError(f"--notify: {error}") from None
 
 
 def _with_rules(session: Session, flow: FlowSpec, needs: Sequence[str], retry: str | None) -> FlowSpec:
@@ -328,19 +347,26 @@ def environment_of(extra: Sequence[str]) -> list[str]:
 
 
 def redacted(typed: Sequence[str]) -> tuple[str, ...]:
-    """What was typed without the values of --env: environment values are never stored."""
+    """What was typed without the values of --env and the addresses of --notify: they may be secret."""
     words: list[str] = []
-    is_value = False
-    is_over = False
-    for word in typed:
-        is_over = is_over or word == "--"
-        if not is_over and is_value:
-            word = f"{word.partition('=')[0]}=***"
-        elif not is_over and word.startswith("--env="):
-            word = f"{'='.join(word.split('=')[:2])}=***"
-        is_value = word == "--env"
+    hides = ""  # the option whose value is the next word
+    for at, word in enumerate(typed):
+        if word == "--":
+            return (*words, *typed[at:])
+        option, equals, value = word.partition("=")
+        if hides:
+            word = _hidden(hides, word)
+        elif equals and option in HIDDEN:
+            word = f"{option}={_hidden(option, value)}"
+        hides = word if word in HIDDEN else ""
         words.append(word)
     return tuple(words)
+
+
+def _hidden(option: str, value: str) -> str:
+    mark = HIDDEN[option]
+    begin, found, _ = value.partition(mark)
+    return f"{begin}{mark}***" if found or option == "--env" else value
 
 
 def _flow(

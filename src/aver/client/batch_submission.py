@@ -17,6 +17,7 @@ from aver.spec.flags import clean_name
 from aver.spec.sbatch.array import matrix_of
 from aver.spec.sbatch.call import BatchCall, BatchRefused, failed
 from aver.spec.sbatch.environment import environment_of
+from aver.spec.sbatch.mail import mail_rules
 
 MOST_RESTARTS = 1000
 REQUEUED = RetryRule(MOST_RESTARTS, (State.NODE_FAIL, State.BOOT_FAIL))
@@ -49,7 +50,12 @@ def submission_of(call: BatchCall, request: Sbatch, now: float) -> Submission:
         ignored=tuple(call.without_meaning()),
         slurm=replace(values.slurm(), command=command),
     )
-    return Submission(FlowSpec(job.name, (job,), is_single=call.indices is None), request.origin)
+    is_array = call.indices is not None
+    try:
+        notify = mail_rules(values.said, request.origin.user, is_array)
+    except ValueError:
+        raise failed("Invalid mail-user specification") from None
+    return Submission(FlowSpec(job.name, (job,), is_single=not is_array, notify=notify), request.origin)
 
 
 def taken(request: Request, options: SlurmOptions, total: int) -> Request:

@@ -262,15 +262,18 @@ class NotifyOn(StrEnum):
     SETTLED = "settled"  # a run is settled
     FAILED = "failed"  # a job is settled and did not complete; one that was only skipped is none
     EVERY = "every"  # a job is settled
+    STARTED = "started"  # a job has begun
+    RUN_FAILED = "run-failed"  # a run is settled and did not complete
 
 
 class NotifyRule(Record):
-    """`notify:` - a command that gets the verdict as JSON on its stdin."""
+    """`notify:` - a command that gets the verdict as JSON on its stdin, or a receiver (`model.notify_target`)."""
 
     on: NotifyOn
     command: tuple[str, ...]
     timeout_s: float = 30.0
     attempts: int = 5
+    to: str = ""  # a receiver, in place of a command
 
 
 class FlowSpec(Record):

@@ -53,7 +53,7 @@ def commands() -> tuple[Command, ...]:
     batch = sbatch_table()
     known = {*USES, *SILENT, *ABOUT, *NOT_SERVED}
     idle = tuple(name for name in batch.takes if name not in known)
-    of_salloc = {*known - {"verbose"}, *salloc.SHOWN, "immediate", "kill-command", "no-shell"}
+    of_salloc = {*known - {"verbose", "mail-type", "mail-user"}, *salloc.SHOWN, "immediate", "kill-command", "no-shell"}
     idle_salloc = tuple(name for name in salloc.OPTIONS.takes if name not in of_salloc)
     return (
         Command("sbatch", batch, idle, NOT_SERVED, 255),

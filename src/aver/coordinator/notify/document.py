@@ -21,7 +21,7 @@ from aver.model.record import Record, replace
 from aver.render import verdict as render
 from aver.render.masking import Masking
 from aver.store.read.reader import Reader
-from aver.store.read.rows import AttemptRow, JobRow
+from aver.store.read.rows import AttemptRow, JobRow, RunRow
 from aver.store.read.step_warnings import step_warnings
 
 
@@ -58,11 +58,13 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
         facts = encode(run_facts(moved, {})) | {"counts": counts}
         document = {**head, "sentence": sentence, "run": facts, "job": None}
         return Notice(on, event.at, run.id, None, event.state.value, f"run {run.id} {event.state}", document)
-    if not isinstance(event, (Observed, JobMoved)) or event.verdict is None:
+    if not isinstance(event, (Observed, JobMoved)):
         return None
     job = reader.job(event.job)
     if job is None:
         return None
+    if event.verdict is None:
+        return _started(head, event, run, job, on) if isinstance(event, Observed) else None
     verdict = event.verdict
     number = event.attempt if isinstance(event, Observed) else job.attempt
     attempt = next((one for one in reader.attempts(job.id) if one.attempt == number), None)
@@ -74,6 +76,18 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     facts = encode(job_facts(_with_verdict(job, verdict), run.is_single, warned, peak))
     document = {**head, "sentence": sentence, "run": encode(run_facts(run, {})) | {"counts": None}, "job": facts}
     return Notice(on, event.at, run.id, job.id, verdict.state.value, f"job {job.id} {verdict.state}", document)
+
+
+def _started(head: dict[str, Any], event: Observed, run: RunRow, job: JobRow, on: str) -> Notice:
+    """The job has begun; by now it may have ended, which is told by itself."""
+    began = job.changed(
+        attempt=event.attempt, state=event.state, reason=event.reason, exit=None, verified=None, source=event.source,
+        started_at=event.usage.started_at if event.usage is not None else None, ended_at=None, elapsed_s=None,
+    )  # fmt: skip
+    facts = encode(job_facts(began, run.is_single))
+    sentence = f"Job {job.id} ({job.name}) has started."
+    document = {**head, "sentence": sentence, "run": encode(run_facts(run, {})) | {"counts": None}, "job": facts}
+    return Notice(on, event.at, run.id, job.id, event.state.value, f"job {job.id} {event.state}", document)
 
 
 def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:

@@ -15,19 +15,23 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from aver.client.job_files import read_env
 from aver.client.notified import Told, read_told, told_path, write_told
+from aver.coordinator.notify import channel
 from aver.coordinator.notify.document import Notice, masked, notice_of
 from aver.crashpoint import reached
 from aver.errors import AverError
 from aver.home import Home
 from aver.log import log
-from aver.model.events import Event, JobMoved, Observed, RunMoved
+from aver.model.events import Event, JobMoved, Observed, RunMoved, Usage
 from aver.model.job import NotifyOn, NotifyRule, Origin
+from aver.model.notify_target import variable_of
 from aver.model.record import replace
 from aver.model.states import State
 from aver.store.read.reader import Reader
@@ -77,11 +81,10 @@ class Notifier:
     def note(self, events: Iterable[Event], rules_of: Callable[[int], Sequence[NotifyRule]]) -> None:
         """These are durable; `rules_of` says whom a run's flow wants to be told."""
         for event in events:
-            if isinstance(event, RunMoved) or (isinstance(event, (Observed, JobMoved)) and event.verdict is not None):
-                rules = (*self._rules, *rules_of(event.run))
-                if rules and any(rule.on in occasions_of(event) for rule in rules):
-                    self._poke()
-                    return
+            occasions = occasions_of(event)
+            if occasions and any(rule.on in occasions for rule in (*self._rules, *rules_of(event.run))):
+                self._poke()
+                return
 
     def close(self, last_seq: int) -> None:
         """Leave. What is not told yet is told by the next coordinator."""
@@ -161,6 +164,23 @@ class Notifier:
                 return
             self._save()
 
+    def _try(self, rule: NotifyRule, notice: Notice, env: Mapping[str, str], folder: str) -> str | None:
+        """Tell it once; None if that was done, else what went wrong."""
+        if not rule.to:
+            return call(rule, notice, env, folder)
+        target = rule.to
+        if (name := variable_of(rule.to)) is not None:
+            try:
+                known = os.environ if rule in self._rules else read_env(self._home, notice.run)
+            except AverError as error:
+                return str(error)
+            if not known.get(name):
+                return f"there is no variable {name} that has its address"
+            target = f"{rule.to.partition(':')[0]}:{known[name]}"
+        given = {name: os.environ[name] for name in channel.PROXIES if name in os.environ}
+        told = replace(rule, command=(sys.executable, "-m", channel.__name__))
+        return call(told, notice, {**env, **given, channel.VARIABLE: target}, folder)
+
     def _deliver(self, rule: NotifyRule, notice: Notice, folder: str, origin: Origin) -> None:
         """Try as often as the rule says; one that was given up before has one try until it works again."""
         tries = 1 if rule in self._failing else rule.attempts
@@ -169,7 +189,7 @@ class Notifier:
         env = clean_environment(os.environ, origin.secrets, notice, self._home)
         for number in range(tries):
             reached("notifying")
-            problem = call(rule, notice, env, folder)
+            problem = self._try(rule, notice, env, folder)
             if problem is None:
                 problem = "" if rule in self._failing else self._told.problem
                 self._failing.discard(rule)
@@ -190,7 +210,11 @@ def occasions_of(event: Event) -> frozenset[NotifyOn]:
     """For which rules the event is an occasion."""
     match event:
         case RunMoved(state=state):
-            return frozenset({NotifyOn.SETTLED}) if state.is_settled else frozenset()
+            if not state.is_settled:
+                return frozenset()
+            return frozenset({NotifyOn.SETTLED} if state in FINE else {NotifyOn.SETTLED, NotifyOn.RUN_FAILED})
+        case Observed(state=State.RUNNING, verdict=None, usage=Usage()):  # it is said once when an attempt began
+            return frozenset({NotifyOn.STARTED})
         case Observed():
             state = event.state if event.job_state is None else event.job_state
         case JobMoved():

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from aver.config import SHIPPED_ENGINES, engine_names
 from aver.model.job import NotifyOn, Outcome
+from aver.model.notify_target import KINDS
 from aver.model.states import SETTLED
 from aver.plan.address import SAME
 from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, Key, Schema
@@ -124,7 +125,9 @@ def _files(more: Schema) -> Schema:
 def _notify() -> Schema:
     run: Schema = {"anyOf": [TEXT, {"type": "array", "minItems": 1, "items": TEXT}]}
     when = _several({"enum": [on.value for on in NotifyOn]})
-    return _several(_closed({"on": when, "run": run, "timeout": AMOUNT, "attempts": COUNT}) | {"required": ["run"]})
+    receivers: dict[str, Schema] = {kind: FLAG if kind == "desktop" else TEXT for kind in KINDS}
+    rule = _closed({"on": when, "run": run, **receivers, "timeout": AMOUNT, "attempts": COUNT})
+    return _several({"anyOf": [TEXT, rule]})
 
 
 def _retry() -> Schema:

@@ -216,5 +216,7 @@ USES: dict[str, Callable[[Values, str, float], None]] = {
     "priority": _put("priority", lambda text, now: parse_priority(text)),
     "comment": _put("comment", lambda text, now: text),
     "export": _export,
+    "mail-type": lambda values, text, now: None,  # `spec.sbatch.mail` reads both when all options are known
+    "mail-user": lambda values, text, now: None,
     "exclusive": lambda values, text, now: None,  # the cpus of the whole machine are known where it is submitted
 }

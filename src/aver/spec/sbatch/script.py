@@ -10,12 +10,13 @@ import os
 from collections.abc import Sequence
 from functools import cache
 
-from aver.model.job import FlowSpec, JobSpec, Script
+from aver.model.job import FlowSpec, JobSpec, NotifyRule, Script
 from aver.model.record import replace
 from aver.spec import getopt
 from aver.spec.flags import Overrides, apply, clean_name
 from aver.spec.mistakes import Mistakes, Point, did_you_mean, shown
 from aver.spec.sbatch import lines
+from aver.spec.sbatch.mail import mail_rules
 from aver.spec.sbatch.options import USES, Values
 from aver.spec.sbatch.table import sbatch_table
 
@@ -58,10 +59,11 @@ def parse_script(
     for number, line in lines.magic_lines(text):
         indent = len(line) - len(line.lstrip())
         options.read(line, Point(number, len(lines.MAGIC) + 1 + indent))
+    notify = options.notify()
     mistakes.refuse_if_any()
     spec = options.job(JobSpec(clean_name(os.path.basename(file)), Script(text, tuple(args))))
     job = apply(spec, overrides)
-    return FlowSpec(job.name, (job,), is_single=True)
+    return FlowSpec(job.name, (job,), is_single=True, notify=notify)
 
 
 def _check(data: bytes, mistakes: Mistakes) -> None:
@@ -104,6 +106,18 @@ class _Options:
             self._use(name, text or "")
         if parsed.operands:
             self._wrong(f"{shown(parsed.operands[0])} is no option", "options begin with -")
+
+    def notify(self) -> tuple[NotifyRule, ...]:
+        """Who gets a mail; the submitter where no other is named."""
+        if "mail-type" not in self._values.said:
+            return ()
+        import getpass  # few scripts ask for it
+
+        try:
+            return mail_rules(self._values.said, getpass.getuser(), is_array=False)
+        except (ValueError, KeyError, OSError) as error:
+            self._wrong(f"--mail-user: {error}")
+            return ()
 
     def job(self, spec: JobSpec) -> JobSpec:
         """The job with all that the lines say."""

@@ -282,10 +282,10 @@ class Reader(Database):
         return self._events("WHERE run = ? AND kind = ? ORDER BY seq", (run, kind))
 
     def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
-        """Events numbered above `after` by which a job may have got a verdict, or a run may have moved."""
+        """Events numbered above `after` by which a job may have begun or got a verdict, or a run may have moved."""
         text = (
-            "WHERE seq > ? AND (kind = 'RunMoved' OR "
-            "(kind IN ('Observed', 'JobMoved') AND instr(data, '\"verdict\"'))) ORDER BY seq LIMIT ?"
+            "WHERE seq > ? AND (kind = 'RunMoved' OR (kind IN ('Observed', 'JobMoved') "
+            "AND (instr(data, '\"verdict\"') OR instr(data, '\"usage\"')))) ORDER BY seq LIMIT ?"
         )
         return self._events(text, (after, limit))
 
