@@ -1,20 +1,40 @@
 """Aver runs batch jobs and flows, and tells the truth about how each of them ended.
 
-`Flow`, `Run` and `Job` are loaded when they are first used, so that `import aver` costs
-nothing to the commands that do not need them.
+`Flow`, `Run`, `Job`, `Executor` and the exceptions of its futures are loaded when they are first used, so that
+`import aver` costs nothing to the commands that do not need them.
 """
 
 from aver.fast_start import TYPE_CHECKING
 from aver.version import __version__
 
 if TYPE_CHECKING:
-    from aver.api import Flow, Job, Run
+    from aver.api import (
+        Cancelled,
+        DependencyFailed,
+        Executor,
+        Exited,
+        Flow,
+        Future,
+        Job,
+        JobError,
+        KilledBySignal,
+        LaunchFailed,
+        Lost,
+        OutOfMemory,
+        RemoteTraceback,
+        Run,
+        TimedOut,
+        UnusableResult,
+    )
 
-__all__ = ["Flow", "Job", "Run", "__version__"]
+__all__ = [
+    "Cancelled", "DependencyFailed", "Executor", "Exited", "Flow", "Future", "Job", "JobError", "KilledBySignal",
+    "LaunchFailed", "Lost", "OutOfMemory", "RemoteTraceback", "Run", "TimedOut", "UnusableResult", "__version__",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name in ("Flow", "Job", "Run"):
+    if name in __all__:
         from importlib import import_module
 
         return getattr(import_module("aver.api"), name)

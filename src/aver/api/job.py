@@ -17,6 +17,7 @@ from aver.model.job import JobSpec
 from aver.model.states import State
 from aver.plan.matrix import values_of
 from aver.protocol.messages import Accept, Cancel, Results
+from aver.render.masking import Masking
 from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.secrets import load_masking
 
@@ -62,11 +63,7 @@ class Job(Stored):
 
         All attempts write to one file if the flow names it.
         """
-        path = self._files(attempt).stdout
-        with self._reader() as reader:
-            run = self._row().run
-            origin = reader.origin(run)
-        masking = load_masking(os.fspath(self._home.path), run, () if origin is None else origin.secrets)
+        path, masking = self._log(attempt)
         try:
             return masking.whole(Path(path).read_bytes()).decode("utf-8", "replace")
         except FileNotFoundError:
@@ -94,6 +91,14 @@ class Job(Stored):
         if row is None:
             raise UsageError(f"job {self.number} does not exist")
         return row
+
+    def _log(self, attempt: int | None = None) -> tuple[str, Masking]:
+        """Where an attempt wrote, and what hides its secrets."""
+        with self._reader() as reader:
+            run = self._row().run
+            origin = reader.origin(run)
+        secrets = () if origin is None else origin.secrets
+        return self._files(attempt).stdout, load_masking(os.fspath(self._home.path), run, secrets)
 
     def _files(self, attempt: int | None) -> JobFiles:
         with self._reader() as reader:

@@ -16,14 +16,13 @@ from aver.engines.api import Capabilities
 from aver.engines.registry import capabilities_of
 from aver.model import events as ev
 from aver.model import reasons
-from aver.model.evidence import WitnessRecord
 from aver.model.job import JobSpec, Request
 from aver.model.states import UNSETTLED, State
 from aver.plan.packing import room_of
 from aver.plan.planner import Plan
 from aver.printable import one_line
 from aver.render import verdict as render
-from aver.render.timeline import in_order, is_about, parse_said, tell_folded
+from aver.render.timeline import in_order, is_about, last_record, tell_folded
 from aver.store.read.job_list import BY_NUMBER, Wanted, find_jobs
 from aver.store.read.rows import AttemptRow, JobRow, RunRow
 
@@ -78,16 +77,6 @@ def events_of(session: Session, job: JobRow) -> list[ev.Event]:
         made = reader.generated_by_seq(run.id).items()
         found |= {seq: event for seq, event in made if event.first_job == job.first_job}
     return [event for _, event in sorted(found.items()) if is_about(event, job.id, job.first_job)]
-
-
-def last_record(happened: list[ev.Event], attempt: int) -> WitnessRecord | None:
-    """The exit record of this attempt, if its witness left one."""
-    for event in reversed(happened):
-        if isinstance(event, ev.Observed) and event.attempt == attempt:
-            said = parse_said(event.source, event.said)
-            if isinstance(said, WitnessRecord):
-                return said
-    return None
 
 
 def cancelled_by(happened: Iterable[ev.Event]) -> str | None:

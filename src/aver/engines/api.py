@@ -8,6 +8,7 @@ without being asked comes through `heard`, when `fileno` is readable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from aver.config import Config
@@ -262,6 +263,7 @@ class Registration(Record):
     holds_attempts: Callable[[Site], bool | None]  # left from before; None: only the engine itself can say
     check_home: Callable[[Home], None] | None = None  # blocks; an AverError says why no attempt can run from this home
     note_environment: Callable[[Home, Sequence[str]], None] | None = None  # a submitter's, before its run is stored
+    shared_folder: Callable[[Home], Path] | None = None  # that its attempts see as well; None: they see the home
 
 
 class Allocator(Engine, Protocol):

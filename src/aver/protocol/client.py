@@ -110,17 +110,29 @@ class Client:
         With `foreground`, a run counts as settled when its foreground jobs are.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        reply = self.call("watch", ids=list(ids), foreground=foreground)
-        waiting = set(ids) - set(reply["settled"])
-        yield Change((), tuple(reply["settled"]))
+        settled = self.begin_watch(ids, foreground=foreground)
+        waiting = set(ids) - set(settled)
+        yield Change((), settled)
         while waiting:
-            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
-            push = self._line(remaining)
-            if push.get("ok") is False:
-                raise _error(push)
-            settled = tuple(push.get("settled", ()))
-            waiting -= set(settled)
-            yield Change(tuple(push.get("changed", ())), settled)
+            change = self.next_change(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            if change is None:
+                raise TimeoutError
+            waiting -= set(change.settled)
+            yield change
+
+    def begin_watch(self, ids: Sequence[int], *, foreground: bool = False) -> tuple[int, ...]:
+        """Have changes of these pushed, and of nothing else; return those that are settled already."""
+        return tuple(self.call("watch", ids=list(ids), foreground=foreground)["settled"])
+
+    def next_change(self, timeout_s: float | None) -> Change | None:
+        """The next change that is pushed; None if there is none within the time."""
+        try:
+            push = self._line(timeout_s)
+        except TimeoutError:
+            return None
+        if push.get("ok") is False:
+            raise _error(push)
+        return Change(tuple(push.get("changed", ())), tuple(push.get("settled", ())))
 
     def _send(self, request: dict[str, Any]) -> None:
         try:

@@ -324,3 +324,13 @@ def _end(record: WitnessRecord) -> str:
     if record.got:
         parts.append(f"the witness got {', '.join(signal_name(number) for number in record.got)} and passed it on")
     return "; ".join(parts)
+
+
+def last_record(happened: Sequence[ev.Event], attempt: int) -> WitnessRecord | None:
+    """The exit record of this attempt, if its witness left one."""
+    for event in reversed(happened):
+        if isinstance(event, ev.Observed) and event.attempt == attempt:
+            said = parse_said(event.source, event.said)
+            if isinstance(said, WitnessRecord):
+                return said
+    return None

@@ -7,7 +7,9 @@ their run was given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from aver.config import load_config
 from aver.engines.api import UNLIMITED, Capabilities, Engine, Refusals, Registration, Site
 from aver.home import Home
 from aver.model.record import replace
@@ -50,6 +52,12 @@ def _note_environment(home: Home, env: Sequence[str]) -> None:
     note_site(home, env)
 
 
+def _shared_folder(home: Home) -> Path:
+    from aver.engines.slurm.cluster import folder
+
+    return folder(home, load_config())
+
+
 ENGINE = Registration(
     "slurm",
     Capabilities(
@@ -61,6 +69,7 @@ ENGINE = Registration(
     _holds_attempts,
     _check_home,
     _note_environment,
+    _shared_folder,
 )  # fmt: skip
 
 
@@ -87,4 +96,5 @@ ALLOCATION_ENGINE = Registration(
     _holds_steps,
     _check_home,
     _note_environment,
+    _shared_folder,
 )

@@ -50,6 +50,11 @@ class Reader(Database):
         """The run that was submitted with this key."""
         return self._one(RunRow, "FROM runs WHERE key = ? ORDER BY id LIMIT 1", (key,))
 
+    def runs_by_key_prefix(self, prefix: str) -> list[int]:
+        """The numbers of runs whose keys begin so, oldest first."""
+        text = "SELECT id FROM runs WHERE key IS NOT NULL AND key >= ? AND key < ? ORDER BY id"
+        return [row[0] for row in self.fetch(text, (prefix, f"{prefix}\U0010ffff"))]
+
     def runs(self, limit: int | None = None, states: Iterable[State] | None = None) -> list[RunRow]:
         """Newest first."""
         chosen, parameters = _in_states("state", states)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from aver.cli.address import parse_step
-from aver.cli.explanation import events_of, explain, last_record
+from aver.cli.explanation import events_of, explain
 from aver.cli.facts import attempt_facts, command_of, jobs_facts
 from aver.cli.options import ADDRESS, LISTED, json_option
 from aver.cli.output.documents import AskedFacts, AttemptFacts, Document, JobShown, RunShown, StepShown
@@ -18,6 +18,7 @@ from aver.cli.steps import steps_facts
 from aver.client.documents import run_facts
 from aver.errors import UsageError
 from aver.model.states import State
+from aver.render.timeline import last_record
 from aver.store.read.rows import JobRow, RunRow
 
 

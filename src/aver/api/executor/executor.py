@@ -1,0 +1,254 @@
+"""`aver.Executor`: a concurrent.futures.Executor whose calls are jobs, each with its own verdict."""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures
+import hashlib
+import html
+import itertools
+import os
+import sys
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from aver.api.executor.future import Future
+from aver.api.executor.pump import KEY, Pump
+from aver.api.executor.submission import (
+    Call,
+    calls_folder,
+    check_name,
+    dump_call,
+    fingerprint,
+    job_name,
+    job_spec,
+    reference_of,
+)
+from aver.client.submit import check_key
+from aver.config import load_config
+from aver.errors import AverError, UsageError
+from aver.home import Home
+from aver.store.read.reader import Reader
+
+Result = TypeVar("Result")
+OWN_OPTIONS = ("name", "key")
+LONGEST_KEY = 100
+ANYBODY = "-"  # whose calls with a key are those of executors without a name
+
+
+class Executor(concurrent.futures.Executor):
+    """Runs calls of Python functions as jobs, here or on a cluster.
+
+    `name`: an executor of this name finds the calls of an earlier one (`futures`), also after a restart. Jobs outlive
+    this process either way. `max_workers`: so many jobs of this executor at once; the others are submitted when there
+    is room (default: all are submitted at once, and run as CPUs are free). `options` are keys of a flow's job, for
+    every call: `mem`, `time`, `cpus`, `gpus`, `retry`, `engine`, `env` and so on.
+
+    >>> with Executor(mem="1G") as executor:
+    ...     executor.submit(pow, 2, 10).result()
+    1024
+    """
+
+    def __init__(
+        self, name: str | None = None, *, max_workers: int | None = None, home: Home | None = None, **options: object
+    ) -> None:
+        if name is not None:
+            check_name(name)
+        if max_workers is not None and max_workers < 1:
+            raise ValueError("max_workers must be greater than 0")
+        self.name = name or f"executor-{os.urandom(6).hex()}"
+        self._is_named = name is not None
+        self._home = home or Home.find()
+        self._options: Mapping[str, object] = options
+        self._shared = _Shared(Pump(self._home, self.name, max_workers))
+        _living.add(self)
+        job_spec({key: value for key, value in options.items() if key not in OWN_OPTIONS})
+
+    def options(self, **options: object) -> Executor:
+        """The same executor with other options for what is submitted through this view."""
+        view = object.__new__(Executor)
+        view.__dict__ |= self.__dict__
+        view._options = {**self._options, **options}
+        return view
+
+    def submit(  # type: ignore[override]
+        self, fn: Callable[..., Result], /, *args: Any, aver: Mapping[str, object] | None = None, **kwargs: Any
+    ) -> Future[Result]:
+        """Call `fn(*args, **kwargs)` as a job. Futures among the arguments, also inside of others, are its needs.
+
+        `aver`: options of this call; `name` is the job's, and the same `key` with the same call is the same job.
+        Raises what pickling raises, and UsageError for wrong options.
+        """
+        if self._shared.is_shut:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        options = {**self._options, **(aver or {})}
+        name, key = options.pop("name", None), options.pop("key", None)
+        if key is not None:
+            check_key(str(key))
+            if len(str(key)) > LONGEST_KEY:
+                raise UsageError(f"the key of a call has at most {LONGEST_KEY} characters")
+        spec = job_spec(options)
+        data, needs = dump_call(fn, args, kwargs, self._home)
+        for need in needs:
+            if need._canceller is not self._shared.pump and isinstance(need._canceller, Pump):
+                need._canceller.wait_submitted(need)
+        number = next(self._shared.numbers)
+        shown = getattr(fn, "__name__", type(fn).__name__)
+        if key is None:
+            place, call, run_key, mark = self.name, os.urandom(8).hex(), "", ""
+            shown = f"{shown}-{number}"
+        else:
+            place = self.name if self._is_named else ANYBODY
+            call = hashlib.sha256(str(key).encode()).hexdigest()[:24]
+            run_key, mark = f"{KEY}/{place}/key/{key}", fingerprint(fn, args, kwargs)
+        folder = calls_folder(self._home, spec.engine or load_config().engine, place)
+        future: Future[Result] = Future(
+            self._home,
+            (folder, call),
+            job_name(shown if name is None else str(name)),
+            self._shared.pump,
+            None if key is None else str(key),
+        )
+        self._shared.submit(number, Call(future, data, spec, needs, run_key, mark))
+        return future
+
+    def map(
+        self, fn: Callable[..., Result], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[Result]:
+        """As `map`, each call a job; with `chunksize` so many calls are one job."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout)
+        calls = zip(*iterables, strict=False)
+        chunks = iter(lambda: list(itertools.islice(calls, chunksize)), [])
+        found = super().map(_call_each, itertools.repeat(fn), chunks, timeout=timeout)
+        return itertools.chain.from_iterable(found)
+
+    @property
+    def futures(self) -> tuple[Future[Any], ...]:
+        """All calls of the executor of this name, by the number of their jobs, whoever submitted them."""
+        self._shared.pump.wait_submitted()
+        return self._shared.find(self)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls. `cancel_futures` cancels what has not begun; with `wait`, wait for all the others.
+
+        Without `wait` the jobs go on, also when this process ends.
+        """
+        self._shared.is_shut = True
+        if cancel_futures:
+            self._cancel([future for future in self._shared.pump.unsettled() if not future.running()])
+        if wait:
+            self._shared.pump.wait_settled()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        """Ctrl-C cancels what this process submitted through this executor, and nothing else."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._cancel(self._shared.pump.unsettled())
+        self.shutdown(wait=True)
+        return None
+
+    @staticmethod
+    def _cancel(futures: Iterable[Future[Any]]) -> None:
+        for pump, group in itertools.groupby(futures, lambda one: one._canceller):
+            pump.cancel(list(group))
+
+    def counts(self) -> dict[str, int]:
+        """How many calls of this process are in each state."""
+        return dict(Counter(map(_state, self._shared.futures())))
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{count} {state}" for state, count in self.counts().items())
+        return f"<Executor {self.name}: {states or 'nothing submitted'}>"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks, as things are when it is shown."""
+        rows = "".join(
+            f"<tr><td>{future._number or ''}</td><td>{html.escape(future.name)}</td><td>{_state(future)}</td></tr>"
+            for future in self._shared.futures()[-20:]
+        )
+        heads = "<tr><th>job</th><th>call</th><th>state</th></tr>"
+        return f"<b>{html.escape(repr(self)[1:-1])}</b><table>{heads}{rows}</table>"
+
+
+class _Shared:
+    """What an executor and its views have in common."""
+
+    def __init__(self, pump: Pump) -> None:
+        self.pump = pump
+        self.numbers = itertools.count(1)
+        self.is_shut = False
+        self.held: weakref.WeakValueDictionary[int, Future[Any]] = weakref.WeakValueDictionary()
+        self._found: dict[int, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, number: int, call: Call) -> None:
+        self.held[number] = call.future
+        self.pump.submit(call)
+
+    def futures(self) -> list[Future[Any]]:
+        """Those that this process submitted and that somebody holds, in order."""
+        return [future for _, future in sorted(self.held.items())]
+
+    def find(self, executor: Executor) -> tuple[Future[Any], ...]:
+        """All futures of the executor's name, those of the store included."""
+        with self._lock:
+            self._found |= {one._number: one for one in self.futures() if one._number is not None}
+            reader = Reader.open(executor._home.database)
+            new: list[tuple[int, Future[Any]]] = []
+            if reader is not None:
+                with reader:
+                    for run in reader.runs_by_key_prefix(f"{KEY}/{executor.name}/"):
+                        new += self._of_run(executor._home, reader, run)
+            self._found |= {future._number: future for _, future in new if future._number is not None}
+            self.pump.follow(new)
+            return tuple(future for _, future in sorted(self._found.items()))
+
+    def _of_run(self, home: Home, reader: Reader, run: int) -> list[tuple[int, Future[Any]]]:
+        submission = reader.submission(run)
+        found = []
+        for row in reader.jobs(run) if submission is not None else ():
+            assert submission is not None
+            reference = reference_of(submission.flow.jobs[row.spec])
+            if row.id not in self._found and reference is not None:
+                _, mark, key = submission.key.removeprefix(f"{KEY}/").partition("/key/")
+                future: Future[Any] = Future(home, reference, row.name, self.pump, key if mark else None)
+                future._number = row.id
+                found.append((run, future))
+        return found
+
+
+def _call_each(function: Callable[..., Result], calls: list[tuple[Any, ...]]) -> list[Result]:
+    return [function(*args) for args in calls]
+
+
+def _state(future: Future[Any]) -> str:
+    if not future.done():
+        return "running" if future.running() else "pending"
+    if future.cancelled():
+        return "cancelled"
+    error = future.exception()
+    return "returned" if error is None else f"raised {type(error).__name__}"
+
+
+_living: weakref.WeakSet[Executor] = weakref.WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    """At the end of the process: what was given to submit is submitted. After Ctrl-C it is cancelled instead."""
+    is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
+    for executor in list(_living):
+        try:
+            if is_interrupted:
+                executor._cancel(executor._shared.pump.unsettled())
+            executor._shared.pump.wait_submitted()
+        except AverError as error:
+            print(f"aver: {error}", file=sys.stderr)

@@ -1,0 +1,130 @@
+"""Functions that are called as jobs, and a caller to be killed. Imports little: each job imports it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+class OddError(Exception):
+    """Can't be unpickled: it takes more than its args say."""
+
+    def __init__(self, first: object, second: object) -> None:
+        super().__init__(first)
+        self.second = second
+
+
+class UnreadableHere:
+    """Can be pickled, and raises where it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return (int, ("not a number",))
+
+
+def note(file: str, word: str) -> str:
+    """Write a line that says that this ran, all at once."""
+    fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(fd, f"{word}\n".encode())
+    os.close(fd)
+    return word
+
+
+def note_and_wait(file: str, word: str, until: str) -> str:
+    note(file, word)
+    while not os.path.exists(until):
+        time.sleep(0.01)
+    return word
+
+
+def add(*values: Any) -> Any:
+    return sum(values)
+
+
+def deep(values: dict[str, list[Any]]) -> Any:
+    return [value for part in values.values() for value in part]
+
+
+def divide(one: int, other: int) -> float:
+    print("dividing", flush=True)
+    return one / other
+
+
+def raise_odd() -> None:
+    raise OddError(1, 2)
+
+
+def kill_self(number: int = signal.SIGKILL) -> None:
+    os.kill(os.getpid(), number)
+
+
+def take_memory(size_mb: int) -> int:
+    taken = bytearray(size_mb << 20)
+    time.sleep(9)
+    return len(taken)
+
+
+def take_memory_once(size_mb: int) -> int:
+    """Fits into four times the memory that it is given first."""
+    taken = bytearray(size_mb << 20)
+    if os.environ["AVER_ATTEMPT"] == "1":
+        time.sleep(9)
+    return len(taken)
+
+
+def fail_until(attempt: int) -> int:
+    found = int(os.environ["AVER_ATTEMPT"])
+    if found < attempt:
+        sys.exit(75)
+    return found
+
+
+def large(size: int) -> bytes:
+    return b"x" * size
+
+
+def write_nothing_more(value: Any) -> Any:
+    """From now on no file of this process grows, as on a full disk."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    return value
+
+
+def exit_badly_after_result() -> int:
+    """Return, and have the interpreter end with another exit code once the result is written."""
+    import atexit
+
+    atexit.register(os._exit, 9)
+    return 1
+
+
+def generator() -> Any:
+    return (number for number in range(3))
+
+
+def caller(name: str, file: str, until: str, count: int) -> None:
+    """Submit calls under a name, say so, and wait for them: to be killed at any moment."""
+    import aver
+
+    executor = aver.Executor(name=name)
+    futures = [
+        executor.submit(note_and_wait, file, str(number), until, aver={"key": f"call-{number}"})
+        for number in range(count)
+    ]
+    for future in futures:
+        future.add_done_callback(lambda _: None)
+    executor._shared.pump.wait_submitted()
+    print("submitted", flush=True)
+    for future in futures:
+        future.result()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.fspath(Path(__file__).parent))
+    import call_kit
+
+    call_kit.caller(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
