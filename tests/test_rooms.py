@@ -28,7 +28,7 @@ IO_AND_CLOCK = {
 PURE = ("model/", "judge/", "plan/", "render/")
 EDGES = {
     "cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py", "coordinator/background.py",
-    "coordinator/requests/dispatch.py",
+    "coordinator/requests/dispatch.py", "calls/user_code.py",
 }  # fmt: skip
 SHIPPED = {"local", "slurm"}
 ENGINE_NAMES = SHIPPED | {"allocation"}

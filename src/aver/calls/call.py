@@ -18,18 +18,20 @@ from aver.calls.files import (
     read_call,
     write_outcome,
 )
+from aver.calls.user_code import attempt
 
 
-def call(path: str, name: str, attempt: int) -> int:
+def call(path: str, name: str, number: int) -> int:
     """Return the exit status: 0 when the result is durable in its file, 1 when the function raised or there is none.
 
-    SystemExit is raised again, so that its exit code is the job's. What the caller could import is importable here.
+    `number` is the attempt's. SystemExit is raised again, so that its exit code is the job's. What the caller could
+    import is importable here.
     """
     head, data = read_call(path, name)
     sys.path[:], sys.argv[:] = head.path, head.argv
     outcome, left = _outcome(data)
     try:
-        write_outcome(os.path.dirname(path), name, attempt, outcome)
+        write_outcome(os.path.dirname(path), name, number, outcome)
     except OSError as error:
         print(f"aver: can't write the result: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -39,24 +41,26 @@ def call(path: str, name: str, attempt: int) -> int:
 
 
 def _outcome(data: bytes) -> tuple[Outcome, SystemExit | None]:
-    try:
-        function, args, kwargs = load(data, newest_result)
-        value = function(*args, **kwargs)
-    except BaseException as error:  # whatever it is, it is the caller's
-        return _raised(error), error if isinstance(error, SystemExit) else None
-    return _returned(value), None
+    def function() -> object:
+        called, args, kwargs = load(data, newest_result)
+        return called(*args, **kwargs)
+
+    came = attempt(function)
+    if came.error is None:
+        return _returned(came.value), None
+    return _raised(came.error), came.error if isinstance(came.error, SystemExit) else None
 
 
 def _returned(value: object) -> Outcome:
-    try:
-        try:
-            return Outcome(RETURNED, "", pickle.dumps(value, PROTOCOL))
-        except (pickle.PicklingError, AttributeError, TypeError):  # maybe of `__main__`: by value
-            return Outcome(RETURNED, "", dump(value, lambda _: None))
-    except BaseException as error:  # the code of its classes may raise anything
-        text = f"a result of type {type(value).__name__} can't be pickled: {error}"
-        print(f"aver: {text}", file=sys.stderr)
-        return Outcome(UNPICKLABLE, text, b"")
+    """The value pickled; of what is of `__main__`, by value."""
+    came = attempt(lambda: pickle.dumps(value, PROTOCOL))
+    if came.error is not None:
+        came = attempt(lambda: dump(value, lambda _: None))
+    if came.error is None:
+        return Outcome(RETURNED, "", came.value)
+    text = f"a result of type {type(value).__name__} can't be pickled: {came.error}"
+    print(f"aver: {text}", file=sys.stderr)
+    return Outcome(UNPICKLABLE, text, b"")
 
 
 def _raised(error: BaseException) -> Outcome:
@@ -65,9 +69,10 @@ def _raised(error: BaseException) -> Outcome:
 
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     print(text, end="", file=sys.stderr)
-    try:
+
+    def pickled() -> bytes:
         data = dump(error, lambda _: None)
         pickle.loads(data)
-    except BaseException:  # as above
-        data = b""
-    return Outcome(RAISED, text, data)
+        return data
+
+    return Outcome(RAISED, text, attempt(pickled).value or b"")

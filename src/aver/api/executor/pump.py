@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from aver.api.executor.errors import Cancelled, DependencyFailed, JobError, Lost
 from aver.api.executor.future import Future
 from aver.api.executor.submission import Call, fingerprint_of, make_submission
-from aver.api.executor.verdict import Ended, ended
+from aver.api.executor.verdict import ended
+from aver.calls.user_code import Came
 from aver.client.origin import user_name
 from aver.client.submit import new_key, submit_once
 from aver.errors import AverError, InternalError, UnreachableError, UsageError
@@ -74,7 +75,7 @@ class Pump:
             queued = [one.future for one in self._queue if id(one.future) in named]
             self._queue = deque(one for one in self._queue if id(one.future) not in named)
         for future in queued:
-            self._settle(future, Ended(error=told(Cancelled(f"{future.name} was cancelled unsubmitted"), future)))
+            self._settle(future, Came(error=told(Cancelled(f"{future.name} was cancelled unsubmitted"), future)))
         numbers = tuple(one._number for one in futures if one._number is not None and not one.done())
         if not numbers:
             return len(queued) == len(futures)
@@ -175,7 +176,7 @@ class Pump:
         assert future._number is not None
         self._open.setdefault(future._number, _Open(run, [])).futures.append(future)
 
-    def _settle(self, future: Future[Any], found: Ended) -> None:
+    def _settle(self, future: Future[Any], found: Came) -> None:
         """Tell those who wait; then whoever waits for the executor."""
         if not future.done():
             if found.error is None:
@@ -195,7 +196,7 @@ class Pump:
             text = (
                 f"{future.name} (job {future._number}) can't be followed: {error}; `aver why` tells its verdict later"
             )
-            self._settle(future, Ended(error=told(Lost(text), future)))
+            self._settle(future, Came(error=told(Lost(text), future)))
 
     # ---- submission -------------------------------------------------------------------------------
 
@@ -234,7 +235,7 @@ class Pump:
                     self._submit([call])
                 return
             for call in calls:
-                self._settle(call.future, Ended(error=error))
+                self._settle(call.future, Came(error=error))
             return
         for number, call in enumerate(calls, reply.first_job):
             self._take_up((reply.run, number), call.future, is_own=True)
@@ -249,7 +250,7 @@ class Pump:
         for need in call.needs:
             if need._number is None and need.done():
                 text = f"{call.future.name} needs {need.name}, which was not submitted"
-                self._settle(call.future, Ended(error=told(DependencyFailed(text), call.future)))
+                self._settle(call.future, Came(error=told(DependencyFailed(text), call.future)))
                 return True
         return False
 

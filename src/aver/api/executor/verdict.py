@@ -5,11 +5,10 @@ The result is that of the attempt that the verdict is about, and only if that is
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from aver.api.executor.errors import Exited, JobError, Lost, RemoteTraceback, UnusableResult, kind_of
 from aver.api.job import Job
 from aver.calls.files import RAISED, RETURNED, UNPICKLABLE, Outcome, Reference, load, newest_result, read_outcome
+from aver.calls.user_code import Came, attempt
 from aver.errors import AverError
 from aver.home import Home
 from aver.model.evidence import Verdict
@@ -23,60 +22,47 @@ from aver.store.read.rows import JobRow
 TAIL_BYTES = 4096
 
 
-class Ended(NamedTuple):
-    """`error` None: the call returned `value`."""
-
-    value: Any = None
-    error: BaseException | None = None
-
-
-def ended(home: Home, row: JobRow, reference: Reference) -> Ended:
+def ended(home: Home, row: JobRow, reference: Reference) -> Came:
     """What the future of a settled job gives."""
     verdict = row.verdict
     if verdict is None:
-        return Ended(error=_job_error(Lost, home, row, None, f"job {row.id} is {row.state}, and nobody says why"))
-    try:
-        outcome = read_outcome(*reference, row.attempt)
-    except Exception as error:  # a damaged file may raise anything
-        return Ended(error=_unusable(home, row, verdict, f"the result of job {row.id} can't be read: {error}"))
+        return Came(error=_job_error(Lost, home, row, None, f"job {row.id} is {row.state}, and nobody says why"))
+    read = attempt(lambda: read_outcome(*reference, row.attempt))
+    if read.error is not None:
+        return Came(error=_unusable(home, row, verdict, f"the result of job {row.id} can't be read: {read.error}"))
+    outcome: Outcome | None = read.value
     if verdict.state is State.COMPLETED:
         return _completed(home, row, verdict, outcome)
     is_exit = verdict.state is State.FAILED and verdict.exit is not None and verdict.exit.code > 0
     if outcome is not None and is_exit and outcome.kind == RAISED:
-        return Ended(error=_raised(home, row, verdict, outcome))
+        return Came(error=_raised(home, row, verdict, outcome))
     if outcome is not None and is_exit and outcome.kind == UNPICKLABLE:
-        return Ended(error=_unusable(home, row, verdict, f"job {row.id}: {outcome.text}"))
-    return Ended(error=_job_error(kind_of(verdict), home, row, verdict))
+        return Came(error=_unusable(home, row, verdict, f"job {row.id}: {outcome.text}"))
+    return Came(error=_job_error(kind_of(verdict), home, row, verdict))
 
 
-def _completed(home: Home, row: JobRow, verdict: Verdict, outcome: Outcome | None) -> Ended:
+def _completed(home: Home, row: JobRow, verdict: Verdict, outcome: Outcome | None) -> Came:
     if outcome is None or outcome.kind != RETURNED:
         text = f"job {row.id} exited with code 0 and left no result"
-        return Ended(error=_job_error(Exited, home, row, verdict, text))
-    try:
-        return Ended(load(outcome.data, newest_result))
-    except BaseException as error:  # classes of the caller run here
-        found = _unusable(home, row, verdict, f"the result of job {row.id} can't be unpickled: {error!r}")
-        found.__cause__ = error
-        return Ended(error=found)
+        return Came(error=_job_error(Exited, home, row, verdict, text))
+    came = attempt(lambda: load(outcome.data, newest_result))
+    if came.error is None:
+        return came
+    found = _unusable(home, row, verdict, f"the result of job {row.id} can't be unpickled: {came.error!r}")
+    found.__cause__ = came.error
+    return Came(error=found)
 
 
 def _raised(home: Home, row: JobRow, verdict: Verdict, outcome: Outcome) -> BaseException:
-    found = _exception(outcome.data)
-    if found is None:
+    came = attempt(lambda: load(outcome.data, newest_result)).value
+    found: BaseException
+    if isinstance(came, BaseException):
+        found = came
+    else:  # it can't be unpickled here
         last = outcome.text.strip().rpartition("\n")[2]
         found = _job_error(Exited, home, row, verdict, f"job {row.id} raised {last}")
     found.__cause__ = RemoteTraceback(outcome.text)
     return found
-
-
-def _exception(data: bytes) -> BaseException | None:
-    """None if it can't be unpickled here: then it is told by its text."""
-    try:
-        found = load(data, newest_result)
-    except BaseException:  # classes of the caller run here
-        return None
-    return found if isinstance(found, BaseException) else None
 
 
 def _unusable(home: Home, row: JobRow, verdict: Verdict, text: str) -> JobError:
