@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aver.engines.slurm.submit.script import Member, Program, Text, Witness, batch_script, quote
+from aver.model.record import replace
 from node_witness import witness_at
 
 SHELLS = [["bash", "--posix"], *([["dash"]] if shutil.which("dash") else [])]
@@ -138,6 +139,22 @@ def test_output_that_somebody_else_put_there(node: Node, bare: Node) -> None:
         assert where.run(Member("7-3", sh("echo x"), stdout=str(out))).returncode == 0
         assert precious.read_text() == "x\n"
         out.unlink()
+
+
+def test_files_are_looked_at_on_the_node(node: Node, bare: Node) -> None:
+    """Patterns reach the witness whole; without one the command runs, and nobody looks."""
+    work = Program(("sh", "-c", "touch 'a b.csv'; exit 3"))
+    member = Member("k", work, folder=str(node.folder), files=("o *b.csv", "p it's"), clean="-")
+    assert node.run(member).returncode == 3
+    files = node.record("k.r0")["files"]
+    assert isinstance(files, dict)
+    assert (files["outputs"], files["written"], files["removed"]) == (2, 1, 1)
+    assert not (node.folder / "a b.csv").exists()
+    missing = Member("m", work, folder=str(node.folder), files=("i none/*.csv",))
+    assert node.run(missing).returncode == 127
+    assert not (node.folder / "a b.csv").exists()
+    assert bare.run(replace(member, folder=str(bare.folder))).returncode == 3
+    assert (bare.folder / "a b.csv").exists()
 
 
 def test_restarts_have_records_of_their_own(node: Node) -> None:

@@ -11,16 +11,19 @@ from typing import Any
 from aver.api.run import Run
 from aver.client.origin import origin_of
 from aver.client.submit import submit_once
+from aver.client.takeover import find_takeover, newest_run
 from aver.config import load_config
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, Submission
+from aver.model.record import replace
 from aver.plan.selection import Selection, select
 from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.flow.params import ParamValues
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
+from aver.store.read.reader import Reader
 
 
 class FlowJob:
@@ -186,11 +189,14 @@ class Flow:
         until: Sequence[str] = (),
         from_: Sequence[str] = (),
         skip: Sequence[str] = (),
+        resume: bool = False,
+        since: int | None = None,
     ) -> Run:
         """Run it in the background; it is durable when this returns.
 
-        `max_parallel` is how many of its jobs may be active at once. The other arguments choose jobs, as the options
-        of `aver run` do.
+        `max_parallel` is how many of its jobs may be active at once. `only`, `until`, `from_` and `skip` choose jobs,
+        as the options of `aver run` do. With `resume`, what the newest run of this flow has done already is taken
+        over, with `since`, from the run of that number.
         """
         if max_parallel is not None and max_parallel < 1:
             raise UsageError(f"max_parallel is {max_parallel}; the least is 1")
@@ -206,6 +212,8 @@ class Flow:
         )
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
+        if resume or since is not None:
+            submission = _resumed(home, submission, since)
         return Run(submit_once(home, submission, environment).run, home)
 
     def run(
@@ -218,11 +226,37 @@ class Flow:
         until: Sequence[str] = (),
         from_: Sequence[str] = (),
         skip: Sequence[str] = (),
+        resume: bool = False,
+        since: int | None = None,
     ) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""
-        run = self.submit(max_parallel=max_parallel, only=only, tag=tag, until=until, from_=from_, skip=skip)
+        run = self.submit(
+            max_parallel=max_parallel,
+            only=only,
+            tag=tag,
+            until=until,
+            from_=from_,
+            skip=skip,
+            resume=resume,
+            since=since,
+        )
         run.wait(timeout)
         return run
+
+
+def _resumed(home: Home, submission: Submission, since: int | None) -> Submission:
+    """The submission with what it takes over from this run; None: from the newest of its flow, if there is one."""
+    reader = Reader.open(home.database)
+    if reader is None:
+        if since is not None:
+            raise UsageError(f"run {since} does not exist")
+        return submission
+    with reader:
+        number = newest_run(reader, submission) if since is None else since
+        if number is None:
+            return submission
+        takeover = find_takeover(home, reader, submission, number)
+    return replace(submission, since=takeover.since, taken=takeover.taken)
 
 
 def _needs(needs: Needs) -> object:

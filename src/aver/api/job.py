@@ -14,6 +14,7 @@ from aver.home import Home
 from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec
+from aver.model.reasons import parse_from_run
 from aver.model.states import State
 from aver.plan.matrix import values_of
 from aver.protocol.messages import Accept, Cancel, Results
@@ -51,6 +52,12 @@ class Job(Stored):
     def reason(self) -> str | None:
         """Slurm's word for why it waits or did not complete; None where there is none, as of a success."""
         return known_reason(self._row().reason)
+
+    @property
+    def from_run(self) -> int | None:
+        """The run that did its work, of a job that was taken over; None for any other."""
+        origin = parse_from_run(self._row().reason)
+        return None if origin is None else origin.run
 
     @property
     def attempts(self) -> list[AttemptRow]:

@@ -134,6 +134,8 @@ def submission_options(function: Function) -> Function:
         click.option("--secret", multiple=True, metavar="NAME", help="Mask this variable's value in every output."),
         set_option,
         *SELECTION,
+        click.option("--resume", is_flag=True, help="Take over what the newest run of this flow has done already."),
+        click.option("--since", metavar="RUN", help="The same, from this run."),
         click.option(
             "--jobs", "-j", "max_parallel", type=click.IntRange(1), metavar="N", help="Most jobs of the run at once."
         ),

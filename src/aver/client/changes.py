@@ -14,6 +14,7 @@ from aver.client.job_files import Which, job_files
 from aver.errors import UsageError
 from aver.model.events import Fingerprinted
 from aver.model.job import FlowSpec, JobSpec, Matrix, Script, Submission
+from aver.model.reasons import parse_from_run
 from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.plan.address import parse_address
@@ -58,20 +59,25 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
     for batch in batches:
         plan.add(batch.flow)
         specs[batch.first_job] = (batch.flow, batch.flow)
-    marks = {event.job: event for event in reader.fingerprints(run)}
+    marks: dict[int, dict[int, Fingerprinted]] = {}  # by run
     jobs = reader.jobs(run)
     why: dict[int, str] = {}  # by index
     for index, job in enumerate(jobs):
-        if job.attempt == 0 or job.started_at is None:
+        taken = parse_from_run(job.reason) if job.state is State.COMPLETED else None
+        worked = job if taken is None else reader.job(taken.job)
+        if worked is None or worked.attempt == 0 or worked.started_at is None:
             continue  # it never ran: it follows what it needs
         before, now = (flow.jobs[job.spec] for flow in specs[job.first_job])
-        found = [*_of_definition(before, now, inherited), *_of_files(submission, now, job, marks.get(job.id))]
+        found = [
+            *definition_changes(before, now, inherited),
+            *_of_files(submission, now, job, worked, _marks_of(reader, marks, worked)),
+        ]
         if found:
             why[index] = "; ".join(found)
     again = {*why, *(lower for index in why for lower in plan.below(index))}
     names = [jobs[index].name for index in sorted(again)]
     below = {
-        index: f"it needs {_through(specs[jobs[index].first_job][1].jobs[jobs[index].spec], names)}, which runs again"
+        index: f"it needs {needed_by(specs[jobs[index].first_job][1].jobs[jobs[index].spec], names)}, which runs again"
         for index in again
         if index not in why
     }
@@ -80,7 +86,7 @@ def find_changes(reader: Reader, run: int, read: FlowSpec | None, inherited: tup
     return Changes(causes, None if new == old else new)
 
 
-def _through(spec: JobSpec, names: Sequence[str]) -> str:
+def needed_by(spec: JobSpec, names: Sequence[str]) -> str:
     """The first of these jobs that the job needs itself."""
     for need in (*spec.needs.all_of, *(need for group in spec.needs.any_of for need in group)):
         wanted = parse_address(need.job)
@@ -137,7 +143,8 @@ def _members(spec: JobSpec) -> Matrix | None:
     return None if spec.matrix is None else replace(spec.matrix, max_parallel=None)
 
 
-def _of_definition(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) -> Iterator[str]:
+def definition_changes(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) -> Iterator[str]:
+    """What of the job is another than it was, where that is a cause to run it again."""
     if before.command != now.command:
         yield "its command changed"
     if names := _different(dict(before.params), dict(now.params)):
@@ -157,7 +164,16 @@ def _different(before: dict[str, str], now: dict[str, str]) -> set[str]:
     return {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
 
 
-def _of_files(submission: Submission, spec: JobSpec, job: JobRow, marks: Fingerprinted | None) -> Iterator[str]:
+def _marks_of(reader: Reader, marks: dict[int, dict[int, Fingerprinted]], job: JobRow) -> Fingerprinted | None:
+    if job.run not in marks:
+        marks[job.run] = {event.job: event for event in reader.fingerprints(job.run)}
+    return marks[job.run].get(job.id)
+
+
+def _of_files(
+    submission: Submission, spec: JobSpec, job: JobRow, worked: JobRow, marks: Fingerprinted | None
+) -> Iterator[str]:
+    """`worked` is the job itself, or the one of an earlier run that did its work."""
     if not spec.read_files and not spec.outputs:
         return
     values = dict(values_of(spec, job.member))
@@ -165,7 +181,9 @@ def _of_files(submission: Submission, spec: JobSpec, job: JobRow, marks: Fingerp
     folder = job_files(submission, spec, which, submission.flow.is_single).folder
     if spec.read_files:
         paths = find_files(folder, [fill(pattern, values) for pattern in spec.read_files])
-        yield from _of_inputs(paths, job, marks if marks is not None and marks.attempt == job.attempt else None)
+        assert worked.started_at is not None
+        noted = marks if marks is not None and marks.attempt == worked.attempt else None
+        yield from input_changes(paths, worked.started_at, noted)
     if job.state is State.COMPLETED:
         for pattern in spec.outputs:
             filled = fill(pattern, values)
@@ -173,8 +191,8 @@ def _of_files(submission: Submission, spec: JobSpec, job: JobRow, marks: Fingerp
                 yield f"output {filled} is missing"
 
 
-def _of_inputs(paths: list[str], job: JobRow, marks: Fingerprinted | None) -> Iterator[str]:
-    assert job.started_at is not None
+def input_changes(paths: list[str], began_at: float, marks: Fingerprinted | None) -> Iterator[str]:
+    """How the inputs differ from what was noted; without that, which of them changed after the job began."""
     known = {mark.path: mark for mark in marks.files} if marks is not None else {}
     for path in paths:
         info = stat_file(path)
@@ -182,7 +200,7 @@ def _of_inputs(paths: list[str], job: JobRow, marks: Fingerprinted | None) -> It
             continue
         mark = known.pop(path, None)
         if mark is None:
-            if info.st_mtime > job.started_at:
+            if info.st_mtime > began_at:
                 yield f"input {path} changed after the job began"
             elif marks is not None:
                 yield f"input {path} is new"

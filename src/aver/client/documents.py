@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from aver.judge.run import return_code
 from aver.model.exit import ExitStatus
 from aver.model.exit_text import raw_text
-from aver.model.reasons import NONE
+from aver.model.reasons import NONE, parse_from_run
 from aver.model.record import Record
 from aver.model.states import State
 from aver.store.read.rows import JobRow, RunRow
@@ -46,6 +46,8 @@ class JobFacts(Record):
     started_at: float | None
     ended_at: float | None
     elapsed_s: float | None
+    from_run: int | None  # taken over: the run and job that did the work
+    from_job: int | None
     derived_exit: str | None  # DerivedExitCode, the worst of its steps; 0:0 without any, null if one is unknown
     peak_bytes: int | None  # of its newest attempt, with its steps
 
@@ -82,6 +84,7 @@ def job_facts(
     job: JobRow, is_single: bool, step_warnings: tuple[str, ...] = (), peak_bytes: int | None = None
 ) -> JobFacts:
     verdict = job.verdict
+    origin = parse_from_run(job.reason)
     return JobFacts(
         id=job.id,
         run=job.run,
@@ -102,6 +105,8 @@ def job_facts(
         started_at=job.started_at,
         ended_at=job.ended_at,
         elapsed_s=job.elapsed_s,
+        from_run=None if origin is None else origin.run,
+        from_job=None if origin is None else origin.job,
         derived_exit=None if job.derived is None else raw_text(job.derived),
         peak_bytes=peak_bytes,
     )

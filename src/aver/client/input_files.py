@@ -51,6 +51,12 @@ def mark_files(
     return marks
 
 
+def note_files(paths: Iterable[str]) -> list[FileMark]:
+    """Size and time of change of each regular file, without reading it."""
+    seen = ((path, stat_file(path)) for path in paths)
+    return [FileMark(path, info.st_size, info.st_mtime_ns, "") for path, info in seen if info is not None]
+
+
 def stat_file(path: str) -> os.stat_result | None:
     """Stat a regular file; None if it is missing or not regular."""
     try:

@@ -154,13 +154,17 @@ class FileMark(Record):
 
 
 class Fingerprinted(Record):
-    """What the inputs of a completed attempt were; files that changed after it began are left out."""
+    """What the inputs of a completed attempt were; files that changed after it began are left out.
+
+    `outputs` are what it wrote, without a hash; None: an earlier version did not note them.
+    """
 
     at: float
     run: int
     job: int
     attempt: int
     files: tuple[FileMark, ...]
+    outputs: tuple[FileMark, ...] | None = None
 
 
 class FlowReplaced(Record):

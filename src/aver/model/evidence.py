@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from aver.model.exit import ExitStatus
+from aver.model.reasons import FromRun
 from aver.model.record import Record
 from aver.model.states import SchedulerState, State
 
@@ -370,3 +371,11 @@ class Verdict(Record):
     source: str  # who attests: witness, machine, person, coordinator, accounting
     warnings: tuple[str, ...] = ()
     detail: str = ""
+
+
+class TakenOver(Record):
+    """An earlier run has done the work of a job, with this verdict, and nothing that it rests on changed since."""
+
+    at: float
+    origin: FromRun
+    verdict: Verdict

@@ -323,3 +323,5 @@ class Submission(Record):
     key: str = ""  # the submitter's own: the same key is the same run
     content: str = ""  # a digest of what was submitted with this key, made by the coordinator
     max_parallel: int | None = None  # jobs of this run that may be active at once; the flow's own limit holds too
+    since: int | None = None  # the run that it was compared with
+    taken: tuple[tuple[int, int], ...] = ()  # jobs that are not run: place in this run, number of who did the work

@@ -10,6 +10,8 @@ job was SKIPPED:
     NeedSkipped:train(SKIPPED)        the need never ran
     NeedSucceeded:prep(COMPLETED)     the need had to fail, and did not
 
+`FromRun:12(14)` is the reason of a COMPLETED job that was not run: job 14 of run 12 did its work.
+
 A reason of a settled job is one word, or a word, a colon and what it is about.
 """
 
@@ -36,6 +38,7 @@ CONDITION_NOT_MET = "ConditionNotMet"
 GENERATED_JOBS = "GeneratedJobs"
 MISSING_INPUT = "MissingInput"
 MISSING_OUTPUT = "MissingOutput"
+FROM_RUN = "FromRun"
 
 NOT_STARTED = frozenset({JOB_LAUNCH_FAILURE, MISSING_INPUT})  # of a failure: the program never ran
 THOUGH_ZERO = frozenset({GENERATED_JOBS, MISSING_OUTPUT})  # of a failure: the program exited with 0
@@ -107,6 +110,16 @@ class NeedReason(Record):
         return f"{self.kind}:{self.need}({self.state})"
 
 
+class FromRun(Record):
+    """Where the work of a job that was taken over was done."""
+
+    run: int
+    job: int
+
+    def __str__(self) -> str:
+        return f"{FROM_RUN}:{self.run}({self.job})"
+
+
 def raised_signal(number: int) -> str:
     return f"{_RAISED_SIGNAL}{number}({slurm_text(number)})"
 
@@ -128,6 +141,14 @@ def parse_need_reason(reason: str) -> NeedReason | None:
         return NeedReason(NeedKind(word), need, State(state[:-1]))
     except ValueError:
         return None
+
+
+def parse_from_run(reason: str) -> FromRun | None:
+    """The run and job that a reason `FromRun:12(14)` names; None for any other."""
+    word, _, rest = reason.partition(":")
+    run, _, job = rest.removesuffix(")").partition("(")
+    is_one = word == FROM_RUN and run.isdecimal() and job.isdecimal() and run.isascii() and job.isascii()
+    return FromRun(int(run), int(job)) if is_one else None
 
 
 def counts_as_success(reason: str) -> bool:

@@ -53,7 +53,14 @@ def reason_text(reason: str) -> str:
 
 def state_text(verdict: Verdict) -> str:
     """The state, with a `*` where it is believed and not verified, and a `!` where there are warnings."""
-    return f"{believed_text(verdict.state, verdict.verified)}{'!' if verdict.warnings else ''}"
+    mark = "!" if verdict.warnings else ""
+    return f"{believed_text(verdict.state, verdict.verified)}{mark}{from_text(verdict.reason)}"
+
+
+def from_text(reason: str | None) -> str:
+    """` (from run 12)` behind the state of a job that was taken over; empty for any other."""
+    origin = reasons.parse_from_run(reason or "")
+    return "" if origin is None else f" (from run {origin.run})"
 
 
 def believed_text(state: State, verified: bool | None) -> str:
@@ -70,7 +77,8 @@ def absent_text(state: State, has_begun: bool, reason: str) -> str:
 
 def may_have_run(state: State, reason: str) -> bool:
     """Whether an attempt that ended so ran, or may have, though nobody saw it start."""
-    return state.is_settled and state not in _NEVER_RAN and reason not in reasons.NOT_STARTED
+    is_elsewhere = reasons.parse_from_run(reason) is not None
+    return state.is_settled and state not in _NEVER_RAN and reason not in reasons.NOT_STARTED and not is_elsewhere
 
 
 def step_warning(state: State, derived: int | None, job_exit: ExitStatus | None) -> str:
@@ -138,6 +146,8 @@ def moved_words(state: State, reason: str) -> str:
     words = reasons.PENDING_WORDS.get(reason) if state is State.PENDING else None
     if words:
         return f"{state} ({reason}): {words}"
+    if origin := from_text(reason):
+        return f"{state}{origin}"
     is_bare = state is not State.PENDING and reason in ("", reasons.NONE)
     return str(state) if is_bare else f"{state} ({reason_text(reason)})"
 
@@ -172,6 +182,8 @@ def sentence(
     """What happened, in one plain sentence. `by` is who cancelled it, where that is known."""
     after = "" if record is None or record.exit is None else f", {duration_words(record.elapsed_s)} after its start"
     match verdict.state:
+        case State.COMPLETED if reasons.parse_from_run(verdict.reason) is not None:
+            return f"Completed without being run: {verdict.detail}."
         case State.COMPLETED if not verdict.verified:
             return f"Believed to have completed: {verdict.detail}."
         case State.COMPLETED:
@@ -213,7 +225,10 @@ def next_steps(
     """The commands to type next, best first; `run` is the job's, if that is not a single job."""
     recover = f"aver recover {run or job}"
     log, retry = f"aver log {job}", f"aver retry {job}"
+    origin = reasons.parse_from_run(verdict.reason)
     match verdict.state:
+        case State.COMPLETED if origin is not None:
+            return (f"aver why {origin.job}", f"aver log {origin.job}")
         case State.COMPLETED if verdict.warnings:
             return (log, f"aver show {job}")
         case State.COMPLETED | State.CHECKPOINTED:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import assert_never
 from xml.sax.saxutils import escape
 
+from aver.model.reasons import parse_from_run
 from aver.model.states import State
 from aver.render import verdict
 from aver.report.story import Story, verdict_text
@@ -126,7 +127,9 @@ def _body(story: Story, job: JobRow) -> str:
 
 def _out(story: Story, job: JobRow) -> str:
     parts = [f"Warning: {warning}\n" for warning in story.warnings_of(job)] if job.state is State.COMPLETED else []
-    if job.state is State.COMPLETED and not job.verified and not job.warnings:
+    if parse_from_run(job.reason) is not None:
+        parts.append(f"Not run: {job.detail}\n")
+    elif job.state is State.COMPLETED and not job.verified and not job.warnings:
         parts.append(f"Believed, not verified: {job.detail}\n")
     log = story.logs.get(job.id)
     if log is not None:

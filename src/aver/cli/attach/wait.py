@@ -14,6 +14,7 @@ from aver.cli.steps import warnings_of_steps
 from aver.client.documents import job_facts, run_facts
 from aver.errors import InternalError
 from aver.judge.run import fold_run
+from aver.model.reasons import parse_from_run
 from aver.model.states import SETTLED, State
 from aver.protocol.client import Client
 from aver.render.verdict import believed_text
@@ -108,12 +109,13 @@ class Watched:
         asked = self.session.found_reader("").asked(run.id)
         return max((one.at for one in asked if one.what in NEW_ROUND), default=run.submitted_at)
 
-    def _told(self, run: int) -> tuple[tuple[JobFacts, ...], int]:
-        """The run's jobs that have warnings, and how many are believed and not verified."""
+    def _told(self, run: int) -> tuple[tuple[JobFacts, ...], int, int]:
+        """The run's jobs that have warnings, how many are believed and not verified, and how many were taken over."""
         settled = self.session.found_reader("").jobs(run, SETTLED)
         believed = sum(believed_text(job.state, job.verified) != job.state for job in settled)
+        taken = sum(parse_from_run(job.reason) is not None for job in settled)
         rows = [job for job in settled if job.warnings or job.derived != 0]
-        return tuple(job for job in jobs_facts(self.session, rows) if job.warnings), believed
+        return tuple(job for job in jobs_facts(self.session, rows) if job.warnings), believed, taken
 
 
 def wait(

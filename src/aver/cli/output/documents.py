@@ -201,6 +201,29 @@ class SubmittedFacts(Record):
     jobs: int
 
 
+class PlannedJob(Record):
+    """What would become of one job: it runs, or `from_run` and `from_job` did its work. `script` goes to `command`."""
+
+    name: str
+    runs: bool
+    why: str | None
+    from_run: int | None
+    from_job: int | None
+    command: tuple[str, ...]
+    script: str | None  # None: the command has no shell
+    folder: str
+    env: dict[str, str]  # its own; secrets are masked
+
+
+class Planned(Record):
+    """Answer of `run --dry-run`. `since` is the run that it was compared with, `inherited` counts variables."""
+
+    flow: str
+    since: int | None
+    jobs: tuple[PlannedJob, ...]
+    inherited: int
+
+
 class Ended(Record):
     """Final answer of `run` and `watch`. `waiting` are the numbers that are not settled."""
 
@@ -294,6 +317,7 @@ Document = (
     | RunShown
     | Explained
     | SubmittedFacts
+    | Planned
     | Ended
     | Acted
     | LogText

@@ -22,6 +22,7 @@ KINDS = {
     "RunShown": "run",
     "Explained": "why",
     "SubmittedFacts": "submitted",
+    "Planned": "planned",
     "Ended": "ended",
     "Acted": "acted",
     "LogText": "log",

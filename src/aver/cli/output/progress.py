@@ -24,10 +24,10 @@ def change_line(output: Output, job: JobFacts, before: str = "") -> str:
     """`12:00:01 job 7 train RUNNING`, with the exit and the reason once it is settled; `before`: the last attempt."""
     at = job.ended_at if job.is_settled else job.started_at if job.state == State.RUNNING else None
     clock = time.strftime("%H:%M:%S", time.localtime(at))
-    words = [clock, f"job {job.id}", printable(job.name), state_text(output, job.state, job.verified)]
+    words = [clock, f"job {job.id}", printable(job.name), state_text(output, job.state, job.verified, job.reason)]
     if job.exit is not None and job.state != State.COMPLETED:
         words.append(job.exit.text)
-    if job.reason and job.reason != "None":
+    if job.reason and job.reason != "None" and job.from_run is None:
         words.append(printable(job.reason))
     if job.state != State.PENDING and job.attempt > 1:
         words.append(f"attempt {job.attempt}")
@@ -50,18 +50,22 @@ def job_summary(job: JobFacts) -> str:
     elif job.elapsed_s is not None:
         words.append(f"in {duration(job.elapsed_s)}")
     text = " ".join(words) + warning_text(job)
-    if job.state == State.COMPLETED and believed_text(job) != job.state and not job.warnings:
+    if job.state == State.COMPLETED and job.verified is False and not job.warnings:
         text += f"; {printable(job.detail)}"  # whose word it is
     return text if job.state == State.COMPLETED else f"{text}; aver why {job.id}"
 
 
-def run_summary(run: RunFacts, state: State, warned: tuple[JobFacts, ...], believed: int, began_at: float) -> str:
+def run_summary(
+    run: RunFacts, state: State, warned: tuple[JobFacts, ...], believed: int, taken: int, began_at: float
+) -> str:
     """`run 3 FAILED: 2 COMPLETED, 1 FAILED in 12 s; aver why 3`; `warned` are its jobs with warnings.
 
     `began_at`: when this round began.
     """
     took = f" in {duration(run.ended_at - began_at)}" if run.ended_at is not None else ""
     text = f"run {run.id} {state}: {counts_text(run.counts)}{took}{unselected_text(run.unselected)}"
+    if taken:
+        text += f"; {taken} of them taken over from earlier runs"
     if believed:
         text += f"; {believed} of them believed, not verified: aver jobs {run.id}"
     if warned:

@@ -121,7 +121,7 @@ def _result_row(one: Result) -> tuple[str, ...]:
         str(one.job),
         one.name,
         NOTHING if one.attempt is None else str(one.attempt),
-        verdict.believed_text(state, one.verified),
+        verdict.believed_text(state, one.verified) + verdict.from_text(one.reason),
         absent if one.exit is None else str(one.exit),
         absent if one.return_code is None else str(one.return_code),
         one.reason or NOTHING,

@@ -61,6 +61,11 @@ def show(output: Output, document: doc.Document) -> None:
             _show_checks(output, document)
         case doc.Timeline():
             _show_timeline(output, document)
+        case doc.Planned():
+            from aver.cli.output.plan_view import plan_lines  # few commands need it
+
+            for text in plan_lines(document):
+                output.line(text)
         case doc.Written():
             output.line(document.path)
         case doc.Pruned():
@@ -146,14 +151,14 @@ def clock(at: float) -> str:
     return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03d}"
 
 
-def state_text(output: Output, state: str, verified: bool | None = None) -> str:
-    """The state; with a `*` where it is believed and not verified."""
-    mark = verdict.believed_text(State(state), verified).removeprefix(state)
+def state_text(output: Output, state: str, verified: bool | None = None, reason: str | None = None) -> str:
+    """The state; with a `*` where it is believed and not verified, and with the run that it is taken over from."""
+    mark = verdict.believed_text(State(state), verified).removeprefix(state) + verdict.from_text(reason)
     return f"{coloured(State(state)) if output.has_colours else state}{mark}"
 
 
 def believed_text(job: doc.JobFacts) -> str:
-    return verdict.believed_text(State(job.state), job.verified)
+    return verdict.believed_text(State(job.state), job.verified) + verdict.from_text(job.reason)
 
 
 def absent_text(job: doc.JobFacts) -> str:
@@ -209,7 +214,7 @@ def _facts(output: Output, pairs: Sequence[tuple[str, str]]) -> None:
 
 def _show_job(output: Output, document: doc.JobShown) -> None:
     job = document.job
-    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified)}")
+    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified, job.reason)}")
     output.line(document.sentence)
     output.line("")
     pairs = [
@@ -388,7 +393,7 @@ def _folded(output: Output, text: str, used: int) -> list[str]:
 
 def _show_timeline(output: Output, document: doc.Timeline) -> None:
     job = document.job
-    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified)}")
+    output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified, job.reason)}")
     output.line("")
     states = max((len(one.state or NOTHING) for one in document.transitions), default=0)
     sources = max((len(one.source) for one in document.transitions), default=0)

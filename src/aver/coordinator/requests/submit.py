@@ -34,7 +34,10 @@ from aver.engines.api import Registration
 from aver.engines.registry import capabilities_of, find_engine
 from aver.errors import AverError, CantWriteError, UsageError
 from aver.home import Home
+from aver.judge.takeover import judge_taken
+from aver.model.evidence import TakenOver, Verdict
 from aver.model.job import FlowSpec, Submission
+from aver.model.reasons import FromRun, parse_from_run
 from aver.model.record import replace
 from aver.plan.matrix import FlowIndex
 from aver.protocol.messages import Done, Own, Submit, Submitted
@@ -150,7 +153,7 @@ def take(context: Context, submission: Submission, env: Sequence[str], number: i
             if engine.note_environment is not None:
                 engine.note_environment(home, env)
         reached("submit-files-written")
-        run = context.machine.submit(submission, now, number)
+        run = context.machine.submit(submission, now, number, _taken(context, submission, now))
     except ValueError as error:
         take_back(context, number, submission)
         raise UsageError(f"the flow {submission.flow.name!r} is wrong: {error}") from None
@@ -158,6 +161,31 @@ def take(context: Context, submission: Submission, env: Sequence[str], number: i
         take_back(context, number, submission)
         raise
     return Submitted(run.number, run.job_number(0), run.job_count)
+
+
+def _taken(context: Context, submission: Submission, now: float) -> dict[int, Verdict]:
+    """The verdicts that the run takes over, by place; UsageError unless each is a completion in a settled run."""
+    if not submission.taken:
+        return {}
+    count = FlowIndex(submission.flow).count
+    reader = context.open_reader()
+    jobs, runs = {}, {}
+    if reader is not None:
+        with reader:
+            jobs = reader.jobs_by_id(job for _, job in submission.taken)
+            runs = {number: reader.run(number) for number in {row.run for row in jobs.values()}}
+    found = {}
+    for index, job in submission.taken:
+        row = jobs.get(job)
+        run = None if row is None else runs[row.run]
+        if row is None or run is None or not run.state.is_settled or not 0 <= index < count:
+            raise UsageError(f"job {job} can't be taken over: it is not in a settled run any more; submit again")
+        origin = parse_from_run(row.reason) or FromRun(row.run, row.id)
+        verdict = None if row.verdict is None else judge_taken(TakenOver(now, origin, row.verdict))
+        if verdict is None:
+            raise UsageError(f"job {job} can't be taken over: it is {row.state}, not COMPLETED; submit again")
+        found[index] = verdict
+    return found
 
 
 def take_back(context: Context, number: int, submission: Submission) -> None:

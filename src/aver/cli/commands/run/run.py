@@ -44,6 +44,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.argument("args", nargs=-1)
 @submission_options
 @click.option("--detach", "-d", is_flag=True, help="Run in the background, as `aver submit` does.")
+@click.option("--dry-run", "-n", is_flag=True, help="Show what would run, why and as what; run nothing.")
 @click.option("--forward-exit", is_flag=True, help="Exit with the job's own return code.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only the job's output.")
 @json_option
@@ -54,9 +55,12 @@ def command(
     file: str | None,
     args: tuple[str, ...],
     detach: bool,
+    dry_run: bool,
     forward_exit: bool,
     quiet: bool,
     as_json: bool,
+    resume: bool,
+    since: str | None,
     **options: Any,
 ) -> int:
     """Run a script, a flow or a command, show its output and exit as it ended.
@@ -71,11 +75,21 @@ def command(
       aver run train.sh
       aver run flow.yaml
       ./make-flow | aver run -
+      aver run flow.yaml --resume
+      aver run flow.yaml --since 12 --dry-run
     """
     session = Session()
     submission, environment = build(session, invocation, file, args, options)
     if forward_exit and not submission.flow.is_single:
         raise UsageError("--forward-exit is for a script or a command: a flow has no return code of its own")
+    if dry_run or resume or since is not None:
+        from aver.cli.resumption import planned, resumed, takeover_of  # most runs need none of it
+
+        takeover = takeover_of(session, submission, resume, since)
+        if dry_run:
+            answer(session.output, planned(session, submission, environment, takeover), as_json)
+            return 0
+        submission = resumed(session, submission, takeover, quiet or as_json)
     if detach:
         report(session, submit(session, submission, environment), quiet, as_json)
         return 0

@@ -23,8 +23,9 @@ from aver.client.logout import logout_notice
 @json_option
 @click.pass_obj
 def command(
-    invocation: Invocation, /, file: str | None, args: tuple[str, ...], quiet: bool, as_json: bool, **options: Any
-) -> None:
+    invocation: Invocation, /, file: str | None, args: tuple[str, ...], quiet: bool, as_json: bool, resume: bool,
+    since: str | None, **options: Any,
+) -> None:  # fmt: skip
     """Submit a script, a flow or a command, and print its number.
 
     FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read, or - for stdin; what follows a
@@ -39,6 +40,10 @@ def command(
     """
     session = Session()
     submission, environment = build(session, invocation, file, args, options)
+    if resume or since is not None:
+        from aver.cli.resumption import resumed, takeover_of  # most runs need none of it
+
+        submission = resumed(session, submission, takeover_of(session, submission, resume, since), quiet)
     accepted = submit(session, submission, environment)
     report(session, accepted, quiet, as_json)
     notice = None if quiet else logout_notice(session.home, submission.engine)
