@@ -109,7 +109,7 @@ class Changes(Record):
     licenses: str | None = None
     features: str | None = None
     mem_bytes: int | None = None
-    cpus: int | None = None
+    cpus: int | float | None = None
 
 
 class Clearable(StrEnum):

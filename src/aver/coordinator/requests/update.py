@@ -44,7 +44,7 @@ def update_jobs(context: Context, _: Peer, request: Update, now: float) -> Resul
     }
     _check_dependency(context, given.dependency)
     total = machine.packer.total
-    if (given.cpus is not None and not 1 <= given.cpus <= total.cpus) or (given.mem_bytes or 0) > total.mem_bytes:
+    if (given.cpus is not None and not 0 <= given.cpus <= total.cpus) or (given.mem_bytes or 0) > total.mem_bytes:
         raise UsageError("Requested node configuration is not available")
     return context.each_job(request.ids, now, lambda run, index: update(machine, run, index, changes, request.by, now))
 

@@ -122,7 +122,7 @@ def _take_moment(update: Update, value: str) -> None:
 
 
 def _take_number(update: Update, kind: str, value: str) -> None:
-    if not (value.isascii() and value.isdigit() and len(value) < 10):
+    if not (value.isascii() and value.isdigit() and len(value) < 10) or (kind == "cpus" and int(value) == 0):
         word = {"throttle": "ArrayTaskThrottle", "cpus": "NumCPUs", "memory": "MinMemoryNode"}[kind]
         raise Refusal(f'Invalid {word} value: "{value}"')
     update.changes["mem_bytes" if kind == "memory" else kind] = int(value) * (MIB if kind == "memory" else 1)
