@@ -124,7 +124,7 @@ def test_from_python(lab: Lab) -> None:
     flow = aver.Flow("f", folder=lab.folder, axes={"s": ["x y", "it's"]})
     prep = flow.job("prep", 'echo "{s}" > "out {s}"', matrix=["s"])
     flow.job("next", 'test "$AVER_PARAM_s" = "$(cat "out {s}")"', matrix={"s": None}, needs={prep: "same"})
-    flow.job("last", "cat 'out {s}'", matrix=["s"], needs=[prep["s={s}"]], outputs="none")
+    flow.job("last", "cat 'out {s}'", matrix=["s"], needs=[prep["s={s}"]])
     run = flow.run(60)
     assert set(states(run).values()) == {"COMPLETED"}
     assert sorted(path.name for path in lab.folder.glob("out *")) == ["out it's", "out x y"]
