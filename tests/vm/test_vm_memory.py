@@ -62,7 +62,7 @@ def test_out_of_memory_exactly_when_the_limit_is_exceeded(vm: Vm, tries: int) ->
     for name, text in (("hog.py", HOG), ("grow.py", GROW), ("shared.py", SHARED), ("flow.yaml", matrix(tries))):
         vm.put(name, text)
     run = int(vm.ask("aver submit --quiet flow.yaml"))
-    vm.ask(f"aver watch {run}", status=None)
+    wait_for(lambda: vm.document("aver runs")["runs"][0]["is_settled"], "the run's end", 7000)
     wrong = {name: state for name, state in vm.states(run).items() if state != CASES[name.partition("[")[0]][2]}
     assert wrong == {}
     vm.ask("aver stop")
