@@ -25,6 +25,8 @@ PR_GET_CHILD_SUBREAPER = 37
 
 Seen = TypeVar("Seen")
 
+os.environ.setdefault("AVER_RESTART", "no")  # who kills a coordinator says when the next one comes
+
 # How long an example takes says how busy the machine is, and nothing about what it tests.
 hypothesis.settings.register_profile(
     "aver", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True

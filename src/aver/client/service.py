@@ -12,7 +12,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from aver.engines.local.login import has_linger, linger_command
 from aver.engines.local.user_manager import SLICE, find_manager_obstacle, runtime_folder, scope_of, user_name
 from aver.errors import CantWriteError, UnreachableError
 from aver.home import Home
+from aver.launch import coordinator_command
 from aver.model.record import Record
 
 ASK_S = 60
@@ -146,7 +146,7 @@ def _quoted(text: str, doubled: str) -> str:
 
 
 def _command(home: Home) -> list[str]:
-    return [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path), SERVICE_WORD]
+    return [*coordinator_command(os.fspath(home.path)), SERVICE_WORD]
 
 
 def _environment() -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ from aver.engines.local.user_manager import enter_scope
 from aver.engines.registry import all_engines, capabilities_of, find_engine
 from aver.errors import AverError, UnreachableError
 from aver.home import Home, read_boot_id
+from aver.launch import coordinator_command
 from aver.log import log
 from aver.plan.packing import Room
 from aver.protocol.lock import Lock, LockBusy
@@ -95,8 +96,8 @@ def main() -> None:
     lock.release()
     if loop.starts_over:
         log("starting over")
-        command = [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path)]
-        os.execv(sys.executable, [*command, SERVICE_WORD] if is_service else command)
+        command = coordinator_command(os.fspath(home.path))
+        os.execv(command[0], [*command, SERVICE_WORD] if is_service else command)
 
 
 def _wait_for_lock(home: Home) -> Lock:

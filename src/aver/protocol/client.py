@@ -11,13 +11,13 @@ import json
 import os
 import select
 import socket
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aver.errors import AverError, CantWriteError, InternalError, UnreachableError, UsageError
 from aver.home import Home
+from aver.launch import coordinator_command, coordinator_environment
 from aver.ownership import check_peer
 
 if TYPE_CHECKING:
@@ -210,9 +210,10 @@ def _start(home: Home) -> bool:
     home.prepare()
     read_fd, write_fd = os.pipe()
     try:
-        command = [sys.executable, "-P", "-m", "aver.coordinator", os.fspath(home.path), str(write_fd)]
+        path = os.fspath(home.path)
+        command = [*coordinator_command(path), str(write_fd)]
         os.set_inheritable(write_fd, True)
-        pid = os.posix_spawn(sys.executable, command, _coordinator_env(), setsid=True)
+        pid = os.posix_spawn(command[0], command, coordinator_environment(), setsid=True)
     except OSError as error:
         os.close(read_fd)
         raise UnreachableError(f"can't start the coordinator: {error.strerror}") from None
@@ -229,15 +230,6 @@ def _start(home: Home) -> bool:
         status, _, sentence = text.partition(" ")
         raise _error({"error": sentence, "status": int(status) if status.isdigit() else 69})
     raise UnreachableError(f"the coordinator could not start{_last_words(home)}")
-
-
-def _coordinator_env() -> dict[str, str]:
-    """Our environment, without what is a job's own: started inside a job, the coordinator is none of its processes."""
-    own = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS")
-    kept = {name: value for name, value in os.environ.items() if name not in own and not name.startswith("SLURM_")}
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # whence we were imported
-    path = kept.get("PYTHONPATH")
-    return {**kept, "PYTHONPATH": f"{folder}{os.pathsep}{path}" if path else folder}
 
 
 def _read_all(fd: int, timeout_s: float) -> str:

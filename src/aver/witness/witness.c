@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -35,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, LEVELS = 4, PATH_KEPT = 4096 };
+enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, LEVELS = 4, RESTARTS = 10, PATH_KEPT = 4096 };
 enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20, MARK_BITS = 53 };
 #define MS 1000LL
 #define SECOND 1000000LL
@@ -108,6 +109,11 @@ static struct { /* the process that looks at the job's files: before the start, 
     bool is_told;  /* the coordinator knows that this takes a while */
     bool cleans, unless_warned, unless_oom;
 } looker = {.ask = -1, .answer = -1};
+static struct { /* how the next coordinator is started if ours dies */
+    char *home, **command, **env; /* command: NULL, nobody is started */
+    usec at, until, connected;    /* at: to look next; until: a living one has time to come to us */
+    int tries, claim, answer;     /* claim: only who has it starts one; answer: of the one that was started */
+} restart = {.claim = -1, .answer = -1};
 static pid_t *others; /* witnesses of tasks of this job, whose processes count in its memory where that is sampled */
 static size_t others_n;
 
@@ -233,6 +239,14 @@ static void close_line(void) {
     line[line_len++] = '\n';
 }
 
+static usec back_off(void) { return restart.tries > 5 ? 60 * SECOND : restart.tries ? SECOND << restart.tries : 0; }
+
+static void lose_coordinator(void) { /* it died, or hung up; which, its lock says in a moment */
+    if (now() - restart.connected > 60 * SECOND) restart.tries = 0;
+    restart.at = now() + back_off();
+    restart.until = restart.at + SECOND;
+}
+
 static void close_streams(void) {
     while (streams_n) close(streams[--streams_n]);
 }
@@ -240,7 +254,10 @@ static void close_streams(void) {
 static struct { char text[1024]; size_t size; usec until; } held; /* a line for the coordinator that waits for the next */
 
 static void disconnect(void) {
-    if (conn >= 0) close(conn);
+    if (conn >= 0) {
+        close(conn);
+        lose_coordinator();
+    }
     conn = -1;
     held.size = 0; /* who comes next reads the journal */
     in.have = 0;
@@ -1912,6 +1929,86 @@ static void note_got(int sig) { /* the first ones as they came; after them each 
     if (known == job.gots && job.gots < GOTS) job.got[job.gots++] = sig;
 }
 
+/* ---- a coordinator that died ---- */
+enum holder { NONE, LIVES, DIED };
+
+static enum holder find_holder(void) { /* of the home: the text of its lock names one, which holds a byte of the store */
+    char path[PATH_KEPT + 16], own[sizeof boot], *to = own;
+    struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1LL << 62, .l_len = 1};
+    for (const char *from = boot; *from; from++)
+        if (*from != '-') *to++ = *from;
+    *to = 0;
+    snprintf(path, sizeof path, "%s/lock", restart.home);
+    if (slurp(AT_FDCWD, path, scratch, sizeof scratch) <= 0 || !*own || !strstr(scratch, own)) return NONE;
+    snprintf(path, sizeof path, "%s/aver.db", restart.home);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool known = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &held);
+    if (fd >= 0) close(fd);
+    return !known ? NONE : held.l_type == F_UNLCK ? DIED : LIVES;
+}
+
+static bool claim_restart(void) { /* of all witnesses one starts it, and the others leave */
+    char path[PATH_KEPT + 16];
+    if (restart.claim >= 0) return true;
+    snprintf(path, sizeof path, "%s/witness", restart.home);
+    restart.claim = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (restart.claim < 0 || !flock(restart.claim, LOCK_EX | LOCK_NB)) return restart.claim >= 0;
+    close(restart.claim);
+    restart.claim = -1;
+    return false;
+}
+
+static void end_restart(void) { /* somebody came, or it has answered */
+    if (restart.answer >= 0) close(restart.answer);
+    if (conn >= 0 && restart.claim >= 0) close(restart.claim);
+    if (conn >= 0) restart.claim = -1;
+    restart.answer = -1;
+    restart.connected = now();
+    restart.at = now() + back_off();
+    restart.until = restart.at + 60 * SECOND;
+}
+
+static void start_coordinator(void) { /* nobody's child, as if a command had started it */
+    int pipe[2];
+    char number[16];
+    size_t words = 0;
+    restart.tries++;
+    if (pipe2(pipe, O_CLOEXEC)) return;
+    restart.answer = pipe[0];
+    restart.until = now() + 120 * SECOND;
+    snprintf(number, sizeof number, "%d", pipe[1]);
+    while (restart.command[words]) words++;
+    restart.command[words] = number; /* the place behind the last word was kept for it */
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fork()) _exit(0);
+        setsid();
+        fcntl(pipe[1], F_SETFD, 0);
+        set_mask(SIG_SETMASK, 0);
+        execve(restart.command[0], restart.command, restart.env);
+        _exit(127);
+    }
+    if (pid > 0) waitpid(pid, NULL, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    restart.command[words] = NULL;
+    close(pipe[1]);
+}
+
+static bool stays_for_restart(void) { /* with nobody connected and nothing to do */
+    if (!restart.command) return false;
+    if (restart.answer >= 0 && !due(restart.until)) return true;
+    if (restart.answer >= 0) end_restart();
+    if (!due(restart.at)) return true;
+    const enum holder holder = find_holder();
+    if (holder == NONE || (holder == LIVES && now() >= restart.until)) return false;
+    if (holder == DIED && (restart.tries == RESTARTS || !claim_restart())) return false;
+    if (holder == DIED) start_coordinator();
+    restart.at = now() + 100 * MS;
+    due(restart.answer >= 0 ? restart.until : restart.at);
+    return true;
+}
+
 static void take_signals(void) {
     struct signalfd_siginfo info[16];
     ssize_t n = read(signals, info, sizeof info);
@@ -1936,12 +2033,12 @@ static void loop(void) { /* returns when there is nothing left to do */
         bool idle = job.phase == IDLE, lonely = idle && !served && due(began + 60 * SECOND);
         if (!slot && job.phase == RECORD) return;
         if (idle && job.stuck) return; /* the next job must not have the last one's processes */
-        bool leaving = idle && conn < 0 && (served || lonely);
+        bool leaving = idle && conn < 0 && (served || lonely) && !stays_for_restart();
         usec left = wake - now(), wait = wake == NEVER ? -1 : left > 0 ? (left + MS - 1) / MS : 0;
-        struct pollfd fds[3] = {{signals, POLLIN, 0}, {job.phase == LOOK ? looker.answer : -1, POLLIN, 0},
-                                {conn >= 0 ? conn : LISTENER, POLLIN, 0}};
+        struct pollfd fds[4] = {{signals, POLLIN, 0}, {job.phase == LOOK ? looker.answer : -1, POLLIN, 0},
+                                {conn >= 0 ? conn : LISTENER, POLLIN, 0}, {restart.answer, POLLIN, 0}};
         const int had = conn;
-        int n = poll(fds, slot ? 3 : 2, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
+        int n = poll(fds, slot ? 4 : 2, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
         if (leaving && n <= 0) return;
         if (!slot && wake < NEVER && now() - wake > SECOND) job.suspended += now() - wake; /* stopped with our job */
         if (fds[1].revents) hear_looker();
@@ -1950,14 +2047,21 @@ static void loop(void) { /* returns when there is nothing left to do */
         if (fds[0].revents) take_signals();
         if (had >= 0) continue;
         if (fds[2].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
+        if (conn >= 0 || fds[3].revents) end_restart();
     }
 }
 
-static int run_slot(void) {
+static int run_slot(int argc, char **argv) { /* slot [HOME PROGRAM ARGS…] */
     struct stat st;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     slot = true;
     clear_order();
+    restart.env = environ;
+    if (argc > 3) {
+        restart.home = argv[2];
+        restart.command = need(calloc((size_t)argc, sizeof *argv));
+        memcpy(restart.command, argv + 3, (size_t)(argc - 3) * sizeof *argv);
+    }
     mallopt(M_MMAP_THRESHOLD, 65536); /* a large order's memory goes back to the system */
     if (fcntl(LISTENER, F_SETFD, FD_CLOEXEC) || null < 0 || chdir("/")) return 2;
     if (null != JOURNAL && !fstat(JOURNAL, &st)) journal_size = st.st_size;
@@ -2062,7 +2166,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
 
 int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "--version")) return puts("aver-witness 1") < 0;
-    if (argc == 2 && !strcmp(argv[1], "slot")) return run_slot();
+    if ((argc == 2 || argc > 3) && !strcmp(argv[1], "slot")) return run_slot(argc, argv);
     if (argc > 2 && (!strcmp(argv[1], "once") || !strcmp(argv[1], "task"))) return run_once(argc, argv);
     fputs("usage: aver-witness slot | once [options] -- command | task [options] -- command | --version\n", stderr);
     return 2;

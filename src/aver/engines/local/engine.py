@@ -39,7 +39,7 @@ from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
 from aver.engines.local.job_cgroup import folders_of, job_of_task, place_of, remove, witness_name
 from aver.engines.local.mark import is_coordinators, mark_on
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
-from aver.engines.local.slot import Slot
+from aver.engines.local.slot import Launch, Slot
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
@@ -72,7 +72,8 @@ class LocalEngine:
     name = "local"
 
     def __init__(
-        self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None, hides_gpus: bool = True
+        self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None, hides_gpus: bool = True,
+        launch: Launch = Launch(),
     ) -> None:
         self.totals = totals
         self._cpu_sets = cpu_sets(totals.cpus)
@@ -81,6 +82,7 @@ class LocalEngine:
         self._place = place_of(folder.parent)
         self._binary = os.fspath(binary)
         self._cgroup = cgroup
+        self._launch = launch
         self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._poller = select.epoll()
         self._slots: dict[int, Slot] = {}  # by descriptor
@@ -177,7 +179,7 @@ class LocalEngine:
         slot = Slot(self._folder, self._next_number)
         self._next_number += 1
         try:
-            slot.start(self._binary, self._folder_fd)
+            slot.start(self._binary, self._folder_fd, self._launch)
         except OSError:
             slot.remove_files()
             raise

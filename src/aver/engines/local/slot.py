@@ -17,8 +17,9 @@ import select
 import socket
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
@@ -30,6 +31,13 @@ HEADER_BYTES = 18  # length, space, sum, space
 LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
 BACKLOG = 1024  # a witness that is stopped keeps the connections of every coordinator that came and went
+
+
+class Launch(NamedTuple):
+    """What a witness starts if its coordinator dies: the home, then the words of the program. Empty: nothing."""
+
+    words: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
 
 
 class Slot:
@@ -69,7 +77,7 @@ class Slot:
         self._received = b""
         self._unsent: deque[tuple[bytes, tuple[int, ...]]] = deque()  # with duplicates of the descriptors
 
-    def start(self, binary: str, folder_fd: int) -> None:
+    def start(self, binary: str, folder_fd: int, launch: Launch = Launch()) -> None:
         """Start a new witness and connect to it; OSError if that can't be done."""
         journal_fd = _high(os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600))
         try:
@@ -88,7 +96,10 @@ class Slot:
                         (os.POSIX_SPAWN_DUP2, journal_fd, JOURNAL_FD),
                         (os.POSIX_SPAWN_DUP2, file_fd, SOCKET_FILE_FD),
                     ]
-                    self.witness_pid = os.posix_spawn(binary, [binary, "slot"], {}, file_actions=actions, setsid=True)
+                    words = [binary, "slot", *launch.words]
+                    self.witness_pid = os.posix_spawn(
+                        binary, words, launch.environment, file_actions=actions, setsid=True
+                    )
                 finally:
                     os.close(listener_fd)
                     os.close(file_fd)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import click
 
 from aver.cli.commands.look.status import nobody, read_status
 from aver.cli.options import json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.errors import UnreachableError
+from aver.errors import AverError, UnreachableError
+from aver.home import Home
 from aver.protocol.client import Client
+from aver.protocol.lock import Lock, LockBusy
 from aver.protocol.messages import Done, Stop
 
 
@@ -29,9 +33,17 @@ def command(as_json: bool) -> None:
     try:
         client = Client.connect(session.home, start=False)
     except UnreachableError:
+        _forget_dead(session.home)
         answer(session.output, nobody(session), as_json)
         return
     facts = read_status(session, client, "stopped")
     client.ask(Stop(), Done)
     client.close()
     answer(session.output, facts, as_json)
+
+
+def _forget_dead(home: Home) -> None:
+    """A coordinator that died was stopped now: no witness starts the next one."""
+    if home.exists():
+        with contextlib.suppress(AverError, LockBusy):
+            Lock.acquire(home).release()
