@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -63,3 +64,20 @@ def test_limits_of_whoever_started_the_coordinator(live: LiveHome, typed: Typed)
     assert again.stderr == b""
     live.settle([int(again.stdout)])
     assert (live.folder / "own").read_text() == f"{resource.getrlimit(resource.RLIMIT_NOFILE)[1]}\n"
+
+
+def test_limits_are_said_by_slurms_commands_and_python(live: LiveHome, typed: Typed) -> None:
+    """Each job gets its submitter's limits, or a sentence; -Q wants none."""
+    assert typed("submit", "--", "sleep", "300", preexec_fn=limited(512)).stderr == b""
+    python = "import aver; flow = aver.Flow('f'); flow.job('a', ['true']); flow.submit()"
+
+    def said(*words: str) -> bytes:
+        done = subprocess.run(words, cwd=live.folder, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert b"sbatch: warning: jobs get lower limits" in said(f"{live.home.bin}/sbatch", "--wrap", "true")
+    assert said(f"{live.home.bin}/sbatch", "-Q", "--wrap", "true") == b""
+    assert b"srun: warning: jobs get lower limits" in said(f"{live.home.bin}/srun", "true")
+    assert b"UserWarning: jobs get lower limits" in said(sys.executable, "-c", python)
+    assert typed("cancel", "1").returncode == 0

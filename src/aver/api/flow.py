@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from aver.home import Home
 from aver.model.job import FlowSpec, Submission
 from aver.model.record import replace
 from aver.plan.selection import Selection, select
+from aver.protocol.limits import limits_sentence
 from aver.spec.files import FolderFiles
 from aver.spec.flow.file import parse_flow
 from aver.spec.flow.params import ParamValues
@@ -214,7 +216,10 @@ class Flow:
         home = Home.find()
         if resume or since is not None:
             submission = _resumed(home, submission, since)
-        return Run(submit_once(home, submission, environment).run, home)
+        reply = submit_once(home, submission, environment)
+        if reply.lower_limits:
+            warnings.warn(limits_sentence(reply.lower_limits), stacklevel=2)
+        return Run(reply.run, home)
 
     def run(
         self,

@@ -20,7 +20,7 @@ from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.client.job_files import in_log_folder
 from aver.client.origin import origin_of
-from aver.client.submit import check_key, lower_limits, submit_once
+from aver.client.submit import check_key, submit_once
 from aver.config import load_config
 from aver.durable_files import sync_file
 from aver.errors import CantWriteError, UsageError
@@ -30,6 +30,7 @@ from aver.model.notify_target import parse_target
 from aver.model.record import Record, replace
 from aver.model.units import parse_count
 from aver.plan.selection import Selection, select
+from aver.protocol.limits import limits_sentence
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.flow.allocation import allocation_of
@@ -322,9 +323,8 @@ def submit(session: Session, submission: Submission, environment: list[str]) -> 
     _unsubmitted.clear()
     accepted = Accepted(reply.run, reply.first_job, reply.jobs, submission)
     session.hide(accepted.run, submission.origin.secrets)
-    if lower := lower_limits(session.home):
-        text = "jobs get lower limits than this shell's, since the coordinator was started with them"
-        session.output.note(f"{text} ({'; '.join(lower)}): `aver stop`, and submit again")
+    if reply.lower_limits:
+        session.output.note(limits_sentence(reply.lower_limits))
     return accepted
 
 

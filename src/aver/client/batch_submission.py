@@ -91,6 +91,7 @@ def answer(call: BatchCall, submission: Submission, reply: Submitted) -> BatchSu
         clusters=call.values.said.get("clusters"),
         given=tuple(name for name in ("parsable", "quiet", "wait", "test-only", "verbose") if call.has(name)),
         ignored=job.ignored,
+        lower_limits=reply.lower_limits,
     )
 
 

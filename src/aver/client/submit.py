@@ -70,28 +70,3 @@ def _look_up(home: Home, key: str, error: AverError) -> Submitted:
     if may_be_taken:
         raise UnreachableError(f"{error}; it may still take the submission: repeat it with --key {key}, it runs once")
     raise UnreachableError(f"not submitted: {error}")
-
-
-def lower_limits(home: Home) -> list[str]:
-    """The hard limits of ours that a job on this machine can't be given: the coordinator was started with less."""
-    import resource  # few commands need it
-
-    pid = home.holder().get("pid")
-    if not isinstance(pid, int) or pid <= 0:
-        return []
-    found = []
-    for name, number in (
-        ("open files", resource.RLIMIT_NOFILE), ("processes", resource.RLIMIT_NPROC),
-        ("stack bytes", resource.RLIMIT_STACK), ("address space bytes", resource.RLIMIT_AS),
-        ("data bytes", resource.RLIMIT_DATA), ("locked bytes", resource.RLIMIT_MEMLOCK),
-        ("core file bytes", resource.RLIMIT_CORE), ("file bytes", resource.RLIMIT_FSIZE),
-        ("CPU seconds", resource.RLIMIT_CPU),
-    ):  # fmt: skip
-        own = resource.getrlimit(number)[1]
-        try:
-            given = resource.prlimit(pid, number)[1]
-        except OSError:
-            return []
-        if given != resource.RLIM_INFINITY and (own == resource.RLIM_INFINITY or given < own):
-            found.append(f"{name} {given}, yours {'unlimited' if own == resource.RLIM_INFINITY else own}")
-    return found

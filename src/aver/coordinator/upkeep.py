@@ -113,11 +113,16 @@ class Aside:
         return () if run is None else run.submission.flow.notify
 
     def _last_seq(self) -> int:
-        reader = Reader.open(self._home.database)
-        if reader is None:
+        """The last event that can be read; 0 if none can be."""
+        try:
+            reader = Reader.open(self._home.database)
+            if reader is None:
+                return 0
+            with reader:
+                return reader.last_seq()
+        except AverError as error:
+            log(str(error))
             return 0
-        with reader:
-            return reader.last_seq()
 
     # ---- pruning ----------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ emptied one `srun` is outside of any job, and is a job of its own.
 from __future__ import annotations
 
 import os
-import sys
 
 from aver.fast_start import TYPE_CHECKING
+from aver.slurm_cli.refusal import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,9 +31,9 @@ def main(name: str, arguments: list[str]) -> int:
         if place is not None:
             os.execv(place, [place, *arguments])
     except OSError as error:
-        sys.stderr.write(f"{name}: can't start {place}: {error.strerror}\n")
+        say(f"{name}: can't start {place}: {error.strerror}")
         return NOT_FOUND_STATUS - 1
-    sys.stderr.write(f"{name}: not inside a job of aver or `aver shell`, and there is no other {name} on PATH\n")
+    say(f"{name}: not inside a job of aver or `aver shell`, and there is no other {name} on PATH")
     return NOT_FOUND_STATUS
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
+from aver.printable import printable
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ class Refusal(Exception):
         self.status = status
 
 
-def say(text: str) -> None:
-    """Write lines to stderr; nobody there to read them is no error."""
-    try:
-        os.write(2, text.encode("utf-8", "surrogateescape") + b"\n")
-    except (OSError, UnicodeEncodeError):
-        pass
+def say(*lines: str) -> None:
+    """Write lines to stderr, control characters spelled out; nobody there to read them is no error.
+
+    All that Slurm's commands write to stderr goes through here, but for a job's own streams.
+    """
+    for line in lines:
+        try:
+            os.write(2, printable(line, keep="\n\t").encode("utf-8", "replace") + b"\n")
+        except OSError:
+            pass
 
 
 def tell(text: str) -> None:

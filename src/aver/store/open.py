@@ -122,15 +122,25 @@ def reading_failed(path: Path | str, error: sqlite3.Error) -> AverError:
     """The sentence for a read that failed."""
     match _code(error):
         case "SQLITE_NOTADB" | "SQLITE_CORRUPT":
-            return AverError(
-                f"{show_path(path)} is damaged or is no database of Aver ({error}): restore or move it away"
-            )
+            return AverError(damaged_text(path, error))
         case "SQLITE_CANTOPEN" | "SQLITE_PERM" | "SQLITE_READONLY":
             return AverError(f"can't open {show_path(path)} ({error}): check its owner and permissions")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
             return AverError(f"{show_path(path)} is locked by another process for more than {BUSY_TIMEOUT_S:.0f} s")
         case _:
             return AverError(f"can't read {show_path(path)}: {error}")
+
+
+def damaged_text(path: Path | str, error: sqlite3.Error) -> str:
+    """What to do about it; readers and the coordinator say the same."""
+    import shlex  # hardly ever
+
+    where = shlex.quote(show_path(path))
+    return (
+        f"the store {show_path(path)} is damaged, or is no database of Aver ({error}): put a backup in its place, or "
+        f"try `sqlite3 {where} .recover | sqlite3 recovered.db` (not every build of sqlite3 can); with the file moved "
+        "away Aver begins an empty one"
+    )
 
 
 def writing_failed(path: Path | str, error: sqlite3.Error) -> str:
@@ -141,7 +151,7 @@ def writing_failed(path: Path | str, error: sqlite3.Error) -> str:
         case "SQLITE_READONLY" | "SQLITE_PERM" | "SQLITE_CANTOPEN":
             hint = f"{error}: check the owner and permissions of the file and of its folder"
         case "SQLITE_NOTADB" | "SQLITE_CORRUPT":
-            hint = f"it is damaged or is no database of Aver ({error}): restore or move it away"
+            return damaged_text(path, error)
         case _:
             hint = str(error)
     return f"can't write {show_path(path)}: {hint}"

@@ -40,6 +40,7 @@ from aver.model.job import FlowSpec, Submission
 from aver.model.reasons import FromRun, parse_from_run
 from aver.model.record import replace
 from aver.plan.matrix import FlowIndex
+from aver.protocol.limits import lower_limits
 from aver.protocol.messages import Done, Own, Submit, Submitted
 from aver.store.secrets import keep_values
 
@@ -160,7 +161,14 @@ def take(context: Context, submission: Submission, env: Sequence[str], number: i
     except BaseException:
         take_back(context, number, submission)
         raise
-    return Submitted(run.number, run.job_number(0), run.job_count)
+    return Submitted(run.number, run.job_number(0), run.job_count, _lower_limits(submission))
+
+
+def _lower_limits(submission: Submission) -> tuple[str, ...]:
+    """Of jobs on this machine: a cluster gives its own."""
+    engines = {spec.engine or submission.engine for spec in submission.flow.jobs}
+    is_here = not all(capabilities_of(engine).has_queue for engine in engines)
+    return lower_limits(submission.origin.limits) if is_here else ()
 
 
 def _taken(context: Context, submission: Submission, now: float) -> dict[int, Verdict]:

@@ -72,7 +72,12 @@ class LocalEngine:
     name = "local"
 
     def __init__(
-        self, folder: Path, binary: Path, totals: Totals, cgroup: CgroupBase | None, hides_gpus: bool = True,
+        self,
+        folder: Path,
+        binary: Path,
+        totals: Totals,
+        cgroup: CgroupBase | None,
+        hides_gpus: bool = True,
         launch: Launch = Launch(),
     ) -> None:
         self.totals = totals

@@ -24,8 +24,9 @@ from aver.model.job import Argv, FlowSpec, JobSpec, Streams, Submission
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind
 from aver.protocol import fast_client
+from aver.protocol.limits import limits_sentence
 from aver.slurm_cli.facts import Book
-from aver.slurm_cli.refusal import Refusal
+from aver.slurm_cli.refusal import Refusal, say
 from aver.slurm_cli.salloc.child import Command
 from aver.slurm_cli.settings import secret_names
 from aver.spec.sbatch.environment import environment_of
@@ -111,6 +112,8 @@ class Allocation:
             os.close(from_us)
             os.close(to_us)
         self._job = reply["run"]
+        if reply.get("lower_limits"):
+            say(f"salloc: warning: {limits_sentence(reply['lower_limits'])}")
         self._wire.send({"op": "watch", "ids": [self._job]})
 
     def _reply(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
+from aver.protocol.limits import limits_sentence
 from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
@@ -172,6 +173,8 @@ def _answer(home: str, reply: dict[str, Any]) -> int:
             where = f"on nodes {os.uname().nodename.partition('.')[0]} in partition {reply['partition']}"
             say(f"sbatch: Job {number} to start at {at} using {reply['cpus']} processors {where}")
         return 0
+    if reply.get("lower_limits") and "quiet" not in given:
+        say(f"sbatch: warning: {limits_sentence(reply['lower_limits'])}")
     if "parsable" in given:
         tell(f"{number};{reply['clusters']}" if reply["clusters"] else str(number))
     elif "quiet" not in given:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 from typing import Any
 
@@ -23,6 +22,8 @@ from aver.model.slurm_options import SlurmKind
 from aver.model.states import State
 from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
+from aver.protocol.limits import limits_sentence
+from aver.slurm_cli.refusal import say
 from aver.slurm_cli.settings import secret_names, shown_words
 from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number, task_count
 from aver.spec.clock import parse_moment
@@ -56,7 +57,7 @@ def run_alone(arguments: list[str], options: Options) -> int:
             environment.append(f"{EXPORT_VARIABLE}={exported}")
         return _Alone(home, options).run(submission, environment)
     except AverError as error:
-        sys.stderr.write(f"srun: error: {error}\n")
+        say(f"srun: error: {error}")
         return 1
 
 
@@ -166,6 +167,8 @@ class _Alone:
         self._wire.send(request, (0, 1, 2))
         reply = self._reply()
         self._job = reply["run"]
+        if reply.get("lower_limits") and not self._is_quiet:
+            say(f"srun: warning: {limits_sentence(reply['lower_limits'])}")
         for number_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number_, self._forward)
         for number_ in (signal.SIGUSR1, signal.SIGUSR2):
@@ -199,7 +202,7 @@ class _Alone:
             is_patient = told and (self._patience_s is None or waited < self._patience_s)
             if not is_patient and waited > PENDING_NOTICE_S and self._state() is State.PENDING:
                 if not told and not self._is_quiet:
-                    sys.stderr.write(f"srun: job {self._job} queued and waiting for resources\n")
+                    say(f"srun: job {self._job} queued and waiting for resources")
                 told = True
                 if self._patience_s is not None and waited >= self._patience_s:
                     self._wire.send({"op": "cancel", "ids": [self._job], "by": user_name()})
@@ -227,11 +230,11 @@ class _Alone:
         if row is not None and row.exit is not None:
             return row.exit.shell_code
         if row is not None and row.state is State.CANCELLED:
-            sys.stderr.write("srun: Job has been cancelled\n")
+            say("srun: Job has been cancelled")
             why = "Job/step already completing or completed"
-            sys.stderr.write(f"srun: error: Unable to allocate resources: {why}\n")
+            say(f"srun: error: Unable to allocate resources: {why}")
         else:
-            sys.stderr.write(f"srun: error: job {self._job} ended as {row.state if row else 'nobody knows'}\n")
+            say(f"srun: error: job {self._job} ended as {row.state if row else 'nobody knows'}")
         return 1
 
     def _forward(self, number_: int, _: object) -> None:

@@ -7,7 +7,6 @@ only a failure, a label or a unit needs is imported then.
 from __future__ import annotations
 
 import os
-import sys
 
 from aver.errors import AverError
 from aver.fast_start import TYPE_CHECKING, c_signal
@@ -226,8 +225,8 @@ class Step:
     def _has_terminal(self) -> bool:
         if os.isatty(0):
             return True
-        sys.stderr.write("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device\n")
-        sys.stderr.write("srun: error: Not using a pseudo-terminal, disregarding --pty option\n")
+        say("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
+        say("srun: error: Not using a pseudo-terminal, disregarding --pty option")
         return False
 
     def _place_streams(self, spec: dict[str, Any]) -> None:
@@ -274,9 +273,7 @@ class Step:
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
         self._kill_wait_s = reply.get("kill_wait_s", 0.0)
         if reply["waiting"] and not from_before and "quiet" not in self._options.flags:
-            sys.stderr.write(
-                f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)\n"
-            )
+            say(f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)")
         for one in reply["tasks"]:
             self._hear_task(one)
         ended: dict[str, Any] | None = reply.get("ended")
@@ -350,7 +347,7 @@ class Step:
                 lines = notices.of_bad_exit()
             else:
                 lines = notices.of_wait(self._options.get("wait") or "0", self._tasks, own)
-        sys.stderr.write("".join(line + "\n" for line in lines))
+        say(*lines)
 
     def _words(self) -> Notices:
         if self._notices is None:
@@ -371,10 +368,10 @@ class Step:
 
                 launch = launch_of(message)
                 assert launch is not None
-                sys.stderr.write(launch_words(launch, detail) + "\n")
+                say(launch_words(launch, detail))
                 return f"Exited with exit code {launch.errno}"
             if message["reason"] == "JobLaunchFailure":
-                sys.stderr.write(f"slurmstepd: error: {detail}\n")
+                say(f"slurmstepd: error: {detail}")
                 return detail
             return f"{message['state']}: {detail}"
         if raw & 0x7F:
@@ -394,20 +391,20 @@ class Step:
             from aver.slurm_cli.srun.words import ranges
 
             noun = "tasks" if len(tasks) > 1 else "task"
-            sys.stderr.write(f"srun: error: {self._node}: {noun} {ranges(sorted(tasks))}: {words}\n")
+            say(f"srun: error: {self._node}: {noun} {ranges(sorted(tasks))}: {words}")
 
     def _sum_up(self) -> None:
         from aver.slurm_cli.srun.words import summary
 
-        sys.stderr.write(summary(f"{self._job}.{self._number}", self._tasks, self._ends) + "\n")
+        say(summary(f"{self._job}.{self._number}", self._tasks, self._ends))
 
     def _status(self, ended: dict[str, Any]) -> int:
         code = ended["code"]
         if code != 0:
             lines = self._words().of_end(ended["state"], self._ends)
-            sys.stderr.write("".join(line + "\n" for line in lines))
+            say(*lines)
         if code is None:
-            sys.stderr.write(f"srun: error: nobody saw how step {self._job}.{self._number} ended\n")
+            say(f"srun: error: nobody saw how step {self._job}.{self._number} ended")
             return STATUS_BAD_USAGE
         if "as-job" in self._options.flags and ended["state"] != "OUT_OF_MEMORY":
             return self._end_as_the_step(int(code))
@@ -427,7 +424,6 @@ class Step:
             return worst >> 8
         import resource
 
-        sys.stderr.flush()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if number_ not in (c_signal.SIGKILL, c_signal.SIGSTOP):
             c_signal.signal(number_, c_signal.SIG_DFL)
@@ -447,14 +443,14 @@ class Step:
 
         now = time.monotonic()
         if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
-            sys.stderr.write(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}\n")
+            say(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}")
             self._ask_signal(c_signal.SIGINT)
             self._ask_signal(None)
             return
         self._interrupted_at = now
         running = [task for task in range(self._tasks) if task not in self._ends]
-        sys.stderr.write("srun: interrupt (one more within 1 sec to abort)\n")
-        sys.stderr.write(f"srun: StepId={self._job}.{self._number} tasks {ranges(running)}: running\n")
+        say("srun: interrupt (one more within 1 sec to abort)")
+        say(f"srun: StepId={self._job}.{self._number} tasks {ranges(running)}: running")
 
     def _ask_signal(self, number_: int | None) -> None:
         if self._wire is not None:

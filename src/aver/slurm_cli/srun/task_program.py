@@ -14,6 +14,7 @@ import os
 import sys
 
 from aver.fast_start import TYPE_CHECKING
+from aver.slurm_cli.refusal import say
 from aver.slurm_cli.srun.options import Options, task_count
 from aver.spec.getopt import BadOption
 
@@ -38,7 +39,7 @@ def main(words: list[str]) -> int:
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        sys.stderr.write(f"slurmstepd: error: execve(): {command[0]}: {os.strerror(error.errno or 0)}\n")
+        say(f"slurmstepd: error: execve(): {command[0]}: {os.strerror(error.errno or 0)}")
         return error.errno or CHANGED_STATUS
 
 
@@ -67,7 +68,7 @@ def _program(path: str, rank: int) -> list[str]:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return programs(file.read(), path, int(os.environ["SLURM_NTASKS"]))[rank]
     except (OSError, KeyError, BadOption) as error:
-        sys.stderr.write(f"slurmstepd: error: the configuration file {path} changed: {error}\n")
+        say(f"slurmstepd: error: the configuration file {path} changed: {error}")
         sys.exit(CHANGED_STATUS)
 
 

@@ -73,7 +73,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
         *_home(session),
         _coordinator(session),
         _logout(session),
-        Check("sqlite", OK, f"SQLite {sqlite_version()}", None),
+        _store(session),
         _settings(),
         _notifications(session),
     )
@@ -208,6 +208,15 @@ def _home(session: Session) -> Iterator[Check]:
     free = space.f_bavail * space.f_frsize
     status = OK if free > 100 * 1024 * 1024 else LIMITED
     yield Check("free space", status, verdict.bytes_words(free), None if status == OK else "free some space soon")
+
+
+def _store(session: Session) -> Check:
+    """Whether the store can be read as far as a reader of all runs goes."""
+    try:
+        runs = 0 if session.reader is None else len(session.reader.runs())
+    except AverError as error:
+        return Check("store", MISSING, str(error), None)
+    return Check("store", OK, f"{runs} runs, SQLite {sqlite_version()}", None)
 
 
 def _existing(path: Path) -> Path:
