@@ -212,6 +212,10 @@ class Slot:
         self.read_offset += used
         return lines
 
+    def is_witness(self) -> bool:
+        """Whether the process that the witness said it is has this slot's journal open."""
+        return self.witness_pid is not None and is_witness_of(self.witness_pid, self.number, self._folder)
+
     def disconnect(self) -> None:
         self._drop_unsent()
         if self.connection is not None:

@@ -14,6 +14,7 @@ import time
 
 from aver.engines.local.job_cgroup import members
 from aver.engines.local.mark import is_coordinators, mark_of, mark_on
+from aver.engines.local.process import send_signal, start_of
 from aver.model.record import Record
 
 DEADLINE_S = 10.0
@@ -37,25 +38,24 @@ def sweep(key: str, session: int | None, cgroups: list[str], adopted: bool, spar
     deadline = time.monotonic() + DEADLINE_S
     quiet = 0
     while quiet < 2 and time.monotonic() < deadline:
-        found = _find(key, session, cgroups, adopted, spared) - refused
-        refused |= _kill(found)
+        starts = _find(key, session, cgroups, adopted, spared)
+        found = starts.keys() - refused
+        refused |= _kill({pid: starts[pid] for pid in found})
         _reap(found)
         killed |= found
         quiet = 0 if found - refused else quiet + 1
         if found:
             time.sleep(PAUSE_S)
-    stays = _find(key, session, cgroups, adopted, spared) if refused or quiet < 2 else set()
+    stays = set(_find(key, session, cgroups, adopted, spared)) if refused or quiet < 2 else set()
     return Swept(len(killed - stays), len(stays))
 
 
-def _kill(pids: set[int]) -> set[int]:
-    """Return those that may not be killed."""
+def _kill(starts: dict[int, int]) -> set[int]:
+    """Kill the processes that started then; return those that may not be killed."""
     refused: set[int] = set()
-    for pid in pids:
+    for pid, start in starts.items():
         try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+            send_signal(pid, signal.SIGKILL, lambda pid=pid, start=start: start_of(pid) == start)  # type: ignore[misc]
         except PermissionError:
             refused.add(pid)
     return refused
@@ -68,20 +68,21 @@ def end_once(key: str, session: int | None, cgroups: list[str], spared: set[int]
 
 def is_same_process(pid: int, started_at: float) -> bool:
     """Whether this process is the one that started then, and not a later one with its number."""
+    ticks = start_of(pid)
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            ticks = int(file.read().rpartition(b")")[2].split()[19])
         with open("/proc/stat", "rb") as file:
             boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
     except (OSError, IndexError, ValueError, StopIteration):
         return False
-    return abs(boot + ticks / os.sysconf("SC_CLK_TCK") - started_at) < START_TOLERANCE_S
+    return ticks is not None and abs(boot + ticks / os.sysconf("SC_CLK_TCK") - started_at) < START_TOLERANCE_S
 
 
-def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> set[int]:
+def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> dict[int, int]:
+    """The processes of the attempt, each with its start."""
     needle = b"AVER_KEY=" + key.encode() + b"\0"
     mark, me = mark_of(key), os.getpid()
     parents: dict[int, int] = {}
+    starts: dict[int, int] = {}
     found: set[int] = set()
     apart = spared | {me}
     for name in os.listdir("/proc"):
@@ -91,7 +92,7 @@ def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spar
         state = _stat(pid)
         if state is None:
             continue
-        parent, own_session = state
+        parent, own_session, starts[pid] = state
         parents[pid] = parent
         carried = mark_on(pid)
         if is_coordinators(carried):
@@ -105,17 +106,17 @@ def _find(key: str, session: int | None, cgroups: list[str], adopted: bool, spar
         more = {pid for pid, parent in parents.items() if parent in found and pid not in found} - apart
         found |= more
         grew = bool(more)
-    return found
+    return {pid: starts[pid] for pid in found if pid in starts}  # one that came since is found the next time
 
 
-def _stat(pid: int) -> tuple[int, int] | None:
-    """Parent and session of a live process; None if it is gone or a zombie."""
+def _stat(pid: int) -> tuple[int, int, int] | None:
+    """Parent, session and start of a live process; None if it is gone or a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
         if fields[0] in (b"Z", b"X"):
             return None
-        return int(fields[1]), int(fields[3])
+        return int(fields[1]), int(fields[3]), int(fields[19])
     except (OSError, IndexError, ValueError):
         return None
 

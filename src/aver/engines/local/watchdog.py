@@ -10,7 +10,9 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 
+from aver.engines.local.process import send_signal
 from aver.engines.local.slot import Slot
 from aver.engines.local.sweep import end_once
 
@@ -36,14 +38,14 @@ def tend(slot: Slot, cgroups: list[str]) -> None:
         return
     is_stopped = _state(pid) == "T"
     if is_stopped:
-        _send(pid, signal.SIGCONT)
+        _send(pid, signal.SIGCONT, slot.is_witness)
     if not _is_overdue(slot):
         return
     if slot.has_begun:
         end_once(slot.key, slot.job_pid, cgroups, {pid, os.getpid()})
     else:
         for child in _children(pid):  # not yet the job: it has no mark, no session and no cgroup of its own
-            _send(child, signal.SIGKILL)
+            _send(child, signal.SIGKILL, lambda child=child: child in _children(pid))  # type: ignore[misc]
 
 
 def _is_overdue(slot: Slot) -> bool:
@@ -75,6 +77,6 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def _send(pid: int, number: int) -> None:
+def _send(pid: int, number: int, is_meant: Callable[[], bool]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
+        send_signal(pid, number, is_meant)

@@ -1,0 +1,45 @@
+"""Processes that may end while they are looked at: a number is of one process only together with its start.
+
+A signal goes through a pidfd: that is opened first, then it is seen whether the number is still the process that was
+meant. So whoever gets the number afterwards is not hit.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+
+def start_of(pid: int) -> int | None:
+    """When the process started, in ticks since boot; None if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def send_signal(pid: int, number: int, is_meant: Callable[[], bool]) -> bool:
+    """Send it if `is_meant` says, once it can't become another process, that this is the right one.
+
+    Return whether it was sent; PermissionError if it may not be.
+    """
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    except OSError:  # a kernel without pidfds, or no descriptor is left
+        if is_meant():
+            os.kill(pid, number)
+            return True
+        return False
+    try:
+        if not is_meant():
+            return False
+        signal.pidfd_send_signal(process, number)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(process)
