@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aver.coordinator.requests import actions
 from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
@@ -173,6 +175,30 @@ def test_a_retry_that_is_due_skips_nobody() -> None:
     turn.commit()
     assert turn.state(2) is State.COMPLETED
     assert turn.started() == ["b"]
+
+
+@pytest.mark.parametrize("back_s", [60.0, 400 * 86400.0])
+def test_a_retry_waits_its_time_when_the_clock_is_set_back(back_s: float) -> None:
+    """It was planned by a clock that was ahead: it waits for its back-off, and not until that time comes again."""
+    turn = Turn()
+    turn.submit(job("a", retry=RetryRule(max=1, states=(State.FAILED,), backoff_s=5.0)), single=True)
+    turn.commit()
+    turn.run_to_end(1, ExitStatus(code=1))
+    turn.commit()
+    assert turn.started() == ["a"]
+    turn.machine.tick(turn.now)
+    turn.now -= back_s
+    turn.machine.tick(turn.now)
+    turn.machine.tick(turn.now + 4)
+    turn.commit()
+    assert turn.started() == []
+    turn.now += 6
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.started() == ["a"]
+    turn.run_to_end(1)
+    turn.commit()
+    assert turn.state(1) is State.COMPLETED
 
 
 def test_reports_of_older_attempts_change_nothing() -> None:

@@ -47,7 +47,9 @@ class Result:
 class Round:
     """One home, its jobs and its faults."""
 
-    def __init__(self, kind: type[Kind], seed: str, submissions: int, strike_s: float, shim: Path | None = None) -> None:
+    def __init__(
+        self, kind: type[Kind], seed: str, submissions: int, strike_s: float, shim: Path | None = None
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="aver-campaign-", dir="/tmp"))
         self._home = self.folder / "home"
         self._home.mkdir(mode=0o700)
@@ -63,6 +65,7 @@ class Round:
         self._maker = Maker(self.folder, self._home, self._aver, self._chance)
         self._made: list[Submission] = []
         self._strikes = 0
+        self._jobs = 0  # that had a verdict at the end
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AVER_", "SLURM_"))}
         self._env = {**kept, "AVER_HOME": str(self._home), "AVER_CONFIG": str(self.folder / "config.toml")}
         if kind.needs_shim:
@@ -88,8 +91,7 @@ class Round:
             findings.lost.append(f"the round did not end: {error}")
         finally:
             self._end(findings)
-        jobs = sum(len(one.jobs) for one in self._made)
-        return Result(self._kind.name, jobs, self._strikes, findings, self.folder if len(findings) else None)
+        return Result(self._kind.name, self._jobs, self._strikes, findings, self.folder if len(findings) else None)
 
     # ---- submitting ------------------------------------------------------------------------------
 
@@ -175,8 +177,6 @@ class Round:
                 continue
             if submission.was_killed and submission.way != "flow":
                 continue  # there once or not at all
-            if not submission.was_killed and not self._kind.excuses.breaks_streams:
-                continue  # the check says that it was refused
             self._start(submission)
             while not self._reap(submission):
                 time.sleep(0.01)
@@ -195,6 +195,7 @@ class Round:
             jobs = read_jobs(self._run, self._aver)
             left = [(job["name"], job["state"], job["reason"]) for job in jobs if not job["is_settled"]]
             if not left:
+                self._jobs = len(jobs)
                 return
             if time.monotonic() > end:
                 raise RuntimeError(f"not settled: {left[:20]}")
@@ -274,10 +275,14 @@ class Campaign:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="campaign", description="Kill, stop and starve Aver while jobs run, and check.")
+    parser = argparse.ArgumentParser(
+        prog="campaign", description="Kill, stop and starve Aver while jobs run, and check."
+    )
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--state", type=Path, default=Path("/tmp/aver-campaign"), help="where it is counted, and goes on")
+    parser.add_argument(
+        "--state", type=Path, default=Path("/tmp/aver-campaign"), help="where it is counted, and goes on"
+    )
     parser.add_argument("--submissions", type=int, default=40, help="of each round")
     parser.add_argument("--kind", action="append", help="only these kinds: a part of their names")
     asked = parser.parse_args()

@@ -51,7 +51,7 @@ class Target:
                 if name.isdigit() and os.readlink(f"/proc/{name}/fd/4".encode()).startswith(own):
                     if b"aver-witness" in Path(f"/proc/{name}/cmdline").read_bytes():
                         found.append(int(name))
-        return found
+        return [pid for pid in found if _parent(pid) not in found]  # a job has its witness's name until its exec
 
     def everybody(self) -> list[int]:
         """Coordinator, witnesses and jobs, for the end of a round."""
@@ -62,6 +62,13 @@ class Target:
                 if name.isdigit() and needle in Path(f"/proc/{name}/environ").read_bytes() and int(name) != os.getpid():
                     found.append(int(name))
         return found
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def send(pid: int | None, number: int) -> bool:
@@ -190,7 +197,7 @@ class Clock(Kind):
 class Eio(Kind):
     name = "EIO"
     needs_shim = True
-    excuses = Excuses(refuses_launches=True, breaks_streams=True)
+    excuses = Excuses(refuses_launches=True)
 
     def strike(self) -> int:
         self.set((self.chance.choice((0, 20, 100, 500)), 0, 0, 0, 0))
@@ -202,7 +209,7 @@ class FullDisk(Kind):
 
     name = "disk full"
     needs_shim = True
-    excuses = Excuses(refuses_launches=True, breaks_streams=True)
+    excuses = Excuses(refuses_launches=True)
 
     def prepare(self) -> None:
         self._is_mounted = False
@@ -248,7 +255,7 @@ class Slow(Kind):
 class Spawns(Kind):
     name = "no more processes"
     needs_shim = True
-    excuses = Excuses(refuses_launches=True, breaks_streams=True)
+    excuses = Excuses(refuses_launches=True)
 
     def strike(self) -> int:
         self.set((0, 0, self.chance.choice((0, 100, 500)), 0, 0))
@@ -257,7 +264,7 @@ class Spawns(Kind):
 
 class Descriptors(Kind):
     name = "few descriptors"
-    excuses = Excuses(refuses_launches=True, breaks_streams=True)
+    excuses = Excuses(refuses_launches=True)
 
     def limit(self) -> Callable[[], None]:
         return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))

@@ -105,12 +105,14 @@ class Maker:
             jobs.append({"name": name, "run": text})
         again, behind, late = f"{token}-again", f"{token}-behind", f"{token}-late"
         text = f'{self._note(again)}; [ "$AVER_ATTEMPT" -ge 3 ] || exit 9'
-        jobs.append({"name": again, "run": text, "retry": {"max": 3, "on": ["exit:9"], "backoff": "1s", "factor": 1}})
+        jobs.append({"name": again, "run": text, "retry": {"max": 3, "on": ["exit:9"], "backoff": "1s"}})
         expected[again] = Expected("COMPLETED", "0:0", 3)
         jobs.append({"name": behind, "run": self._note(behind), "needs": [f"{token}-0"]})
         is_good = expected[f"{token}-0"].state == "COMPLETED"
         expected[behind] = Expected("COMPLETED", "0:0") if is_good else Expected("SKIPPED", None, 0)
-        expected[behind] = Expected(expected[behind].state, expected[behind].exit, expected[behind].attempts, (f"{token}-0",))
+        expected[behind] = Expected(
+            expected[behind].state, expected[behind].exit, expected[behind].attempts, (f"{token}-0",)
+        )
         if self._chance.random() < 0.3:
             jobs.append({"name": late, "run": f"{self._note(late)}; exec sleep 600", "time": "1s"})
             expected[late] = Expected("TIMEOUT", "0:15")

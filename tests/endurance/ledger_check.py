@@ -32,7 +32,6 @@ class Excuses:
 
     loses_witnesses: bool = False  # nobody saw its end: it may not be called a success, nor a failure
     refuses_launches: bool = False  # it was not started, and says so
-    breaks_streams: bool = False  # a submission that is refused with a sentence is tried again
 
 
 @dataclass
@@ -90,6 +89,8 @@ def _check_submission(submission: Submission, by_name: dict[str, list[dict[str, 
     is_there = any(counts.values())
     if submission.is_accepted and not is_there:
         found.lost.append(f"{submission.token} was accepted as {submission.numbers}, and is not there")
+    if not (is_there or submission.was_killed or submission.way == "srun"):
+        found.lost.append(f"{submission.token} is refused though nothing is wrong: {submission.err[-300:]}")
     may_be_there = submission.was_killed or submission.tries > 1 or "may still take" in submission.err
     if is_there and not submission.is_accepted and not may_be_there and submission.way != "srun":
         found.invented.append(f"{submission.token} was refused, and is there: {submission.err[-300:]}")

@@ -75,9 +75,9 @@ def _settle(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, ver
             None if job_reason == verdict.reason else job_reason,
         ),
     )  # fmt: skip
-    due = run.due.get(attempt.index)
-    if due is not None:
-        live.timers.at(due, "again", attempt.job)
+    wait = run.due.get(attempt.index)
+    if wait is not None:
+        live.timers.at(wait.until, "again", attempt.job, wait.since)
 
 
 def release(live: LiveState, attempt: LiveAttempt) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from aver.coordinator.state import changes
 from aver.coordinator.state.attempt import Ended, LiveAttempt, LiveStep, LiveTask, Parked, Reading, Running
 from aver.coordinator.state.live import LiveState
-from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.run import LiveRun, Wait
 from aver.model import reasons
 from aver.model.codec import loads
 from aver.model.events import (
@@ -235,7 +235,7 @@ def _plan_another(
     if reason == reasons.JOB_REQUEUED_HELD:
         run.held.add(index)
     if reason == reasons.BEGIN_TIME:
-        run.due[index] = at + REQUEUE_DELAY_S
+        run.due[index] = Wait(at, at + REQUEUE_DELAY_S)
     if reason not in RULE_WORDS:
         return
     history = run.history.setdefault(index, [])
@@ -247,10 +247,10 @@ def _plan_another(
     if reason == reasons.RETRY:
         run.count_retry(index)
     if again is None:
-        run.due[index] = at
+        run.due[index] = Wait(at, at)
     else:
         run.requests[index] = again.request
-        run.due[index] = at + again.delay_s
+        run.due[index] = Wait(at, at + again.delay_s)
 
 
 def _newest(live: LiveState, job: int, number: int) -> LiveAttempt | None:
@@ -397,7 +397,7 @@ def _requeue_asked(run: LiveRun, index: int, attempt: LiveAttempt | None, event:
     elif event.what == REQUEUE_HOLD:
         run.held.add(index)
     else:
-        run.due[index] = event.at + REQUEUE_DELAY_S
+        run.due[index] = Wait(event.at, event.at + REQUEUE_DELAY_S)
 
 
 def _step_kill_asked(attempt: LiveAttempt | None, event: PersonAsked) -> None:

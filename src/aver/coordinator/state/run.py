@@ -32,6 +32,13 @@ class Segment(Record):
     made_by: int | None = None  # the number of the job that generated it
 
 
+class Wait(Record):
+    """A wait of a job before its next attempt, by the wall clock."""
+
+    since: float
+    until: float
+
+
 class LiveRun:
     """One run: its plan, and the numbers of its jobs."""
 
@@ -48,7 +55,7 @@ class LiveRun:
         self.attempts: dict[int, int] = {}  # how many so far
         self.history: dict[int, list[AttemptSummary]] = {}  # attempts that count for the rule, while it is not settled
         self.requests: dict[int, Request] = {}  # what a retry or a person asks for instead
-        self.due: dict[int, float] = {}  # another attempt is to be made, not before this time
+        self.due: dict[int, Wait] = {}  # another attempt is to be made, after this wait
         self.priorities: dict[int, int] = {}  # what a person asked for instead
         self.altered: dict[int, JobSpec] = {}  # as a person changed it while it waited
         self.held: set[int] = self._held_in(self.segments[0])

@@ -232,7 +232,8 @@ def end(live: LiveState, step: LiveStep, now: float) -> None:
 def watch_wait(live: LiveState, step: LiveStep) -> None:
     """Watch the time that --wait gives the other tasks after the first one's end."""
     if step.spec.wait_s is not None and step.first_end_at is not None and not step.is_ended and not step.kill_asked:
-        live.timers.at(step.first_end_at + step.spec.wait_s, f"wait {step.token}", step.attempt.job)
+        since = step.first_end_at
+        live.timers.at(since + step.spec.wait_s, f"wait {step.token}", step.attempt.job, since)
 
 
 def wait_is_over(live: LiveState, token: str, now: float) -> None:

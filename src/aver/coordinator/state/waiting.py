@@ -23,14 +23,15 @@ def make_ready(live: LiveState, run: LiveRun, index: int, now: float) -> None:
     if run.settled_state(index) is not None:
         return
     spec = run.spec(index)
-    due = run.due.get(index)
+    wait = run.due.get(index)
     if index in run.held:
         held_again = live.shown.get(job) == reasons.JOB_REQUEUED_HELD
         show_reason(live, run, job, reasons.JOB_REQUEUED_HELD if held_again else reasons.JOB_HELD_USER, now)
     elif spec.after is not None and not run.attempts.get(index) and not _is_after(live, run, index, now):
         pass  # it is asked again when those change; once it has been given room, they have done as required
-    elif due is not None and due > now:
-        live.timers.at(due, "again", job)
+    elif wait is not None and wait.until > now and not live.timers.is_over("again", job):
+        since = min(wait.since, now)  # a clock that was ahead when it began has been set back
+        live.timers.at(since + wait.until - wait.since, "again", job, since)
         if live.shown.get(job) not in RULE_WORDS:
             show_reason(live, run, job, reasons.BEGIN_TIME, now)
     elif spec.begin_at is not None and spec.begin_at > now:
@@ -39,6 +40,7 @@ def make_ready(live: LiveState, run: LiveRun, index: int, now: float) -> None:
     else:
         if spec.needs.all_of or spec.needs.any_of or job in live.shown:
             show_reason(live, run, job, reasons.PRIORITY, now)
+        live.timers.drop(job, "again")
         enqueue(live, run, index)
 
 
