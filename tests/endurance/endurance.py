@@ -97,7 +97,8 @@ class Round:
 
     def _run(self, words: list[str], **more: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            words, cwd=self.folder, env=self._env, capture_output=True, text=True, timeout=COMMAND_S, check=False, **more
+            words, cwd=self.folder, env=self._env, capture_output=True, text=True, timeout=COMMAND_S, check=False,
+            **more,
         )  # type: ignore[call-overload, no-any-return] # fmt: skip
 
     def _begin(self) -> None:
@@ -288,6 +289,8 @@ def main() -> int:
     asked = parser.parse_args()
     kinds = tuple(kind for kind in KINDS if not asked.kind or any(word in kind.name for word in asked.kind))
     campaign = Campaign(asked.state, asked.seed)
+    for number in (signal.SIGINT, signal.SIGTERM):  # the round is cleared away, and the next one goes on
+        signal.signal(number, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         campaign.go_on(time.monotonic() + asked.hours * 3600, asked.submissions, kinds)
     print(campaign.table())

@@ -48,9 +48,9 @@ class Target:
         found = []
         for name in os.listdir("/proc"):
             with contextlib.suppress(OSError):
-                if name.isdigit() and os.readlink(f"/proc/{name}/fd/4".encode()).startswith(own):
-                    if b"aver-witness" in Path(f"/proc/{name}/cmdline").read_bytes():
-                        found.append(int(name))
+                is_ours = name.isdigit() and os.readlink(f"/proc/{name}/fd/4".encode()).startswith(own)
+                if is_ours and b"aver-witness" in Path(f"/proc/{name}/cmdline").read_bytes():
+                    found.append(int(name))
         return [pid for pid in found if _parent(pid) not in found]  # a job has its witness's name until its exec
 
     def everybody(self) -> list[int]:

@@ -7,10 +7,11 @@ import subprocess
 from typing import Any
 
 import pytest
-from endurance import Round
 from fault_kinds import Eio, KillAny, KillUnattended, Kind
 from known_jobs import Expected, Submission
 from ledger_check import Excuses, Findings, check
+
+from endurance import Round
 
 
 @pytest.mark.parametrize("kind", [KillAny, KillUnattended, Eio], ids=lambda kind: kind.name)
