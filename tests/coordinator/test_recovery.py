@@ -240,6 +240,23 @@ def test_the_wait_of_a_step_goes_on_after_a_restart(turn: StoredTurn, is_over: b
     assert turn.controls() == ([] if is_over else kill)
 
 
+@pytest.mark.parametrize("by_s", [3600.0, -3600.0])
+def test_a_clock_that_is_set_changes_no_wait(turn: StoredTurn, by_s: float) -> None:
+    """--wait gives its seconds, whatever the wall's clock says meanwhile."""
+    key = with_step(turn, wait_s=10)
+    end_first_task(turn, ExitStatus())
+    turn.commit()
+    turn.now += 5 + by_s
+    turn.machine.timers.shift(by_s)
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == []
+    turn.now += 6
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == of(key, "cancel", [1], signal=9)
+
+
 def test_the_wait_of_a_step_counts_from_the_first_end(turn: StoredTurn) -> None:
     """A task that ends later gives the others no more time."""
     submit(turn, job("a", request=Request(cpus=2)))

@@ -77,7 +77,8 @@ def test_a_slow_answer_does_not_move_the_stop(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_program_that_dies_by_itself_has_failed(tmp_path: Path) -> None:
-    """Nothing is stopping; or the end is no signal's; or somebody asked for the signal; or it was long before."""
+    """Nothing is stopping; or the end is no signal's; or somebody asked for the signal, or
+    sent its witness another one; or it was long before."""
     quiet = StopNote(tmp_path / "none", BOOT, lambda: None)
     assert judged(quiet, record(time.time(), ExitStatus(signal=15), got=(15,)))[0] is State.FAILED  # type: ignore[index]
     note = StopNote(tmp_path / "note", BOOT, lambda: Stop.SHUTDOWN)
@@ -87,6 +88,7 @@ def test_a_program_that_dies_by_itself_has_failed(tmp_path: Path) -> None:
         record(time.time(), ExitStatus(signal=11)),
         record(time.time(), ExitStatus(signal=15), acts=(act,)),
         record(time.time() - 600, ExitStatus(signal=15), got=(15,)),
+        record(time.time(), ExitStatus(1), got=(10,)),
     ):
         assert judged(note, one)[0] is State.FAILED  # type: ignore[index]
 

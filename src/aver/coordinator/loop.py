@@ -41,6 +41,7 @@ from aver.store.read.reader import Reader
 
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
 LEAVING_S = 10.0  # so long it is tried to commit what is decided
+CLOCK_SET_S = 1.0  # a clock that moves by more from one turn to the next was set
 CLOCK_CHECK_S = 30.0  # begin times follow the wall clock, which may be set
 
 
@@ -71,6 +72,7 @@ class Loop:
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
         self._wakeups = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # a signal that comes just before a wait ends it
+        self._difference_s = time.time() - time.monotonic()
         self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
         self._finished: list[int] = []
         self._is_stopping = False
@@ -210,6 +212,7 @@ class Loop:
 
     def _turn(self) -> None:
         now = time.time()
+        self._follow_clock(now)
         self._hear(now)
         self._machine.tick(now)
         self._end_orphans(now)
@@ -330,6 +333,13 @@ class Loop:
             for descriptor in step.streams:
                 os.close(descriptor)
             step.streams = ()
+
+    def _follow_clock(self, now: float) -> None:
+        """The wall's clock dates what is stored; time that passes is not told by it."""
+        difference_s = now - time.monotonic()
+        moved_s, self._difference_s = difference_s - self._difference_s, difference_s
+        if abs(moved_s) > CLOCK_SET_S:
+            self._machine.timers.shift(moved_s)
 
     # ---- commits --------------------------------------------------------------------------------
 

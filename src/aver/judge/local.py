@@ -360,7 +360,7 @@ def was_ended_by_stop(record: WitnessRecord) -> bool:
     """
     if any(act.kind is not ActKind.WARN for act in record.acts) or record.oom_kills:
         return False
-    return bool(record.got) or (record.exit is not None and record.exit.signal in _STOP_SIGNALS)
+    return not _STOP_SIGNALS.isdisjoint(record.got) or (record.exit is not None and record.exit.signal in _STOP_SIGNALS)
 
 
 def _judge_stopped(stopping: Stopping, record: WitnessRecord, verdict: Verdict) -> Verdict:

@@ -384,8 +384,8 @@ class Machine:
             run = found[0]
             index = run.index_of(job)
             assert index is not None
-            if kind.startswith("wait "):
-                steps.wait_is_over(self.live, kind.partition(" ")[2], now)
+            if kind.startswith(steps.WAIT):
+                steps.wait_is_over(self.live, kind.removeprefix(steps.WAIT), now)
             elif kind == "deadline":
                 waiting.deadline_passed(self.live, run, index, now)
             elif kind == "depend":

@@ -33,6 +33,7 @@ from aver.model.slurm_names import STEP_CANCEL
 from aver.spec.patterns import names_task
 
 KILL = 9
+WAIT = "wait "  # timers of this kind, with the step's token
 
 # ---- beginning ----------------------------------------------------------------------------------
 
@@ -233,7 +234,7 @@ def watch_wait(live: LiveState, step: LiveStep) -> None:
     """Watch the time that --wait gives the other tasks after the first one's end."""
     if step.spec.wait_s is not None and step.first_end_at is not None and not step.is_ended and not step.kill_asked:
         since = step.first_end_at
-        live.timers.at(since + step.spec.wait_s, f"wait {step.token}", step.attempt.job, since)
+        live.timers.at(since + step.spec.wait_s, f"{WAIT}{step.token}", step.attempt.job, since)
 
 
 def wait_is_over(live: LiveState, token: str, now: float) -> None:

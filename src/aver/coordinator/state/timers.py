@@ -28,6 +28,11 @@ class Timers:
             self._since[kind, job] = since
         heapq.heappush(self._heap, (when, self._sequence, kind, job))
 
+    def shift(self, by_s: float) -> None:
+        """The clock was set by so much: waits end as far away as before."""
+        for (kind, job), since in list(self._since.items()):
+            self.at(self._due[kind, job] + by_s, kind, job, since + by_s)
+
     def drop(self, job: int, *kinds: str) -> None:
         for kind in kinds:
             self._due.pop((kind, job), None)
