@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from aver.engines.api import NotListed, Order, Rejected, Seen, Submitted, Totals
+from aver.engines.api import Control, NotListed, Order, Rejected, Seen, Submitted, Totals
 from aver.engines.local import engine as local
+from aver.engines.local import slot as slot_module
+from aver.engines.local import watchdog
 from aver.engines.local.slot import Slot
-from aver.model.evidence import WitnessRecord, WitnessVanished
+from aver.model.evidence import WitnessRecord, WitnessStart, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import Request
 from aver.model.record import replace
 from aver.witness import binary
+from live_home import is_alive, wait_for
 
 END = {
     "ev": "end", "witness": 9, "pid": 8, "boot": "b", "raw": 0, "start": 1.0, "elapsed": 1.0, "suspended": 0.0,
@@ -233,5 +236,35 @@ def test_an_end_that_is_not_durable_outlives_the_next_orders(tmp_path: Path) -> 
         again.attach()
         assert {keys[0], keys[2]} <= {one.key for one in again.heard() if isinstance(one.evidence, WitnessRecord)}
         again.settle(keys)
+    finally:
+        again.close()
+
+
+def test_a_kill_wait_is_known_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is cancelled has the kill wait of its order, whichever coordinator looks after its witness."""
+    monkeypatch.setattr(watchdog, "GRACE_S", 0.0)
+    monkeypatch.setattr(slot_module, "DEFAULT_KILL_WAIT_S", 0.0)
+    totals = Totals(cpus=1, gpus=0, mem_bytes=1 << 30)
+    program = ("/bin/sh", "-c", f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.1; done")
+    order = replace(ORDER, key="0123abcd.1.1.0123abcd", args=program, env=("PATH=/bin:/usr/bin",), kill_wait_s=600.0)
+    engine = local.LocalEngine(tmp_path, binary(), totals, None)
+    engine.attach()
+    assert isinstance(engine.submit([order])[0], Submitted)
+    wait_for((tmp_path / "ready").exists, "the job runs")
+    engine.close()
+    again = local.LocalEngine(tmp_path, binary(), totals, None)
+    try:
+        again.attach()
+        (pid,) = {one.evidence.pid for one in again.heard() if isinstance(one.evidence, WitnessStart)}
+        again.control([Control(order.key, "cancel")])
+        again.tidy()
+        again.tidy()
+        assert is_alive(pid)
+        again.control([Control(order.key, "cancel", signal=9)])
+        ended: list[WitnessRecord] = []
+        while not ended:
+            select.select([again.fileno()], [], [], 20)
+            ended = [one.evidence for one in again.heard() if isinstance(one.evidence, WitnessRecord)]
+        again.settle([order.key])
     finally:
         again.close()

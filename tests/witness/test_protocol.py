@@ -33,7 +33,7 @@ def test_hello_start_end(start_slot: StartSlot) -> None:
     hello = slot.connect()
     assert hello == {
         "ev": "hello", "protocol": 4, "witness": slot.process.pid, "key": None, "pid": None, "start": None, "due": None,
-        "journal": 0,
+        "wait": 30.0, "journal": 0,
     }  # fmt: skip
     start = slot.start("1.1", "atrue")
     assert (start["key"], start["witness"], start["mem"]) == ("1.1", slot.process.pid, "none")

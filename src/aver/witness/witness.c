@@ -334,7 +334,7 @@ static void say_hello(void) {
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
-    say(",\"journal\":%lld", journal_size < 0 ? 0LL : (long long)journal_size);
+    say(",\"wait\":%.3f,\"journal\":%lld", seconds(job.kill_wait), journal_size < 0 ? 0LL : (long long)journal_size);
     close_line();
     tell();
 }

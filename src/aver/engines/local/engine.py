@@ -150,7 +150,7 @@ class LocalEngine:
             slot.ended.clear()
         slot.key, slot.order, slot.has_begun = order.key, order, False
         slot.given_at, slot.due_s, slot.cancelled_at, slot.is_told_starting = time.monotonic(), None, None, False
-        slot.job_pid = None
+        slot.job_pid, slot.kill_wait_s = None, order.kill_wait_s
         slot.cgroup_name = of_witness
         self._by_key[order.key] = slot
         return Submitted(order.key)
@@ -266,6 +266,7 @@ class LocalEngine:
             if slot.key is None or words["journal"] != slot.read_offset:
                 self._catch_up(slot)
             slot.job_pid = words["pid"]
+            slot.kill_wait_s = float(words.get("wait", slot.kill_wait_s))
             if slot.key is None:
                 self._rest(slot)
             elif words["key"] == slot.key:

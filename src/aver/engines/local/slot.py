@@ -30,6 +30,7 @@ FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
 HEADER_BYTES = 18  # length, space, sum, space
 LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
+DEFAULT_KILL_WAIT_S = 30.0
 BACKLOG = 1024  # a witness that is stopped keeps the connections of every coordinator that came and went
 
 
@@ -65,6 +66,7 @@ class Slot:
         self.given_at = 0.0  # its order, by the monotonic clock, as the next two
         self.due_s: float | None = None  # when its time limit passes, as its witness says
         self.cancelled_at: float | None = None
+        self.kill_wait_s = DEFAULT_KILL_WAIT_S  # of what runs in it, by its order or as its witness says
         self.is_told_starting = False
         self.watch = MemoryWatch.NONE  # of the memory of what runs in it
         self.job_started_at = 0.0

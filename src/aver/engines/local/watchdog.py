@@ -19,7 +19,6 @@ from aver.engines.local.sweep import end_once
 LOOK_S = 1.0
 STARTING_S = 2.0  # a job that has not begun by then is shown as being started
 GRACE_S = 2.0
-DEFAULT_KILL_WAIT_S = 30.0  # of an attempt that another coordinator started
 STARTING = "its witness is starting it: a folder, a file or its program does not answer"
 
 
@@ -51,7 +50,7 @@ def tend(slot: Slot, cgroups: list[str]) -> None:
 def _is_overdue(slot: Slot) -> bool:
     """Whether its witness should have ended it by now. While it is started its limit counts from its order."""
     now = time.monotonic()
-    kill_wait_s = DEFAULT_KILL_WAIT_S if slot.order is None else slot.order.kill_wait_s
+    kill_wait_s = slot.kill_wait_s
     if not slot.has_begun:
         limit_s = None if slot.order is None else slot.order.request.time_s
         ends = [slot.cancelled_at, None if limit_s is None else slot.given_at + limit_s]
