@@ -8,7 +8,7 @@ an event was just emitted or was replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from aver.coordinator.state import fold, local_job, scheduler_job, start, steps, waiting
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
@@ -24,7 +24,7 @@ from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import Ending, Identity, LiveState, Outbox, boot_of
 from aver.coordinator.state.packers import Packers
 from aver.coordinator.state.run import FindCapabilities, LiveRun
-from aver.coordinator.state.succession import add_generated
+from aver.coordinator.state.succession import NONE, Taken, add_generated, take_over
 from aver.engines.api import Control, Heard
 from aver.judge.local import NeverRan
 from aver.model import reasons
@@ -46,7 +46,6 @@ from aver.model.evidence import (
     MachineRestarted,
     NeedsUnmet,
     Refused,
-    Verdict,
     WitnessVanished,
 )
 from aver.model.job import FlowSpec, StepSpec, Submission
@@ -99,12 +98,8 @@ class Machine:
         if self.live.next_id == _end_of(number, flow):
             self.live.next_id = number
 
-    def submit(
-        self, submission: Submission, now: float, number: int | None = None, taken: Mapping[int, Verdict] = {}
-    ) -> LiveRun:
+    def submit(self, submission: Submission, now: float, number: int | None = None, taken: Taken = NONE) -> LiveRun:
         """Take a run under the number that was reserved for it; it is final when its RunSubmitted is durable.
-
-        `taken` are verdicts of jobs that are not run, by their places in it.
 
         Raise ValueError if the flow is no graph.
         """
@@ -112,9 +107,7 @@ class Machine:
             number = self.reserve(submission.flow)
         emit(self.live, RunSubmitted(now, number, _first_job(number, submission.flow), submission))
         run = self.runs[number]
-        for index, verdict in taken.items():
-            job = run.job_number(index)
-            emit(self.live, JobMoved(now, number, job, verdict.state, verdict.reason, verdict))
+        take_over(self.live, run, taken, now)
         self.take_up(run, now)
         return run
 

@@ -1,13 +1,15 @@
-"""What follows an attempt's end: another attempt of its job, or the jobs that it generated."""
+"""What follows an attempt's end: another attempt of its job, the jobs that it generated, or its part of a later run."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.fold import REQUEUE_HOLD, emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
 from aver.model import reasons
-from aver.model.events import JobsGenerated
+from aver.model.events import JobMoved, JobsGenerated
 from aver.model.evidence import GeneratedRead, Verdict
 from aver.model.job import FlowSpec
 from aver.model.states import State
@@ -15,6 +17,8 @@ from aver.plan.matrix import FlowIndex
 from aver.plan.retry import decide, requeues
 
 LARGEST_RUN = 2_000_000
+Taken = Mapping[int, Verdict]  # verdicts of jobs that are not run, by their places in the run
+NONE: Taken = {}
 
 
 def reason_to_go_on(live: LiveState, run: LiveRun, attempt: LiveAttempt, verdict: Verdict) -> str | None:
@@ -56,3 +60,9 @@ def _add(live: LiveState, run: LiveRun, job: int, flow: FlowSpec, now: float) ->
     except ValueError as error:
         return f"the jobs that it generated can't be added: {error}"
     return ""
+
+
+def take_over(live: LiveState, run: LiveRun, taken: Taken, now: float) -> None:
+    """These jobs of a new run are not run: their verdicts are those of an earlier one."""
+    for index, verdict in taken.items():
+        emit(live, JobMoved(now, run.number, run.job_number(index), verdict.state, verdict.reason, verdict))

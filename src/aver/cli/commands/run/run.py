@@ -83,7 +83,7 @@ def command(
     if forward_exit and not submission.flow.is_single:
         raise UsageError("--forward-exit is for a script or a command: a flow has no return code of its own")
     if dry_run or resume or since is not None:
-        from aver.cli.resumption import planned, resumed, takeover_of  # most runs need none of it
+        from aver.cli.commands.run.resumption import planned, resumed, takeover_of  # most runs need none of it
 
         takeover = takeover_of(session, submission, resume, since)
         if dry_run:

@@ -41,7 +41,7 @@ def command(
     session = Session()
     submission, environment = build(session, invocation, file, args, options)
     if resume or since is not None:
-        from aver.cli.resumption import resumed, takeover_of  # most runs need none of it
+        from aver.cli.commands.run.resumption import resumed, takeover_of  # most runs need none of it
 
         submission = resumed(session, submission, takeover_of(session, submission, resume, since), quiet)
     accepted = submit(session, submission, environment)
