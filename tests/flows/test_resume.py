@@ -126,6 +126,19 @@ def test_what_changed_runs_and_all_below(
         assert {said[name] for name in ("train[n=1]", "train[n=2]")} == {"it needs prep, which runs"}
 
 
+def test_single_commands(lab: Lab) -> None:
+    """A command is taken over too, unless a variable that --env names is another, or none any more."""
+    typed = ("--resume", "--env", "A=1", "--", "sh", "-c", "echo $A >> order")
+    assert lab("run", *typed).status == 0
+    answer = lab("run", *typed)
+    assert (answer.status, "job 2 COMPLETED (from run 1)" in answer.err) == (0, True)
+    assert lab.lines("order") == ["1"]
+    lab("run", "--resume", "--env=A=2", *typed[3:])
+    assert lab.lines("order") == ["1", "2"]
+    plain = lab("run", "-n", "--resume", *typed[3:])
+    assert "its environment changed (A) since run 3" in plain.out
+
+
 def test_the_work_keeps_its_origin(lab: Lab, done: aver.Run) -> None:
     """A run that takes over from one that took over names the run that did the work; its files count."""
     lab("run", "flow.yaml", "--resume")

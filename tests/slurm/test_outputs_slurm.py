@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from allocation_desk import SMALL, submit_in
 from fault_desk import OK, ClusterHome, job
 
 from aver.model.job import Matrix
@@ -14,6 +15,26 @@ from live_home import wait_for
 def cluster(whole_cluster: ClusterHome) -> ClusterHome:
     """Nothing here breaks the lab."""
     return whole_cluster
+
+
+def test_outputs_of_steps_in_an_allocation(cluster: ClusterHome) -> None:
+    """A step of an allocation has a witness as well."""
+    here = str(cluster.folder)
+    jobs = [
+        job("good", f"touch {here}/new", outputs=(f"{here}/new",)),
+        job("bad", "exit 0", outputs=(f"{here}/none",)),
+        job("noinput", f"touch {here}/touched", inputs=(f"{here}/none/*",)),
+    ]
+    run = submit_in(cluster, jobs, SMALL)
+    cluster.settle([run], 180)
+    with cluster.reader() as reader:
+        found = {one.name: (one.state, one.reason) for one in reader.jobs(run=run)}
+    assert found == {
+        "good": (State.COMPLETED, "None"),
+        "bad": (State.FAILED, "MissingOutput"),
+        "noinput": (State.FAILED, "MissingInput"),
+    }
+    assert not (cluster.folder / "touched").exists()
 
 
 def test_outputs_on_nodes_after_a_kill(cluster: ClusterHome) -> None:

@@ -215,7 +215,7 @@ class Flow:
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
         if resume or since is not None:
-            submission = _resumed(home, submission, since)
+            submission = _resumed(home, submission, since, environment)
         reply = submit_once(home, submission, environment)
         if reply.lower_limits:
             warnings.warn(limits_sentence(reply.lower_limits), stacklevel=2)
@@ -249,7 +249,7 @@ class Flow:
         return run
 
 
-def _resumed(home: Home, submission: Submission, since: int | None) -> Submission:
+def _resumed(home: Home, submission: Submission, since: int | None, environment: Sequence[str]) -> Submission:
     """The submission with what it takes over from this run; None: from the newest of its flow, if there is one."""
     reader = Reader.open(home.database)
     if reader is None:
@@ -260,7 +260,7 @@ def _resumed(home: Home, submission: Submission, since: int | None) -> Submissio
         number = newest_run(reader, submission) if since is None else since
         if number is None:
             return submission
-        takeover = find_takeover(home, reader, submission, number)
+        takeover = find_takeover(home, reader, submission, number, environment)
     return replace(submission, since=takeover.since, taken=takeover.taken)
 
 

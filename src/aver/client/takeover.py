@@ -7,12 +7,13 @@ there, and if all that it needs is taken over too. Every other job runs, for a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, takewhile
 
 from aver.client import vault
 from aver.client.changes import definition_changes, input_changes, needed_by
 from aver.client.input_files import find_files, stat_file
-from aver.client.job_files import Which, job_files
+from aver.client.job_files import Which, has_env, job_files, read_env
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.events import Fingerprinted
@@ -59,15 +60,20 @@ def newest_run(reader: Reader, submission: Submission) -> int | None:
     return None
 
 
-def find_takeover(home: Home, reader: Reader, submission: Submission, since: int) -> Takeover:
-    """Compare the submission with an earlier run; UsageError if that is not there, or is not settled."""
+def find_takeover(
+    home: Home, reader: Reader, submission: Submission, since: int, environment: Sequence[str]
+) -> Takeover:
+    """Compare the submission with an earlier run; UsageError if that is not there, or is not settled.
+
+    Of the environment, NAME=VALUE each, the variables count that --env names now or did then.
+    """
     row, then = reader.run(since), reader.submission(since)
     if row is None or then is None:
         raise UsageError(f"run {since} does not exist; `aver runs` lists them")
     if not row.state.is_settled:
         raise UsageError(f"run {since} is {row.state}: verdicts are taken over from a settled run; aver watch {since}")
     flow, _ = vault.seal(home, submission.flow)
-    earlier = _Earlier(reader, row, then)
+    earlier = _Earlier(reader, row, then, _other_variables(home, submission, then, since, environment))
     index = FlowIndex(flow)
     names = list(index.names())
     why: dict[int, str] = {}
@@ -93,11 +99,31 @@ def find_takeover(home: Home, reader: Reader, submission: Submission, since: int
     return Takeover(since, tuple(choices))
 
 
+def _other_variables(
+    home: Home, submission: Submission, then: Submission, since: int, environment: Sequence[str]
+) -> tuple[str, ...]:
+    names = _declared(submission.origin.command) | _declared(then.origin.command)
+    if not names:
+        return ()
+    now = dict(pair.partition("=")[::2] for pair in environment)
+    before = read_env(home, since) if has_env(home, since) else {}
+    return tuple(name for name in sorted(names) if name not in before or before[name] != now.get(name))
+
+
+def _declared(typed: Sequence[str]) -> set[str]:
+    """The variables that `--env NAME=VALUE` names in what was typed, before any `--`."""
+    words = list(takewhile(lambda word: word != "--", typed))
+    pairs = [after for word, after in pairwise(words) if word == "--env"]
+    pairs += [word.removeprefix("--env=") for word in words if word.startswith("--env=")]
+    return {pair.partition("=")[0] for pair in pairs}
+
+
 class _Earlier:
     """The earlier run, and what was noted of the files of its jobs."""
 
-    def __init__(self, reader: Reader, row: RunRow, submission: Submission) -> None:
+    def __init__(self, reader: Reader, row: RunRow, submission: Submission, variables: tuple[str, ...]) -> None:
         self.number = row.id
+        self.other_variables = variables  # that all jobs inherit, and that have other values now
         self.submission = submission
         self.jobs = {job.name: job for job in reader.jobs(row.id) if job.first_job == row.first_job}
         self._reader = reader
@@ -126,7 +152,7 @@ def _causes(earlier: _Earlier, submission: Submission, number: int, index: FlowI
     if now.generates is not None:
         yield "it generates jobs"
         return
-    yield from (f"{text} {since}" for text in definition_changes(before, now, ()))
+    yield from (f"{text} {since}" for text in definition_changes(before, now, earlier.other_variables))
     if (before.needs, before.condition, before.after) != (now.needs, now.condition, now.after):
         yield f"its needs changed {since}"
     member = number - index.jobs_of(index.locate(number)[0])[0]

@@ -21,14 +21,16 @@ from aver.store.read.rows import RunRow
 Values = dict[str, str]
 
 
-def takeover_of(session: Session, submission: Submission, resume: bool, since: str | None) -> Takeover | None:
+def takeover_of(
+    session: Session, submission: Submission, environment: Sequence[str], resume: bool, since: str | None
+) -> Takeover | None:
     """What is taken over; None without these options, and, with a word, if there is no earlier run."""
     if resume and since is not None:
         raise UsageError("--resume means the newest run of this flow, --since names one: give one of them")
     if since is not None:
         found = session.find(since)
         number = found.id if isinstance(found, RunRow) else found[0].run
-        return find_takeover(session.home, session.found_reader(since), submission, number)
+        return find_takeover(session.home, session.found_reader(since), submission, number, environment)
     if not resume:
         return None
     reader = session.reader
@@ -36,7 +38,7 @@ def takeover_of(session: Session, submission: Submission, resume: bool, since: s
     if reader is None or newest is None:
         session.output.note(f"no earlier run of {submission.flow.name} from this folder: all of it runs")
         return None
-    return find_takeover(session.home, reader, submission, newest)
+    return find_takeover(session.home, reader, submission, newest, environment)
 
 
 def resumed(session: Session, submission: Submission, takeover: Takeover | None, quiet: bool) -> Submission:

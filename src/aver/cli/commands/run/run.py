@@ -85,7 +85,7 @@ def command(
     if dry_run or resume or since is not None:
         from aver.cli.commands.run.resumption import planned, resumed, takeover_of  # most runs need none of it
 
-        takeover = takeover_of(session, submission, resume, since)
+        takeover = takeover_of(session, submission, environment, resume, since)
         if dry_run:
             answer(session.output, planned(session, submission, environment, takeover), as_json)
             return 0

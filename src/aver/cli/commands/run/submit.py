@@ -43,7 +43,7 @@ def command(
     if resume or since is not None:
         from aver.cli.commands.run.resumption import resumed, takeover_of  # most runs need none of it
 
-        submission = resumed(session, submission, takeover_of(session, submission, resume, since), quiet)
+        submission = resumed(session, submission, takeover_of(session, submission, environment, resume, since), quiet)
     accepted = submit(session, submission, environment)
     report(session, accepted, quiet, as_json)
     notice = None if quiet else logout_notice(session.home, submission.engine)
