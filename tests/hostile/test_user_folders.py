@@ -196,13 +196,38 @@ def test_an_output_folder_that_hangs(live: LiveHome) -> None:
     live.settle([waiting])
 
 
+def test_inputs_that_hang_before_the_start(live: LiveHome) -> None:
+    """The job is being started, can be cancelled, and never runs; others do meanwhile."""
+    slow = live.folder / "slow"
+    slow.mkdir()
+    with hanging(slow):
+        stuck = live.submit(shell_job("stuck", "touch ran", inputs=("slow/*",)))
+
+        def reason() -> str:
+            with live.reader() as reader:
+                return reader.jobs(run=stuck)[0].reason
+
+        wait_for(lambda: reason() == "Starting", "it is being started")
+        live.settle([live.submit(shell_job("quick", "true"))])
+        with live.client() as client:
+            client.call("cancel", ids=[stuck], by="me")
+        live.settle([stuck])
+    with live.reader() as reader:
+        assert reader.jobs(run=stuck)[0].state is State.CANCELLED
+    assert not (live.folder / "ran").exists()
+
+
 def test_inputs_that_hang(live: LiveHome) -> None:
     """Fingerprints of other folders are taken meanwhile."""
     slow = live.folder / "slow"
     slow.mkdir()
-    (live.folder / "data").write_text("x")
+    (slow / "data").write_text("x")
+    text = "touch begun; until test -e go; do sleep 0.02; done"
+    stuck = live.submit(shell_job("stuck", text, inputs=("slow/*",)))
+    wait_for((live.folder / "begun").exists, "the job begins")
     with hanging(slow):
-        live.settle([live.submit(shell_job("stuck", "true", inputs=("slow/*",)))])
+        (live.folder / "go").touch()
+        live.settle([stuck])
         live.folder, kept = live.folder / "there", live.folder
         live.folder.mkdir()
         (live.folder / "data").write_text("x")

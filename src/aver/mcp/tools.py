@@ -82,7 +82,14 @@ def submit_run(session: Session, asked: shapes.SubmitAsked) -> Answer:
     named = {"time": asked.time, "mem": asked.mem, "cpus": asked.cpus, "name": asked.name, "folder": asked.folder}
     named |= {"key": asked.key, "engine": asked.engine}
     usual = SUBMIT.make_context("submit", [], resilient_parsing=True).params
-    others = ("file", "args", "quiet", "as_json")  # what `aver submit` takes beside what a submission is built from
+    others = (
+        "file",
+        "args",
+        "quiet",
+        "as_json",
+        "resume",
+        "since",
+    )  # what `aver submit` takes beside what a submission is built from
     options = {name: value for name, value in usual.items() if name not in others}
     options |= {**named, "secret": asked.secrets}
     typed = ("aver", "mcp", "submit", *([asked.file, *asked.args] if asked.file else ["--", *asked.command]))

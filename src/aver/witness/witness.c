@@ -1239,7 +1239,12 @@ static bool start_looker(void) { /* false: an input is missing */
     }
     while (n < sizeof text - 1 && (got = read(looker.answer, text + n, 1)) == 1 && text[n]) n++;
     text[n] = 0;
-    if (!n || got != 1) return true; /* all are there, or whoever looked is gone: nobody will know of the outputs */
+    if (got != 1) { /* whoever looked was ended: so is the job, which has no other process yet */
+        job.pid = looker.pid;
+        looker.pid = 0;
+        end_looker();
+    }
+    if (!n || got != 1) return true;
     char *pattern;
     errno = (int)strtol(text, &pattern, 10);
     fail("input", *pattern ? pattern + 1 : pattern);
@@ -1477,6 +1482,7 @@ static void sweep(void) { /* the child is gone or never was; from here on only l
 static bool launch(void) {
     if (order.value['e'] && !load_env(order.value['e'])) return fail("env", order.value['e']);
     if (order.files_n && !start_looker()) return false;
+    if (job.pid) return true;
     add_to_env();
     if (order.value['g']) open_cgroup(order.value['g']);
     else if (!slot) find_cgroup();
