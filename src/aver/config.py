@@ -22,9 +22,11 @@ from aver.model.units import parse_size, parse_time
 SHIPPED_ENGINES = ("local", "slurm")
 ALLOCATION_ENGINE = "allocation"  # chosen with --allocation, not by its name
 ENGINE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+POOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+MOST_OF_POOL = 1_000_000
 SETTINGS = (
     "cpus", "engine", "engines", "gpus", "hide_gpus", "idle_exit", "keep_environments", "kill_wait", "max_running",
-    "mem", "notify", "requeue", "retention", "secret", "settle", "slurm",
+    "mem", "notify", "pools", "requeue", "retention", "secret", "settle", "slurm",
 )  # fmt: skip
 
 
@@ -64,6 +66,7 @@ class Config(Record):
     idle_exit_s: float = 10.0
     requeue: bool = False  # attempts that ran when the machine went down are tried again
     max_running: int | None = None
+    pools: tuple[tuple[str, int], ...] = ()  # amounts that jobs of all runs share, by name
     secrets: tuple[str, ...] = ()
     notify: tuple[NotifyRule, ...] = ()
     retention: Retention | None = None
@@ -147,6 +150,10 @@ def check_table(path: Path, table: Mapping[str, Any]) -> Config:
                     values[f"{key}_s"] = _seconds(value)
                 case "requeue" | "hide_gpus":
                     values[key] = _flag(value)
+                case "pools":
+                    values[key] = tuple(
+                        (pool_name(name), _count(size, least=0)) for name, size in _table(value).items()
+                    )
                 case "notify":
                     values["notify"] = _notify(value)
                 case "retention":
@@ -246,6 +253,13 @@ def _word(value: object, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(f"{value!r} is none of {', '.join(known)}")
     return str(value)
+
+
+def pool_name(name: str) -> str:
+    """The name, if a pool can have it; ValueError if not."""
+    if not POOL_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} can't be the name of a pool: use letters, digits, _ - and .")
+    return name
 
 
 def _count(value: object, least: int) -> int:

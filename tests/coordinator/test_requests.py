@@ -33,6 +33,7 @@ EXAMPLES: tuple[messages.Request, ...] = (
     messages.Release((1,), "me"),
     messages.Suspend((1,), "me"),
     messages.Resume((1,), "me"),
+    messages.PoolSize("licence", 2, "me"),
     messages.Requeue((1,), "me", True),
     messages.Update((1,), messages.Changes(time_s=5, begin_at=1.5, name="n"), (messages.Clearable.BEGIN,), "me"),
     messages.Allocate(1, Allocation(("-N1",)), "me"),

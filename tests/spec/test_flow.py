@@ -93,6 +93,7 @@ def test_the_example() -> None:
             JobSpec("report", Shell("./report.sh"), limits, Needs((Need("eval"),)), Condition.ALWAYS),
             JobSpec("page", Shell("./render.sh"), limits, Needs((Need("prep"),)), background=True),
         ),
+        defaults=JobSpec("", Shell(""), limits),
     )
 
 

@@ -46,6 +46,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
             "reinit": "Rerun jobs whose inputs, command or environment changed.",
             "recover": "Give jobs that ran out of memory or time more of it, and rerun them.",
             "accept": "Vouch for a job whose end nobody saw.",
+            "pool": "Set and list pools that all runs share, such as licences.",
             "allocate": "Get more Slurm allocations for a run that was submitted with --allocation.",
         },
     ),

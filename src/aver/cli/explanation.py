@@ -129,6 +129,8 @@ def waiting_words(session: Session, job: JobRow, happened: Iterable[ev.Event] = 
     match job.reason:
         case reasons.DEPENDENCY:
             return _needs(session, job, spec)
+        case reasons.LICENSES if spec.pools:
+            return _pools(session, spec)
         case _ if job.reason in IN_THE_QUEUE and not _can(session, job, spec).has_queue:
             return _parallel(session, job, spec) or _room(session, spec.request)
         case reasons.BEGIN_TIME if spec.begin_at is not None and spec.begin_at > time.time():
@@ -182,6 +184,27 @@ def _needs(session: Session, job: JobRow, spec: JobSpec) -> str:
             rows += reader.jobs(number, UNSETTLED, limit=SHOWN) if row is None else [row]
     waits = [row for row in rows if not row.state.is_settled]
     return f"for {_named(waits, lambda row: f'{row.id} ({one_line(row.name)}) {row.state}')}" if waits else ""
+
+
+def _pools(session: Session, spec: JobSpec) -> str:
+    """Which pools have too little left, and which jobs have the rest."""
+    from aver.client.pools import pool_facts  # few ask for it
+    from aver.config import load_config
+
+    reader = session.found_reader("")
+    known = {one.name: one for one in pool_facts(load_config(), reader)}
+    parts = []
+    for name, amount in spec.pools:
+        pool = known.get(name)
+        if pool is None:
+            parts.append(f"for pool {name}, which is not there: aver pool set {name} N")
+        elif pool.used + amount > pool.size:
+            rows = list(reader.jobs_by_id(pool.jobs).values())
+            verb = "has" if len(rows) == 1 else "have"
+            has = f": {_named(rows, lambda row: str(row.id))} {verb} {pool.used} of {pool.size}" if rows else ""
+            small = f", which has {pool.size}: aver pool set {name} N" if pool.size < amount else ""
+            parts.append(f"for {amount} of pool {name}{small}{has}")
+    return ", ".join(parts)
 
 
 def _room(session: Session, request: Request) -> str:

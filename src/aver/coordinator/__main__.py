@@ -121,6 +121,7 @@ def _build(home: Home, lock: Lock, is_service: bool) -> Loop:
     machine = Machine(
         identity, Room.of(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
         config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed", config.requeue,
+        dict(config.pools),
     )  # fmt: skip
     machine.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
     poller = select.epoll()

@@ -22,7 +22,7 @@ from aver.coordinator.late_evidence import take_late
 from aver.coordinator.order.allocations import allocator_of, asks_of
 from aver.coordinator.order.generated import Generated
 from aver.coordinator.order.order import order_of, task_order
-from aver.coordinator.recovery import ask_engines, load_run
+from aver.coordinator.recovery import ask_engines, load_pools, load_run
 from aver.coordinator.requests import actions
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import Dispatch
@@ -107,6 +107,7 @@ class Loop:
         reader = self._open_reader()
         if reader is not None:
             with reader:
+                load_pools(self._machine, reader)
                 known = reader.runs_among(numbers_with_files(self._home))
                 for number in reader.unsettled_runs():
                     load_run(self._machine, reader, number, now)

@@ -35,6 +35,12 @@ def load_run(machine: Machine, reader: Reader, number: int, now: float) -> LiveR
     return run
 
 
+def load_pools(machine: Machine, reader: Reader) -> None:
+    """Give pools the sizes that were set."""
+    for event in reader.pools():
+        apply(machine.live, event)
+
+
 def past_jobs(reader: Reader | None) -> FindPast:
     """Look up runs and jobs that are no longer live; without a store there are none."""
     return lambda number: None if reader is None else _past(reader, number)

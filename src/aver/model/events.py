@@ -176,6 +176,16 @@ class FlowReplaced(Record):
     flow: FlowSpec
 
 
+class PoolSized(Record):
+    """Somebody set how much a pool has, for all runs; None: as the settings say. `run` is 0: it is of no run."""
+
+    at: float
+    run: int
+    name: str
+    size: int | None
+    by: str
+
+
 class RunMoved(Record):
     """The run's own state, derived from its jobs by the fold."""
 
@@ -203,6 +213,7 @@ Event = (
     | PersonAsked
     | Fingerprinted
     | FlowReplaced
+    | PoolSized
     | RunMoved
     | RunPruned
 )

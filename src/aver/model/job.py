@@ -29,6 +29,9 @@ class Request(Record):
         return max(1, ceil(self.cpus))
 
 
+PoolShares = tuple[tuple[str, int], ...]  # names of pools, and how much of each
+
+
 class Scope(StrEnum):
     """Whom a warning signal is for."""
 
@@ -213,6 +216,7 @@ class JobSpec(Record):
     host: str | None = None  # of the cluster, reached through ssh; None: as its run's submission says
     params: tuple[tuple[str, str], ...] = ()  # those of the flow's whose names stand in its texts
     tags: tuple[str, ...] = ()
+    pools: PoolShares = ()  # what it takes of them while it is active
 
     @property
     def read_files(self) -> tuple[str, ...]:

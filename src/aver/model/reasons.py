@@ -70,7 +70,7 @@ PENDING_WORDS: dict[str, str] = {
     JOB_HELD_USER: "it is held; `aver release` lets it go",
     JOB_REQUEUED_HELD: "it is to begin again when it is released; `aver release` lets it go",
     JOB_ARRAY_TASK_LIMIT: "as many of its run as allowed are running already",
-    LICENSES: "it waits for a licence",
+    LICENSES: "what it takes of a pool, or of licences, is not free",
     MAX_JOBS: "as many jobs run as the settings allow (max_running, or slurm.max_submitted)",
     RETRY: "its last attempt failed, and it will be tried again",
     REQUEUE: "the cluster lost or evicted it, and it will be tried again",

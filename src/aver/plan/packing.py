@@ -10,12 +10,12 @@ behind what has no higher priority.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from aver.model.job import Request
-from aver.model.reasons import JOB_ARRAY_TASK_LIMIT, MAX_JOBS, RESOURCES
+from aver.model.job import PoolShares, Request
+from aver.model.reasons import JOB_ARRAY_TASK_LIMIT, LICENSES, MAX_JOBS, RESOURCES
 from aver.model.record import Record
 
 
@@ -52,6 +52,35 @@ def room_of(request: Request) -> Room:
     return Room(round(request.cpus * 1000), request.gpus, request.mem_bytes or 0)
 
 
+class Pools:
+    """Named amounts that jobs of all runs share, such as licences: their sizes, and what running jobs have of them."""
+
+    def __init__(self, sizes: Mapping[str, int] = {}) -> None:
+        self._settings = dict(sizes)
+        self.sizes = dict(sizes)
+        self._used: Counter[str] = Counter()
+
+    def resize(self, name: str, size: int | None) -> None:
+        """None: as the settings have it. Who runs goes on, also where that is more than the new size."""
+        if size is not None:
+            self.sizes[name] = size
+        elif name in self._settings:
+            self.sizes[name] = self._settings[name]
+        else:
+            self.sizes.pop(name, None)
+
+    def have(self, wanted: PoolShares) -> bool:
+        return all(self._used[name] + amount <= self.sizes.get(name, 0) for name, amount in wanted)
+
+    def take(self, wanted: PoolShares) -> None:
+        for name, amount in wanted:
+            self._used[name] += amount
+
+    def give_back(self, wanted: PoolShares) -> None:
+        for name, amount in wanted:
+            self._used[name] -= amount
+
+
 class Cap(Record):
     """At most `most` of the jobs that share `name` at one time."""
 
@@ -65,6 +94,7 @@ class LaneKey(Record):
     owner: int
     room: Room
     caps: tuple[Cap, ...] = ()
+    pools: PoolShares = ()
 
 
 @dataclass(slots=True)
@@ -84,8 +114,9 @@ class Lane:
 class Packer:
     """The waiting jobs, the running ones, and the room that is left."""
 
-    def __init__(self, total: Room, most_running: int | None = None) -> None:
+    def __init__(self, total: Room, most_running: int | None = None, pools: Pools | None = None) -> None:
         self.total = total
+        self.pools = Pools() if pools is None else pools
         self.free = total
         self._caps: Counter[tuple[str, int, int]] = Counter()
         self._most_running = most_running
@@ -159,6 +190,8 @@ class Packer:
             return
         key, past = entry
         self.free += key.room
+        if key.pools:
+            self.pools.give_back(key.pools)
         if past and self._reserved is not None:
             self._beside -= key.room
         self._owners[key.owner] -= 1
@@ -176,12 +209,18 @@ class Packer:
             return None
         if self._most_running is not None and len(self._running) >= self._most_running:
             return None
+        short: set[str] = set()  # pools that an earlier lane waits for: nobody goes past it there
         for lane in self._in_turn():
             job = self._head(lane)
             if job is None:
                 continue
             if any(self._caps[cap.name] >= cap.most for cap in lane.key.caps):
                 continue
+            if wanted := lane.key.pools:
+                names = {name for name, _ in wanted}
+                if not short.isdisjoint(names) or not self.pools.have(wanted):
+                    short |= names
+                    continue
             room = lane.key.room
             past = self._reserved is not None and job != self._reserved
             if not self.free.holds(room):
@@ -204,7 +243,8 @@ class Packer:
             if job is not None:
                 capped = any(self._caps[cap.name] >= cap.most for cap in lane.key.caps)
                 full = self._most_running is not None and len(self._running) >= self._most_running
-                yield job, JOB_ARRAY_TASK_LIMIT if capped else MAX_JOBS if full else RESOURCES
+                short = not self.pools.have(lane.key.pools)
+                yield job, JOB_ARRAY_TASK_LIMIT if capped else MAX_JOBS if full else LICENSES if short else RESOURCES
 
     def upcoming(self, count: int) -> list[int]:
         """Jobs that are likely to start next, at most `count`. Takes nothing."""
@@ -223,6 +263,8 @@ class Packer:
             self._release_reservation()
         self._running[job] = (key, past)
         self.free -= key.room
+        if key.pools:
+            self.pools.take(key.pools)
         if past:
             self._beside += key.room
         self._owners[key.owner] += 1

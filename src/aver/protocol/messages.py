@@ -82,6 +82,14 @@ class Resume(Record):
     by: str = SOMEBODY
 
 
+class PoolSize(Record):
+    """Set how much a pool has for all runs; `size` None: as the settings say."""
+
+    name: str
+    size: int | None
+    by: str = SOMEBODY
+
+
 class Requeue(Record):
     """End a running job and begin it again; `hold`: it waits for `release`."""
 
@@ -204,8 +212,8 @@ class Stop(Record):
 
 
 Request = (
-    Ping | Submit | Sbatch | Cancel | Hold | Release | Suspend | Resume | Requeue | Update | Allocate | Accept | Retry
-    | Reinit | Prune | Watch | Own | Step | SignalStep | Stop
+    Ping | Submit | Sbatch | Cancel | Hold | Release | Suspend | Resume | PoolSize | Requeue | Update | Allocate
+    | Accept | Retry | Reinit | Prune | Watch | Own | Step | SignalStep | Stop
 )  # fmt: skip
 
 
@@ -392,6 +400,7 @@ OPERATIONS: dict[str, tuple[type[Any], type[Any]]] = {
     "release": (Release, Results),
     "suspend": (Suspend, Results),
     "resume": (Resume, Results),
+    "pool_size": (PoolSize, Done),
     "requeue": (Requeue, Results),
     "update": (Update, Results),
     "allocate": (Allocate, Allocated),

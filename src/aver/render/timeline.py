@@ -97,7 +97,7 @@ def is_about(event: ev.Event, job: int, first_job: int) -> bool:
             return event.job == job
         case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
             return event.job == job
-        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven():
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven() | ev.PoolSized():
             return False
         case _:
             assert_never(event)
@@ -145,7 +145,7 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""
             yield Told(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}", None, None)
-        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven():
+        case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven() | ev.PoolSized():
             return
         case _:
             assert_never(event)

@@ -12,6 +12,7 @@ from aver.cli.output.report_documents import ReportDocument
 from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
 from aver.client.documents import RunFacts as RunFacts
+from aver.client.pools import PoolFacts as PoolFacts
 from aver.model.record import Record
 
 if TYPE_CHECKING:
@@ -304,6 +305,10 @@ class AccountFacts(Record):
     node: str
 
 
+class PoolList(Record):
+    pools: tuple[PoolFacts, ...]
+
+
 class AccountList(Record):
     run: int
     rows: tuple[AccountFacts, ...]
@@ -327,5 +332,6 @@ Document = (
     | Written
     | Pruned
     | AccountList
+    | PoolList
     | ReportDocument
 )

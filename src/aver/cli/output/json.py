@@ -32,6 +32,7 @@ KINDS = {
     "Written": "written",
     "Pruned": "pruned",
     "AccountList": "accounts",
+    "PoolList": "pools",
     "ResultList": "results",
     "CauseList": "causes",
     "UsageList": "usage",

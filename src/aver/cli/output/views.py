@@ -70,6 +70,8 @@ def show(output: Output, document: doc.Document) -> None:
             output.line(document.path)
         case doc.Pruned():
             _show_pruned(output, document)
+        case doc.PoolList():
+            _show_pools(output, document)
         case doc.AccountList():
             _show_accounts(output, document)
         case rep.ResultList() | rep.CauseList() | rep.UsageList() | rep.Corrected() | rep.Recovered():
@@ -105,6 +107,17 @@ def _time(job: doc.JobFacts, now: float) -> str:
     if job.elapsed_s is None and job.state == State.RUNNING and job.started_at is not None:
         return duration(max(0.0, now - job.started_at))
     return absent_text(job) if job.elapsed_s is None else duration(job.elapsed_s)
+
+
+def _show_pools(output: Output, document: doc.PoolList) -> None:
+    rows = tuple(
+        (pool.name, str(pool.size), str(pool.used), ", ".join(map(str, pool.jobs)) or NOTHING, str(pool.waiting))
+        for pool in document.pools
+    )
+    if rows:
+        show_table(output, Table(("POOL", "SIZE", "USED", "JOBS", "WAITING"), rows, right=frozenset({1, 2, 4}), wide=3))
+    else:
+        output.note("there are no pools; `aver pool set NAME SIZE` makes one")
 
 
 def _show_accounts(output: Output, document: doc.AccountList) -> None:

@@ -231,6 +231,10 @@ def check(context: Context, submission: Submission) -> None:
     check_text(flow)
     check_values(submission)
     check_fits(flow, submission.engine, context.machine.packer.total)
+    for spec in flow.jobs:
+        for name, _ in spec.pools:
+            if name not in context.machine.packer.pools.sizes:
+                raise UsageError(f"job {spec.name!r}: there is no pool {name!r}; aver pool set {name} N")
     check_allocation(submission)
 
 

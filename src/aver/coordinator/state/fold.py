@@ -30,6 +30,7 @@ from aver.model.events import (
     JobsGenerated,
     Observed,
     PersonAsked,
+    PoolSized,
     RunMoved,
     RunPruned,
     RunSubmitted,
@@ -410,6 +411,10 @@ def _step_kill_asked(attempt: LiveAttempt | None, event: PersonAsked) -> None:
             _end_others(step)
 
 
+def _pool_sized(live: LiveState, event: PoolSized) -> None:
+    live.packer.pools.resize(event.name, event.size)
+
+
 def _nothing(live: LiveState, event: Event) -> None:
     """It says nothing of what is live."""
 
@@ -428,5 +433,6 @@ _APPLY: dict[type, Callable[[LiveState, Any], None]] = {
     StepEnded: _step_ended,
     PersonAsked: _person_asked,
     Fingerprinted: _nothing,
+    PoolSized: _pool_sized,
     RunPruned: _nothing,
 }

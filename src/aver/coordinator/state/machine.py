@@ -8,7 +8,7 @@ an event was just emitted or was replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aver.coordinator.state import fold, local_job, scheduler_job, start, steps, waiting
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
@@ -51,7 +51,7 @@ from aver.model.evidence import (
 from aver.model.job import FlowSpec, StepSpec, Submission
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
-from aver.plan.packing import Packer, Room
+from aver.plan.packing import Packer, Pools, Room
 from aver.plan.planner import Cancel, Instruction, RunCancel, Skip, Start, Unskip
 
 __all__ = ["Machine", "Identity"]
@@ -61,9 +61,9 @@ class Machine:
     def __init__(
         self, identity: Identity, total: Room, next_id: int, capabilities_of: FindCapabilities,
         max_running: int | None = None, max_submitted: int | None = None, fallback_completes: bool = False,
-        requeues_lost: bool = False,
+        requeues_lost: bool = False, pools: Mapping[str, int] = {},
     ) -> None:  # fmt: skip
-        packer = Packers(Packer(total, max_running), max_submitted)
+        packer = Packers(Packer(total, max_running, Pools(pools)), max_submitted)
         self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of, requeues_lost)
         self.identity = identity
         self.packer = packer

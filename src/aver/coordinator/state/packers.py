@@ -16,7 +16,8 @@ UNLIMITED = Room(1 << 40, 1 << 40, 1 << 60)
 class Packers:
     def __init__(self, packed: Packer, most_queued: int | None = None) -> None:
         self.packed = packed
-        self.queued = Packer(UNLIMITED, most_queued)
+        self.pools = packed.pools
+        self.queued = Packer(UNLIMITED, most_queued, packed.pools)
 
     def __len__(self) -> int:
         return len(self.packed) + len(self.queued)

@@ -201,4 +201,4 @@ def _lane(run: LiveRun, index: int) -> LaneKey:
         caps.append(Cap(("run", run.number, 0), min(known)))
     if spec.matrix is not None and spec.matrix.max_parallel is not None:
         caps.append(Cap(("matrix", run.number, run.spec_number(index)), spec.matrix.max_parallel))
-    return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps))
+    return LaneKey(0 if run.is_single else run.number, room_of(run.request(index)), tuple(caps), spec.pools)

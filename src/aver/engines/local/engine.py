@@ -13,7 +13,6 @@ import ctypes
 import errno
 import json
 import os
-import re
 import resource
 import select
 import time
@@ -39,12 +38,11 @@ from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
 from aver.engines.local.job_cgroup import folders_of, job_of_task, place_of, remove, witness_name
 from aver.engines.local.mark import is_coordinators, mark_on
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
-from aver.engines.local.slot import Launch, Slot
+from aver.engines.local.slot import Launch, Slot, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
 from aver.model import reasons
-from aver.model.codec import parse
 from aver.model.evidence import HeldBack, LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
 from aver.ownership import make_folder
 
@@ -54,7 +52,6 @@ PROTOCOL = 4  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
-_KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
 REFUSALS = frozenset(
     {
         "a job runs",
@@ -237,7 +234,7 @@ class LocalEngine:
         A line that no witness writes is no evidence; without an end the attempt is not settled by it.
         """
         try:
-            self._take_words(slot, _words_of(line), line.decode("ascii"))
+            self._take_words(slot, words_of(line), line.decode("ascii"))
         except (ValueError, KeyError, TypeError):
             slot.is_damaged = True
 
@@ -499,22 +496,6 @@ def _advice(error: OSError) -> str:
         return ""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return f"; the coordinator may open {most}: raise `ulimit -n`, then `aver stop`, and submit again"
-
-
-def _words_of(line: bytes) -> dict[str, Any]:
-    """The words of a line; ValueError if no witness can have written them."""
-    words = parse(line)
-    if not isinstance(words, dict) or not isinstance(words.get("ev"), str):
-        raise ValueError("it is no line of a witness")
-    key = words.get("key")
-    if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
-        raise ValueError("its key is none")
-    if not isinstance(words.get("cpus", ""), str):
-        raise ValueError("its cpus are no list")
-    for name in ("pid", "witness", "journal"):
-        if words.get(name) is not None and not (type(words[name]) is int and words[name] >= 0):
-            raise ValueError(f"its {name} is no number")
-    return words
 
 
 def _take_orphans(on: int) -> None:

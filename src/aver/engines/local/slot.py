@@ -13,17 +13,19 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import select
 import socket
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 from aver.log import log
+from aver.model.codec import parse
 from aver.model.evidence import MemoryWatch
 
 FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
@@ -31,6 +33,7 @@ HEADER_BYTES = 18  # length, space, sum, space
 LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
 DEFAULT_KILL_WAIT_S = 30.0
+_KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
 BACKLOG = 1024  # a witness that is stopped keeps the connections of every coordinator that came and went
 
 
@@ -306,3 +309,19 @@ def _close(fds: Sequence[int]) -> None:
     for fd in fds:
         with contextlib.suppress(OSError):
             os.close(fd)
+
+
+def words_of(line: bytes) -> dict[str, Any]:
+    """The words of a line; ValueError if no witness can have written them."""
+    words = parse(line)
+    if not isinstance(words, dict) or not isinstance(words.get("ev"), str):
+        raise ValueError("it is no line of a witness")
+    key = words.get("key")
+    if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
+        raise ValueError("its key is none")
+    if not isinstance(words.get("cpus", ""), str):
+        raise ValueError("its cpus are no list")
+    for name in ("pid", "witness", "journal"):
+        if words.get(name) is not None and not (type(words[name]) is int and words[name] >= 0):
+            raise ValueError(f"its {name} is no number")
+    return words

@@ -14,6 +14,7 @@ from aver.model.job import (
     Condition,
     JobSpec,
     Matrix,
+    PoolShares,
     Request,
     RetryRule,
     Shell,
@@ -75,6 +76,7 @@ class Draft:
     tasks: int | None = None
     params: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
+    pools: PoolShares = ()
 
     def template(self) -> JobSpec | None:
         """What jobs that are generated later have by default; where they run is said by the job that makes them."""
@@ -143,12 +145,13 @@ class Draft:
             host=self.host,
             params=self.params,
             tags=self.tags,
+            pools=self.pools,
         )
 
 
 _SAME = (
     "checkpoint", "comment", "env", "folder", "hold", "ignored", "oom_warns", "priority", "requeue", "retry",
-    "slurm_requeues", "step_warning", "tags",
+    "slurm_requeues", "pools", "step_warning", "tags",
 )  # fmt: skip
 EMPTY = replace(Draft().spec("", Shell("", DEFAULT_SHELL)), engine=None, host=None)
 

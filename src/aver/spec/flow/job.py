@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from aver.config import SHIPPED_ENGINES, engine_names
+from aver.config import MOST_OF_POOL, POOL_NAME, SHIPPED_ENGINES, engine_names
 from aver.model.job import (
     Argv,
     Command,
@@ -296,6 +296,20 @@ def _tags(draft: Draft, entry: Entry, reader: Reader) -> None:
     draft.tags = tags or ()
 
 
+def _pools(draft: Draft, entry: Entry, reader: Reader) -> None:
+    """Names, of which it takes one each, or a map with amounts."""
+    found: dict[str, int | None] = {}
+    if isinstance(entry.value, Mapping):
+        for name, part in entry.value.entries.items():
+            found[name] = reader.integer(part, 1, MOST_OF_POOL)
+    else:
+        found = dict.fromkeys(reader.texts(entry) or (), 1)
+    for name in found:
+        if not POOL_NAME.fullmatch(name):
+            reader.wrong(entry, f"has {shown(name)}; the name of a pool has letters, digits, _ - and .")
+    draft.pools = tuple((name, amount) for name, amount in found.items() if amount is not None)
+
+
 def _oom(draft: Draft, entry: Entry, reader: Reader) -> None:
     draft.oom_warns = reader.word(entry, ("fail", "warn")) == "warn"
 
@@ -334,6 +348,7 @@ _READERS: dict[str, Put] = {
     "priority": simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
     "comment": simple("comment", Reader.text),
     "tags": _tags,
+    "pools": _pools,
     "engine": _engine,
     "tasks": simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
     **CLUSTER_READERS,

@@ -58,6 +58,7 @@ JOB_KEYS: dict[str, Key] = {
     "deadline": Key(TEXT, "not after this time"),
     "priority": Key({"type": "integer"}, "higher goes first"),
     "comment": Key(TEXT, "free text"),
+    "pools": Key(_ref("pools"), "what it takes of pools that all runs share"),
     "tags": Key(TEXTS, "words by which --tag selects it"),
     "engine": Key(_ref("engine"), "where to run: local (this machine) or slurm"),
     "host": Key(TEXT, "on Slurm: the host that has Slurm's commands, reached through ssh, such as me@login"),

@@ -15,7 +15,7 @@ from aver.model.job import NotifyOn, Outcome
 from aver.model.notify_target import KINDS
 from aver.model.states import SETTLED
 from aver.plan.address import SAME
-from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, Key, Schema
+from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, TEXTS, Key, Schema
 from aver.spec.flow.lists import LISTS
 from aver.spec.flow.needs import GROUPS
 
@@ -28,7 +28,7 @@ def flow_schema(engines: Sequence[str] = SHIPPED_ENGINES) -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Aver flow",
         "type": "object",
-        "required": ["jobs"],
+        "anyOf": [{"required": ["jobs"]}, {"required": ["include"]}],
         "properties": _properties(FLOW_KEYS),
         "patternProperties": {"^x-": {}},
         "additionalProperties": False,
@@ -42,6 +42,7 @@ def flow_schema(engines: Sequence[str] = SHIPPED_ENGINES) -> Schema:
             "axes": {"type": "object", "additionalProperties": _axis()},
             "inputs": _files({}),
             "outputs": _files({"clean": FLAG}),
+            "pools": {"anyOf": [*TEXTS["anyOf"], {"type": "object", "additionalProperties": COUNT}]},
             "retry": _retry(),
             "notify": _notify(),
             "checkpoint": {"anyOf": [FLAG, _closed({"codes": _several({"type": "integer"}), "rounds": COUNT})]},

@@ -10,7 +10,7 @@ from typing import Any
 
 from aver.errors import AverError
 from aver.model.codec import decode, loads
-from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, RunSubmitted
+from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, PoolSized, RunSubmitted
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
 from aver.model.states import State
@@ -321,6 +321,10 @@ class Reader(Database):
             return known, loads(Origin, rows[0][1])
         except (ValueError, TypeError) as error:
             raise AverError(f"{show_path(self.path)}: the submission of run {run} can't be read: {error}") from None
+
+    def pools(self) -> list[PoolSized]:
+        """What was set of pools, in order."""
+        return [event for event in self._of_kind(0, "PoolSized") if isinstance(event, PoolSized)]
 
     def pruned(self) -> dict[int, float]:
         """When the logs of runs were last cut, by run."""

@@ -30,6 +30,7 @@ from aver.model.events import (
     JobsGenerated,
     Observed,
     PersonAsked,
+    PoolSized,
     RunMoved,
     RunPruned,
     RunSubmitted,
@@ -159,7 +160,7 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 pending = _Pending()
                 for text in sql.PRUNE:
                     yield Statement(text, event.run)
-            case PersonAsked() | Fingerprinted() | FlowReplaced() | GpusGiven():
+            case PersonAsked() | Fingerprinted() | FlowReplaced() | GpusGiven() | PoolSized():
                 pass
             case _:
                 assert_never(event)

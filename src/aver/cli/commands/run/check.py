@@ -9,8 +9,9 @@ import click
 
 from aver.cli.options import json_option
 from aver.cli.output.text import Output
+from aver.cli.session import Session
 from aver.cli.submission import selection_of, selection_options, set_option
-from aver.config import load_config
+from aver.config import Config, load_config
 from aver.engines.local.capabilities import capabilities
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
@@ -20,7 +21,7 @@ from aver.plan.selection import Selection, select
 from aver.render import verdict
 from aver.spec.flow.params import ParamValues, parse_settings
 from aver.spec.load import load
-from aver.spec.mistakes import Mistake, SpecError
+from aver.spec.mistakes import Mistake, SpecError, shown
 
 WRONG_STATUS = UsageError.exit_status
 
@@ -107,6 +108,12 @@ def _ignored(flow: FlowSpec) -> list[tuple[str, str]]:
     return [(job.name, text) for job in here for text in job.ignored]
 
 
+def _pools(config: Config) -> dict[str, int]:
+    from aver.client.pools import pool_sizes  # few flows have any
+
+    return pool_sizes(config, Session().reader)
+
+
 def _impossible(flow: FlowSpec) -> list[tuple[str, str]]:
     """What no run could do: a warning before the job has begun, and more than this machine has."""
     config = load_config()
@@ -116,8 +123,11 @@ def _impossible(flow: FlowSpec) -> list[tuple[str, str]]:
         gpus=len(machine.gpus) if config.gpus is None else config.gpus,
         mem_bytes=config.mem_bytes or machine.memory_bytes,
     )
+    pools = _pools(config) if any(job.pools for job in flow.jobs) else {}
     found = []
     for job in flow.jobs:
+        missing = [name for name, _ in job.pools if name not in pools]
+        found += [(job.name, f"there is no pool {shown(name)}; aver pool set {name} N") for name in missing]
         wants, limit_s = job.request, job.request.time_s
         if job.warning is not None and limit_s is not None and job.warning.lead_s >= limit_s:
             lead = verdict.duration_words(job.warning.lead_s)
