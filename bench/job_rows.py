@@ -45,6 +45,25 @@ def throughput(quick: bool) -> list[Row]:
     ]
 
 
+def mapped(quick: bool) -> list[Row]:
+    """`aver map` from the shell beside GNU parallel: inputs on stdin, a shell for each, from start to end."""
+    count = 1_000 if quick else 10_000
+    rates: dict[str, list[float]] = {}
+    with Product(slots=2) as product, tempfile.TemporaryDirectory() as scratch:
+        for _ in range(1 if quick else 3):
+            took = product.map(["-q", "-j2", "-J", "map", "true {}"], count)
+            rates.setdefault("aver", []).append(count / took)
+            if "parallel" in contenders.available():
+                lines = count // 5
+                took = contenders.seconds("map", 2, ["true"], lines, Path(scratch))
+                rates.setdefault("parallel", []).append(lines / took)
+        _require_all_completed(product, "map", count)
+    medians = {name: statistics.median(each) for name, each in rates.items()}
+    row = Row(f"aver map, {count:,} × true {{}}, 2 slots", "jobs/s", medians.pop("aver"), medians, "4 × parallel")
+    ratio = row.ratio("parallel")
+    return [_judged(row, ratio is None or ratio >= 4, "the whole command, its start and its last line included")]
+
+
 def latency(quick: bool) -> list[Row]:
     """One job every 100 ms; from the time that the job prints as its last act to the verdict read by a watcher."""
     count = 30 if quick else 200
@@ -218,6 +237,7 @@ def _sleepers_of(other: str, count: int, window_s: float) -> tuple[float, float]
 
 ROWS: dict[str, Callable[[bool], list[Row]]] = {
     "throughput": throughput,
+    "map": mapped,
     "latency": latency,
     "sleepers": sleepers,
     "start": start,

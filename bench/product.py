@@ -103,6 +103,20 @@ class Product:
             raise RuntimeError(f"aver {' '.join(arguments)} ended with status {process.returncode}")
         return output, took, usage.ru_maxrss * 1024
 
+    def map(self, arguments: list[str], count: int) -> float:
+        """Run `aver map` with so many lines on stdin; return its seconds."""
+        lines = self.folder / f"lines-{count}"
+        lines.write_text("".join(f"{at}\n" for at in range(count)))
+        began = time.perf_counter()
+        with lines.open() as source:
+            words = [sys.executable, "-m", "aver", "map", *arguments]
+            status = subprocess.run(
+                words, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder, check=False
+            ).returncode
+        if status != 0:
+            raise RuntimeError(f"aver map {' '.join(arguments)} ended with status {status}")
+        return time.perf_counter() - began
+
     def submit_file(self, flow: dict[str, object]) -> tuple[int, float, int]:
         """Write a flow and give it to `aver submit`; return run, seconds and the command's peak memory."""
         path = self.folder / "flow.yaml"

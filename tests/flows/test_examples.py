@@ -21,10 +21,10 @@ def examples(lab: Lab) -> Lab:
 
 def test_every_example_is_a_right_flow(examples: Lab) -> None:
     """`aver check` finds no mistake in any of them."""
-    flows = sorted(path.name for path in EXAMPLES.glob("*.yaml"))
-    assert len(flows) >= 3
-    for name in flows:
-        assert aver.Flow.from_file(examples.folder / name).check().jobs
+    flows = sorted(examples.folder.rglob("*.yaml"))
+    assert len(flows) >= 8
+    for path in flows:
+        assert aver.Flow.from_file(path, folder=path.parent).check().jobs
 
 
 def test_train(examples: Lab) -> None:
@@ -53,3 +53,62 @@ def test_generate(examples: Lab) -> None:
     assert run.state == "COMPLETED"
     assert set(states(run)) == {"split", "part-a", "part-b", "part-c", "join"}
     assert run["join"].log() == "a\nb\nc\n"
+
+
+def example(examples: Lab, name: str, **params: object) -> tuple[Path, aver.Run]:
+    folder = examples.folder / name
+    return folder, aver.Flow.from_file(folder / "flow.yaml", folder=folder, params=params).run(60)
+
+
+def test_mapping(examples: Lab) -> None:
+    """Per-sample chains, then all samples together; a parameter of the flow changes the calls."""
+    folder, run = example(examples, "mapping")
+    assert run.state == "COMPLETED"
+    assert len(run) == 12
+    assert (folder / "calls.vcf").read_text().split("\n")[0] == "5 ACGGTT 30"
+    assert (folder / "quality.txt").read_text() == "20 1\n30 3\n40 1\n"
+    folder, run = example(examples, "mapping", min_quality=35)
+    assert (folder / "quality.txt").read_text() == "30 1\n40 1\n"
+
+
+def test_wordcount(examples: Lab) -> None:
+    """A member for each file that is there when it is submitted."""
+    folder, run = example(examples, "wordcount")
+    assert run.state == "COMPLETED"
+    assert (folder / "results.txt").read_text().splitlines()[1] == "time 8 8 1.00"
+    (folder / "texts" / "new.txt").write_text("a a b\n")
+    folder, run = example(examples, "wordcount")
+    assert len(run) == 5
+    assert "new 2 1 2.00" in (folder / "results.txt").read_text()
+
+
+def test_rnaseq(examples: Lab) -> None:
+    """The bad sample fails with its code after a retry and skips its own chain; the report has the others."""
+    folder, run = example(examples, "rnaseq")
+    assert run.state == "FAILED"
+    bad = run["fastqc[sample=lung]"]
+    assert (str(bad.state), str(bad.exit), len(bad.attempts)) == ("FAILED", "65:0", 2)
+    assert {name: state for name, state in states(run).items() if "lung" in name or name == "multiqc"} == {
+        "fastqc[sample=lung]": "FAILED",
+        "quant[sample=lung]": "SKIPPED",
+        "multiqc": "COMPLETED",
+    }
+    assert (folder / "report.txt").read_text() == ("== gut.quant\ngeneA 2\ngeneB 1\n== liver.quant\ngeneB 1\ngeneC 1\n")
+
+
+def test_sweep(examples: Lab) -> None:
+    """Rows of a table with seeds; the best of nine."""
+    folder, run = example(examples, "sweep", points=5)
+    assert run.state == "COMPLETED"
+    assert len(run) == 10
+    values = {path.stem: float(path.read_text()) for path in (folder / "fits").iterdir()}
+    best, name = (folder / "best.txt").read_text().split()
+    assert (float(best), values[name]) == (min(values.values()), min(values.values()))
+
+
+def test_letters(examples: Lab) -> None:
+    """As many jobs as there are chunks, known only at run time."""
+    folder, run = example(examples, "letters")
+    assert run.state == "COMPLETED"
+    assert set(states(run)) == {"split", "chunk_aa", "chunk_ab", "join"}
+    assert (folder / "upper.txt").read_text() == "HELLO WORLD!"
