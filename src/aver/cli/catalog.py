@@ -10,6 +10,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
             "run": "Run a script, a flow or a command, show its output and exit as it ended.",
             "submit": "Submit a script, a flow or a command, and print its number.",
             "map": "Run a command for each input, with a verdict for each.",
+            "schedule": "Submit a flow or a script at fixed times, or list and remove schedules.",
             "check": "Check a flow or a script without running it.",
             "graph": "Draw a flow as a text tree, DOT or SVG.",
             "watch": "Wait until jobs or runs are settled.",

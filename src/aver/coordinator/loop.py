@@ -28,6 +28,7 @@ from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import Dispatch
 from aver.coordinator.requests.step import forget_env
 from aver.coordinator.requests.submit import take_back
+from aver.coordinator.schedule import Schedules
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.stop_note import Questions, StopNote
@@ -65,6 +66,7 @@ class Loop:
         self._watchers = Watchers(server, machine, self._open_reader)
         self._fingerprints = Fingerprinter(self._background, machine.emit)
         self._aside = Aside(home, machine, self._background, self._deliver)
+        self._schedules = Schedules(home, self._background)
         self._commits = Commits(committer, machine, server.send, self._give_back)
         self._requests = Context(
             home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._aside,
@@ -216,6 +218,7 @@ class Loop:
         self._follow_clock(now)
         self._hear(now)
         self._machine.tick(now)
+        self._schedules.look(now)
         self._end_orphans(now)
         self._machine.schedule(now)
         self._act(now)
@@ -409,9 +412,9 @@ class Loop:
         for at in (self._reasons_due, self._tidy_due, *self._commits.dues()):
             if at is not None:
                 due.append(at - now)
-        timer = self._machine.next_due()
-        if timer is not None:
-            due.append(timer - time.time())
+        for timer in (self._machine.next_due(), self._schedules.next_due()):
+            if timer is not None:
+                due.append(timer - time.time())
         if self._idle_since is not None:
             due.append(self._idle_since + self._idle_exit_s - now)
         return max(0.0, min(due)) + 0.001
@@ -423,6 +426,7 @@ class Loop:
             or not self._commits.is_idle
             or self._background.is_busy
             or self._aside.is_busy
+            or self._schedules.is_any
         )
         if not is_idle:
             self._idle_since = None
