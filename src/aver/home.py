@@ -69,6 +69,16 @@ class Home:
     def stdin(self) -> Path:
         return self.path / "stdin"
 
+    @property
+    def schedules(self) -> Path:
+        return self.path / "schedules"
+
+    def has_schedules(self) -> bool:
+        try:
+            return any(name.endswith(".json") for name in os.listdir(self.schedules))
+        except OSError:
+            return False
+
     def check(self) -> None:
         """Refuse a home that another user could have put there or written in: UsageError. A missing one is fine."""
         check_home(os.fspath(self.path))

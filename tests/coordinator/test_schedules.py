@@ -13,7 +13,6 @@ from aver.client.schedules import (
     Progress,
     Schedule,
     add_schedule,
-    folder_of,
     read_progress,
     write_progress,
 )
@@ -67,7 +66,7 @@ def test_a_crash_before_it_was_noted_submits_nothing_twice(live: LiveHome) -> No
     wait_for(lambda: progress(live, schedule), "the submission")
     live.settle([1])
     live.kill_coordinator()
-    (folder_of(live.home) / f"{schedule.id}.state").unlink()
+    (live.home.schedules / f"{schedule.id}.state").unlink()
     start(live)
     done = wait_for(lambda: progress(live, schedule), "the submission again")
     with live.reader() as reader:
@@ -114,4 +113,4 @@ def test_schedules_are_made_listed_and_removed(live: LiveHome, capfd: pytest.Cap
 def test_what_can_not_be_scheduled_is_refused_at_once(live: LiveHome, words: tuple[str, ...]) -> None:
     """Nothing is written."""
     assert main.invoke(["schedule", *words]) != 0
-    assert not folder_of(live.home).exists()
+    assert not live.home.schedules.exists()

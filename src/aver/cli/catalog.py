@@ -19,6 +19,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
     "look": (
         "Look",
         {
+            "top": "Watch all jobs live, and act on them with keys.",
             "jobs": "List jobs.",
             "runs": "List runs.",
             "show": "Show everything known about a job, a step or a run.",

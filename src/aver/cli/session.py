@@ -63,7 +63,8 @@ class Session:
 
     def refresh(self) -> None:
         """See to it that somebody looks after unsettled runs; fails only if the store can't be read."""
-        if self.reader is None or not self.reader.unsettled_runs():
+        is_unsettled = self.reader is not None and bool(self.reader.unsettled_runs())
+        if not is_unsettled and not self.home.has_schedules():
             return
         try:
             self.connect().close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from aver.durable_files import create_file, naming_failures, write_file
 from aver.home import Home
@@ -37,14 +36,10 @@ class Progress(Record):
     note: str = ""
 
 
-def folder_of(home: Home) -> Path:
-    return home.path / "schedules"
-
-
 def add_schedule(home: Home, file: str, cron: str, now: float, env: Mapping[str, str], overlaps: bool) -> Schedule:
     """Durable when this returns."""
     home.prepare()
-    folder = folder_of(home)
+    folder = home.schedules
     make_folder(os.fspath(folder))
     number = 1 + max((int(path.stem) for path in folder.iterdir() if path.stem.isdigit()), default=0)
     schedule = Schedule(number, os.path.abspath(file), cron, os.getcwd(), now, overlaps)
@@ -57,7 +52,7 @@ def add_schedule(home: Home, file: str, cron: str, now: float, env: Mapping[str,
 
 def remove_schedule(home: Home, number: int) -> bool:
     """Whether there was one."""
-    folder = folder_of(home)
+    folder = home.schedules
     try:
         (folder / f"{number}.json").unlink()
     except FileNotFoundError:
@@ -72,7 +67,7 @@ def read_schedules(home: Home) -> list[Schedule]:
     """By number; one that can't be read is left out."""
     found = []
     with suppress(FileNotFoundError):
-        for path in folder_of(home).glob("*.json"):
+        for path in home.schedules.glob("*.json"):
             with suppress(OSError, ValueError):
                 found.append(loads(Schedule, path.read_text()))
     return sorted(found, key=lambda one: one.id)
@@ -81,14 +76,14 @@ def read_schedules(home: Home) -> list[Schedule]:
 def read_progress(home: Home, schedule: Schedule) -> Progress:
     """Of a schedule that was never due: that of its creation."""
     with suppress(OSError, ValueError):
-        return loads(Progress, (folder_of(home) / f"{schedule.id}.state").read_text())
+        return loads(Progress, (home.schedules / f"{schedule.id}.state").read_text())
     return Progress(schedule.created_at)
 
 
 def write_progress(home: Home, schedule: Schedule, progress: Progress) -> None:
-    write_file(folder_of(home) / f"{schedule.id}.state", dumps(progress).encode())
+    write_file(home.schedules / f"{schedule.id}.state", dumps(progress).encode())
 
 
 def read_environment(home: Home, schedule: Schedule) -> dict[str, str]:
-    data = (folder_of(home) / f"{schedule.id}.env").read_bytes()
+    data = (home.schedules / f"{schedule.id}.env").read_bytes()
     return dict(os.fsdecode(pair).partition("=")[::2] for pair in data.split(b"\0") if pair)

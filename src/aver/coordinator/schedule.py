@@ -48,7 +48,7 @@ class Schedules:
     def look(self, now: float) -> None:
         """Read schedules that were added or removed, and submit those whose time has come."""
         try:
-            changed_ns = os.stat(schedules.folder_of(self._home)).st_mtime_ns
+            changed_ns = os.stat(self._home.schedules).st_mtime_ns
         except OSError:
             changed_ns = 0
         if changed_ns != self._changed_ns:

@@ -127,7 +127,8 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
 
 
 def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
-    from aver.slurm_cli.sstat.live_use import key_of, live_use
+    from aver.client.live_use import live_use
+    from aver.slurm_cli.sstat.attempt_key import key_of
 
     key = key_of(book, job.row.id)
     uses = [use for name, use in live_use().items() if key and (name == key or name.startswith(f"{key}.s"))]

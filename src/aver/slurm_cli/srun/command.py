@@ -100,7 +100,7 @@ def _enter(text: str) -> None:
     """Take on the environment of a command in the job that --jobid names; BadOption if it does not run."""
     from aver.slurm_cli.facts import Book
     from aver.slurm_cli.job_names import parse_job
-    from aver.slurm_cli.sstat.live_use import key_of
+    from aver.slurm_cli.sstat.attempt_key import key_of
 
     refused = f"error: Unable to confirm allocation for job {text}"
     book = Book.open()

@@ -8,11 +8,6 @@ from __future__ import annotations
 
 import os
 
-from aver.fast_start import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from aver.slurm_cli.facts import Book
-
 _MARK = b"\0AVER_KEY="
 _KIB = 1024
 _ANONYMOUS, _SHARED = b"RssAnon:", b"RssShmem:"
@@ -53,20 +48,6 @@ def live_use() -> dict[str, Use]:
             use.memory_bytes += _memory(pid)
             use.pids.append(pid)
     return found
-
-
-def key_of(book: Book, job: int) -> str | None:
-    """The key of the newest attempt of a job; None before the first."""
-    from pathlib import Path
-
-    from aver.store.read.reader import Reader
-
-    reader = Reader.open(Path(book.home) / "aver.db")
-    if reader is None:
-        return None
-    with reader:
-        attempts = reader.attempts(job)
-    return attempts[-1].key if attempts else None
 
 
 def _nearest(pid: int, own: dict[int, str], parents: dict[int, int]) -> str | None:

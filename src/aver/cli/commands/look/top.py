@@ -1,0 +1,33 @@
+"""`aver top`: all jobs, live."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from aver.cli.session import Session
+from aver.errors import UsageError
+
+
+@click.command("top")
+def command() -> int:
+    """Watch all jobs live, and act on them with keys.
+
+    What runs, with the CPUs and memory it uses now beside what it asked for; what waits, and for what; what failed.
+    Keys: l log, w why, c cancel, r retry, h hold or release, f view, / search, ? help, q quit. Jobs go on when it is
+    left.
+
+    \b
+    Examples:
+      aver top
+    """
+    session = Session()
+    session.refresh()
+    if not session.output.can_draw or not os.isatty(0):
+        raise UsageError("top needs a terminal; `aver jobs` and `aver events --follow` are for pipes")
+    try:
+        from aver.cli.top.screen import show_top  # curses is loaded only here
+    except ImportError:
+        raise UsageError("top needs Python's curses module; `aver jobs` shows the same once") from None
+    return show_top(session)
