@@ -21,7 +21,7 @@ from aver.client.output_paths import JobFiles
 from aver.errors import AverError, UsageError
 from aver.model.states import State
 from aver.render import verdict as render
-from aver.store.read.rows import JobRow
+from aver.store.read.rows import JobRow, RunRow
 
 CHUNK = 256 * 1024
 JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
@@ -37,17 +37,26 @@ JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
 def command(address: str, follow: bool, attempt: int | None, err: bool, lines: int | None, as_json: bool) -> None:
     """Show a job's output.
 
+    Of a run, or of an address that names several jobs, each line has its job's name before it.
+
     \b
     Examples:
       aver log 7
       aver log 7 -f
+      aver log 3 -f
       aver log '3/train[seed=2]' --attempt 1 -n 20
     """
     if follow and as_json:
         raise UsageError("give --follow or --json, not both")
     session = Session()
     session.refresh()
-    job = session.find_job(address)
+    found = session.find(address)
+    if isinstance(found, RunRow) or len(found) > 1:
+        if attempt is not None or as_json:
+            raise UsageError("--attempt and --json are for one job: `aver jobs` lists them")
+        _show_many(session, found, follow, err, lines)
+        return
+    job = found[0]
     session.mask([job.run])
     if follow and not job.state.is_settled:
         _follow(session, job, attempt, err, lines)
@@ -107,6 +116,28 @@ def _copy(session: Session, file: BinaryIO, offset: int) -> None:
     while data := file.read(CHUNK):
         session.output.raw(masked.feed(data))
     session.output.raw(masked.finish())
+
+
+def _show_many(session: Session, found: RunRow | list[JobRow], follow: bool, err: bool, lines: int | None) -> None:
+    """What all these jobs wrote, each line with its job's name before it."""
+    from aver.cli.attach.run_output import RunOutput, show_outputs  # most logs are of one job
+
+    run = found if isinstance(found, RunRow) else session.run_row(found[0].run)
+    session.mask([run.id])
+    chosen = None if isinstance(found, RunRow) else {job.id for job in found}
+    if not follow or run.state.is_settled:
+        reader = session.found_reader(str(run.id))
+        show_outputs(session, found if isinstance(found, list) else reader.jobs(run.id), err, lines)
+        return
+    output = RunOutput(session, run.id, False, chosen, err, lines)
+    output.begin()
+    client = session.connect()
+    try:
+        for _ in client.watch([run.id]):
+            pass
+        output.end()
+    finally:
+        client.close()
 
 
 def _follow(session: Session, job: JobRow, attempt: int | None, err: bool, lines: int | None) -> None:

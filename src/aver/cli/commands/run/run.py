@@ -18,7 +18,7 @@ from aver.cli.attach.signals import SignalReceived, heard, held_back, listen
 from aver.cli.attach.step_news import StepNews
 from aver.cli.attach.stream import Write
 from aver.cli.attach.tails import show_tails
-from aver.cli.attach.wait import Watched, shown_for, wait
+from aver.cli.attach.wait import Shown, Watched, shown_for, wait
 from aver.cli.commands.run.submit import note_ignored, report
 from aver.cli.group import Invocation
 from aver.cli.options import json_option
@@ -46,6 +46,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--detach", "-d", is_flag=True, help="Run in the background, as `aver submit` does.")
 @click.option("--dry-run", "-n", is_flag=True, help="Show what would run, why and as what; run nothing.")
 @click.option("--forward-exit", is_flag=True, help="Exit with the job's own return code.")
+@click.option("--logs", is_flag=True, help="Show what the jobs of a flow write, each line with its job's name.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only the job's output.")
 @json_option
 @click.pass_obj
@@ -54,6 +55,7 @@ def command(
     /,
     file: str | None,
     args: tuple[str, ...],
+    logs: bool,
     detach: bool,
     dry_run: bool,
     forward_exit: bool,
@@ -74,6 +76,7 @@ def command(
       aver run --time 10m --mem 2G -- python train.py
       aver run train.sh
       aver run flow.yaml
+      aver run flow.yaml --logs
       ./make-flow | aver run -
       aver run flow.yaml --resume
       aver run flow.yaml --since 12 --dry-run
@@ -98,7 +101,7 @@ def command(
     try:
         with listen(*SIGNALS), held_back(*SIGNALS) as release:
             accepted = submit(session, submission, environment)
-            attached = Attached(session, accepted, offset, quiet, as_json)
+            attached = Attached(session, accepted, offset, quiet, as_json, logs)
             return attached.wait(release, forward_exit)
     except SignalReceived as late:  # while we were leaving anyway
         heard()
@@ -108,7 +111,9 @@ def command(
 class Attached:
     """Somebody who waits in the foreground for what they started."""
 
-    def __init__(self, session: Session, accepted: Accepted, offset: int, quiet: bool, as_json: bool) -> None:
+    def __init__(
+        self, session: Session, accepted: Accepted, offset: int, quiet: bool, as_json: bool, logs: bool = False
+    ) -> None:
         self._session = session
         self._accepted = accepted
         self._quiet = quiet
@@ -117,7 +122,13 @@ class Attached:
         self._watched = Watched(session, [accepted.run], foreground_only=True)
         self._stream = AttemptStreams(session, self._sinks, self._note, offset=offset)
         self._waits = ""  # the reason that was told
-        self._shown = shown_for(self._watched)
+        self._logs = logs and not self._is_single
+        self._shown: Shown = shown_for(self._watched)
+        if self._logs:
+            from aver.cli.attach.run_output import RunOutput  # only here
+
+            session.mask([accepted.run])
+            self._shown = RunOutput(session, accepted.run, is_new=True)
         self._news = StepNews(session)
 
     def wait(self, release: Callable[[], None], forward_exit: bool) -> int:
@@ -159,7 +170,7 @@ class Attached:
         if self._as_json:
             return
         if not self._is_single:
-            if not self._quiet:
+            if self._logs or not self._quiet:
                 self._shown(changed)
             return
         job = self._watched.jobs()[0]
@@ -199,7 +210,7 @@ class Attached:
     def _report(self, status: int) -> None:
         if self._as_json:
             answer(self._session.output, self._watched.ended(status), True)
-        elif not self._is_single and not self._quiet:
+        elif not self._is_single and not self._quiet and not self._logs:
             show_tails(self._session, self._accepted.run)
         for text in self._watched.summaries():
             self._note(text)
