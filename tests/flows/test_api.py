@@ -71,7 +71,7 @@ def test_all_mistakes_at_once(lab: Lab) -> None:
         assert said in text, text
     assert "flow 'wrong':" in text
     assert ":1:" not in text
-    with pytest.raises(UsageError, match="both"):
+    with pytest.raises(UsageError, match="two of"):
         flow.job("e", run="true", argv=["true"])
 
 

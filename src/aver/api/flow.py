@@ -6,14 +6,17 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from aver.api.function_call import calls_folder, command_words, pickled_call
 from aver.api.run import Run
+from aver.calls.files import Reference, write_calls
 from aver.client.origin import origin_of
 from aver.client.submit import submit_once
 from aver.client.takeover import find_takeover, newest_run
 from aver.config import load_config
+from aver.durable_files import naming_failures
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, Submission
@@ -27,12 +30,15 @@ from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError
 from aver.store.read.reader import Reader
 
+FLOWS = "flows"  # whose calls lie together
+
 
 class FlowJob:
     """A job of a flow that is being built; give it to `needs`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, call: Reference | None = None) -> None:
         self.name = name
+        self._call = call
 
     def __getitem__(self, values: str) -> str:
         """Some members of a matrix: `train["seed=2"]`."""
@@ -46,7 +52,15 @@ Needs = FlowJob | str | Sequence["FlowJob | str"] | Mapping[Any, Any]
 
 
 class Flow:
-    """Jobs, what each needs, and what each may use. `folder` is where they run (default: the current one)."""
+    """Jobs, what each needs, and what each may use. `folder` is where they run (default: the current one).
+
+    >>> flow = Flow("example")
+    >>> prep = flow.job("prep", run="echo prepared")
+    >>> total = flow.job("total", fn=sum, args=([1, 2, 3],), needs=prep)
+    >>> run = flow.run()
+    >>> str(run.state), run.result("total")
+    ('COMPLETED', 6)
+    """
 
     def __init__(
         self,
@@ -68,6 +82,8 @@ class Flow:
         given |= {"axes": axes, "params": params}
         self._document |= {key: value for key, value in given.items() if value is not None}
         self._jobs: list[dict[str, object]] = []
+        self._calls: dict[str, bytes] = {}
+        self._calls_path = ""
         self._secrets = tuple(secrets)
         self._file: str | None = None
         self._values = ParamValues()
@@ -98,6 +114,9 @@ class Flow:
         run: str | None = None,
         *,
         argv: Sequence[str] | None = None,
+        fn: Callable[..., object] | None = None,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
         needs: Needs | None = None,
         if_: str | None = None,
         matrix: Mapping[str, object] | Sequence[str] | None = None,
@@ -142,12 +161,20 @@ class Flow:
     ) -> FlowJob:
         """Add a job: `run` is text for a shell, `argv` a command without one; all else as in a flow's file.
 
-        Nothing is checked before `check`, `submit` or `run`, which say all mistakes at once.
+        `fn` with `args` and `kwargs` is a function that is called instead. Handles of other such jobs among the
+        arguments are needs, and stand for what those return. `run.result(name)` is what it returned.
+
+        Nothing else is checked before `check`, `submit` or `run`, which say all mistakes at once.
         """
         if self._file is not None:
             raise UsageError(f"the flow of {self._file} takes no further jobs; build one with Flow()")
-        if run is not None and argv is not None:
-            raise UsageError(f"job {name!r} has both run and argv; give one of them")
+        if sum(one is not None for one in (run, argv, fn)) > 1:
+            raise UsageError(f"job {name!r} has two of run, argv and fn; give one of them")
+        call: Reference | None = None
+        if fn is not None:
+            call, used = self._add_call(fn, args, kwargs or {}, engine)
+            argv = command_words(self._calls_path, call[1])
+            needs = _with_needs(needs, used)
         given: dict[str, object] = {
             "run": run if argv is None else [str(word) for word in argv],
             "needs": None if needs is None else _needs(needs),
@@ -162,7 +189,30 @@ class Flow:
             "srun_termination_signal": srun_termination_signal,
         }  # fmt: skip
         self._jobs.append({"name": name} | {key: value for key, value in given.items() if value is not None})
-        return FlowJob(name)
+        return FlowJob(name, call)
+
+    def _add_call(
+        self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object], engine: str | None
+    ) -> tuple[Reference, list[FlowJob]]:
+        """Keep a call until the flow is submitted; return how its result is named, and whose results it uses."""
+        used: dict[str, FlowJob] = {}
+
+        def refer(value: object) -> Reference | None:
+            if not isinstance(value, FlowJob):
+                return None
+            if value._call is None or value._call[1] not in self._calls:
+                raise UsageError(f"{value!r} is no function of this flow: as an argument it has no result")
+            used[value.name] = value
+            return value._call
+
+        data = pickled_call(fn, args, kwargs, refer)
+        if not self._calls_path:
+            chosen = engine or str(self._document.get("engine") or load_config().engine)
+            self._calls_path = os.path.join(calls_folder(Home.find(), chosen, FLOWS), f"{os.urandom(8).hex()}.calls")
+        folder, file = os.path.split(self._calls_path)
+        call = f"{file.partition('.')[0]}-{len(self._calls) + 1}"
+        self._calls[call] = data
+        return (folder, call), list(used.values())
 
     def check(self) -> FlowSpec:
         """The flow as it would be submitted; raise UsageError with every mistake. Nothing is run."""
@@ -204,6 +254,12 @@ class Flow:
         """
         if max_parallel is not None and max_parallel < 1:
             raise UsageError(f"max_parallel is {max_parallel}; the least is 1")
+        if self._calls:
+            if os.path.exists(self._calls_path):
+                raise UsageError(f"flow {self.name!r} calls functions and was submitted: build it again")
+            self.check()
+            with naming_failures(self._calls_path):
+                write_calls(self._calls_path, self._calls)
         selection = Selection(tuple(only), tuple(until), tuple(from_), tuple(skip), tuple(tag))
         config = load_config()
         origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
@@ -264,6 +320,21 @@ def _resumed(home: Home, submission: Submission, since: int | None, environment:
             return submission
         takeover = find_takeover(home, reader, submission, number, environment)
     return replace(submission, since=takeover.since, taken=takeover.taken)
+
+
+def _with_needs(needs: Needs | None, more: Sequence[FlowJob]) -> Needs | None:
+    """The needs that were given, and these."""
+    if not more:
+        return needs
+    match needs:
+        case None:
+            return list(more)
+        case Mapping():
+            return {**dict.fromkeys(more, "success"), **needs}
+        case FlowJob() | str():
+            return [needs, *more]
+        case _:
+            return [*needs, *more]
 
 
 def _needs(needs: Needs) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from aver.api.stored import Stored
@@ -21,6 +23,8 @@ from aver.protocol.messages import Accept, Cancel, Results
 from aver.render.masking import Masking
 from aver.store.read.rows import AttemptRow, JobRow
 from aver.store.secrets import load_masking
+
+SHOWN = 20  # jobs of a table in a notebook
 
 
 class Job(Stored):
@@ -84,6 +88,12 @@ class Job(Stored):
         verdict = self.verdict
         return verdict if verdict is not None else self.wait(timeout)
 
+    async def wait_async(self, timeout: float | None = None) -> Verdict:
+        """As `wait`, without blocking the loop. Cancelling it stops waiting, and cancels nothing."""
+        await self._wait_async(self.number, timeout)
+        verdict = self.verdict
+        return verdict if verdict is not None else await self.wait_async(timeout)
+
     def cancel(self) -> None:
         """A running job gets TERM and, after its kill wait, KILL; a pending one never starts."""
         self._ask(Cancel((self.number,), user_name()), Results)
@@ -120,3 +130,20 @@ class Job(Stored):
 
     def __repr__(self) -> str:
         return f"<job {self.number}>"
+
+    def _repr_html_(self) -> str:
+        """A row for notebooks, as things are when it is shown."""
+        row = self._row()
+        return table_html(f"job {row.id} of run {row.run}", [row])
+
+
+def table_html(head: str, rows: Sequence[JobRow]) -> str:
+    """The first jobs as a table, with how many are left out."""
+    lines = "".join(
+        f"<tr><td>{row.id}</td><td>{html.escape(row.name)}</td><td>{row.state}</td>"
+        f"<td>{html.escape(known_reason(row.reason) or '')}</td></tr>"
+        for row in rows[:SHOWN]
+    )
+    more = f"<p>and {len(rows) - SHOWN} more</p>" if len(rows) > SHOWN else ""
+    heads = "<tr><th>job</th><th>name</th><th>state</th><th>reason</th></tr>"
+    return f"<b>{html.escape(head)}</b><table>{heads}{lines}</table>{more}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from aver.api.job import Job
+from aver.api.function_call import reference_of
+from aver.api.job import Job, table_html
+from aver.api.outcome import ended
 from aver.api.stored import Stored
 from aver.client.changes import Rerun
 from aver.client.origin import user_name
@@ -66,6 +68,32 @@ class Run(Stored):
 
     def __len__(self) -> int:
         return self._row().jobs
+
+    def result(self, name: str, timeout: float | None = None) -> Any:
+        """Wait for the job, and return what its function returned; raise what it raised, or a JobError.
+
+        UsageError if the job calls no function.
+        """
+        job = self[name]
+        job.wait(timeout)
+        with self._reader() as reader:
+            row = reader.job(job.number)
+            submission = reader.submission(self.number)
+        assert row is not None
+        assert submission is not None
+        reference = reference_of(submission.flow.jobs[row.spec])
+        if reference is None:
+            raise UsageError(f"job {name} of run {self.number} calls no function")
+        came = ended(self._home, row, reference)
+        if came.error is not None:
+            raise came.error
+        return came.value
+
+    async def wait_async(self, timeout: float | None = None) -> State:
+        """As `wait`, without blocking the loop. Cancelling it stops waiting, and cancels nothing."""
+        await self._wait_async(self.number, timeout)
+        state = self.state
+        return state if state.is_settled else await self.wait_async(timeout)
 
     def wait(self, timeout: float | None = None) -> State:
         """Wait until all of it is settled, background jobs too, and return its state; TimeoutError cancels nothing."""
@@ -133,6 +161,15 @@ class Run(Stored):
 
     def __repr__(self) -> str:
         return f"<run {self.number}>"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks, as things are when it is shown: failed jobs first."""
+        row = self._row()
+        with self._reader() as reader:
+            counts = reader.counts(self.number)
+            jobs = sorted(reader.jobs(self.number), key=lambda job: (job.state is State.COMPLETED, job.id))
+        heads = ", ".join(f"{count} {state}" for state, count in counts.items())
+        return table_html(f"run {row.id} ({row.name}) {row.state}: {heads}", jobs)
 
 
 def _fits(address: str, name: str) -> bool:

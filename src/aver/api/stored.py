@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from aver.errors import UnreachableError, UsageError
@@ -52,3 +53,40 @@ class Stored:
                     raise
             except TimeoutError:
                 raise TimeoutError(f"{number} is not settled after {timeout:g} s; it goes on") from None
+
+    async def _wait_async(self, number: int, timeout: float | None) -> None:
+        """The same for asyncio: the connection is read when it is readable, and no thread waits."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        failures = 0
+        while True:
+            client = None
+            try:
+                client = await asyncio.to_thread(Client.connect, self._home)
+                waiting = not await asyncio.to_thread(client.begin_watch, [number])
+                while waiting:
+                    change = client.next_change(0.0)
+                    if change is None:
+                        await _readable(loop, client.fileno(), deadline)
+                    else:
+                        waiting = number not in change.settled
+                return
+            except UnreachableError:
+                failures += 1
+                if failures > RECONNECTS:
+                    raise
+            except TimeoutError:
+                raise TimeoutError(f"{number} is not settled after {timeout:g} s; it goes on") from None
+            finally:
+                if client is not None:
+                    client.close()
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, fd: int, deadline: float | None) -> None:
+    """Wait until there is something to read; TimeoutError."""
+    ready = asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await asyncio.wait_for(ready.wait(), None if deadline is None else max(0.0, deadline - loop.time()))
+    finally:
+        loop.remove_reader(fd)

@@ -1,6 +1,8 @@
 """Calls of Python functions as jobs: `aver.Executor`, its futures and their exceptions."""
 
-from aver.api.executor.errors import (
+from aver.api.executor.executor import Executor
+from aver.api.executor.future import Future
+from aver.api.job_errors import (
     Cancelled,
     DependencyFailed,
     Exited,
@@ -13,8 +15,6 @@ from aver.api.executor.errors import (
     TimedOut,
     UnusableResult,
 )
-from aver.api.executor.executor import Executor
-from aver.api.executor.future import Future
 
 __all__ = [
     "Cancelled", "DependencyFailed", "Executor", "Exited", "Future", "JobError", "KilledBySignal", "LaunchFailed",

@@ -18,16 +18,8 @@ from typing import Any, TypeVar
 
 from aver.api.executor.future import Future
 from aver.api.executor.pump import KEY, Pump
-from aver.api.executor.submission import (
-    Call,
-    calls_folder,
-    check_name,
-    dump_call,
-    fingerprint,
-    job_name,
-    job_spec,
-    reference_of,
-)
+from aver.api.executor.submission import Call, check_name, dump_call, fingerprint, job_name, job_spec
+from aver.api.function_call import calls_folder, reference_of
 from aver.client.submit import check_key
 from aver.config import load_config
 from aver.errors import AverError, UsageError

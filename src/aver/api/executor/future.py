@@ -6,8 +6,8 @@ import concurrent.futures
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from aver.api.executor.errors import Cancelled
 from aver.api.job import Job
+from aver.api.job_errors import Cancelled
 from aver.home import Home
 from aver.store.read.rows import AttemptRow
 

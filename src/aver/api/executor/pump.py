@@ -15,10 +15,10 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from aver.api.executor.errors import Cancelled, DependencyFailed, JobError, Lost
 from aver.api.executor.future import Future
 from aver.api.executor.submission import Call, fingerprint_of, make_submission
-from aver.api.executor.verdict import ended
+from aver.api.job_errors import Cancelled, DependencyFailed, JobError, Lost
+from aver.api.outcome import ended
 from aver.calls.user_code import Came
 from aver.client.origin import user_name
 from aver.client.submit import new_key, submit_once

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
 from aver.api.executor.future import Future
 from aver.api.flow import Flow
-from aver.calls import program
-from aver.calls.files import Reference, dump, pickler, write_calls
+from aver.api.function_call import command_words, pickled_call
+from aver.calls.files import Reference, dump, write_calls
 from aver.client.origin import origin_of
 from aver.config import load_config
 from aver.durable_files import naming_failures
@@ -25,7 +22,6 @@ from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import After, AfterKind, Afters, Argv, FlowSpec, JobSpec, Need, Needs, Streams, Submission
 from aver.model.record import replace
-from aver.ownership import make_folder
 
 LONGEST_NAME = 60
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -46,19 +42,6 @@ def check_name(name: str) -> None:
     """Refuse a name of an executor that can't be one: UsageError."""
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise UsageError(f"the executor's name {name!r}: 1 to {LONGEST_NAME} letters, digits, dots, - and _")
-
-
-def calls_folder(home: Home, engine: str, name: str) -> str:
-    """The folder of an executor's files, which its jobs can read and write; made if it is missing."""
-    registered = find_engine(engine)
-    shared = None if registered is None or registered.shared_folder is None else registered.shared_folder(home)
-    home.prepare()
-    base = home.path if shared is None else shared
-    with naming_failures(base / "calls"):
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        make_folder(os.fspath(base / "calls"))
-        make_folder(os.fspath(base / "calls" / name))
-    return os.fspath(base / "calls" / name)
 
 
 def job_name(text: str) -> str:
@@ -109,13 +92,7 @@ def dump_call(
         needs[id(value)] = value
         return value._reference
 
-    data = dump((function, args, kwargs), refer)
-    if pickler() is pickle.Pickler and b"__main__" in data:
-        raise UsageError(
-            f"{function!r} or its arguments are of __main__, which the job can't import: "
-            "pip install 'aver[executor]', or put them into a module"
-        )
-    return data, tuple(needs.values())
+    return pickled_call(function, args, kwargs, refer), tuple(needs.values())
 
 
 def fingerprint(function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> str:
@@ -167,7 +144,7 @@ def _job(call: Call, path: str, here: Mapping[int, str]) -> JobSpec:
     numbers = tuple(
         (need._number, None) for need in call.needs if id(need) not in here and not _is_there(need) and need._number
     )
-    words = (sys.executable, "-P", os.path.abspath(program.__file__), path, reference[1])
+    words = command_words(path, reference[1])
     log = os.path.join(reference[0], f"{reference[1]}.log").replace("%", "%%")
     return replace(
         call.spec,
@@ -182,14 +159,6 @@ def _job(call: Call, path: str, here: Mapping[int, str]) -> JobSpec:
 def _is_there(need: Future[Any]) -> bool:
     """Whether its result is there already."""
     return need.done() and not need.cancelled() and need.exception() is None
-
-
-def reference_of(spec: JobSpec) -> Reference | None:
-    """The call that a stored job makes; None if it makes none."""
-    command = spec.command
-    if not isinstance(command, Argv) or len(command.args) < 5 or Path(command.args[2]).name != "program.py":
-        return None
-    return os.path.dirname(command.args[3]), command.args[4]
 
 
 def fingerprint_of(spec: JobSpec) -> str:

@@ -5,8 +5,8 @@ The result is that of the attempt that the verdict is about, and only if that is
 
 from __future__ import annotations
 
-from aver.api.executor.errors import Exited, JobError, Lost, RemoteTraceback, UnusableResult, kind_of
 from aver.api.job import Job
+from aver.api.job_errors import Exited, JobError, Lost, RemoteTraceback, UnusableResult, kind_of
 from aver.calls.files import RAISED, RETURNED, UNPICKLABLE, Outcome, Reference, load, newest_result, read_outcome
 from aver.calls.user_code import Came, attempt
 from aver.errors import AverError

@@ -1,0 +1,60 @@
+"""A function call as a job, of an executor or of a flow: its files, its command, its pickled form."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from aver.calls import program
+from aver.calls.files import Reference, dump, pickler
+from aver.durable_files import naming_failures
+from aver.engines.registry import find_engine
+from aver.errors import UsageError
+from aver.home import Home
+from aver.model.job import Argv, JobSpec
+from aver.ownership import make_folder
+
+
+def calls_folder(home: Home, engine: str, name: str) -> str:
+    """The folder of an executor's files, which its jobs can read and write; made if it is missing."""
+    registered = find_engine(engine)
+    shared = None if registered is None or registered.shared_folder is None else registered.shared_folder(home)
+    home.prepare()
+    base = home.path if shared is None else shared
+    with naming_failures(base / "calls"):
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(os.fspath(base / "calls"))
+        make_folder(os.fspath(base / "calls" / name))
+    return os.fspath(base / "calls" / name)
+
+
+def command_words(path: str, call: str) -> tuple[str, ...]:
+    """The command of the job that makes this call of the file."""
+    return (sys.executable, "-P", os.path.abspath(program.__file__), path, call)
+
+
+def reference_of(spec: JobSpec) -> Reference | None:
+    """The call that a stored job makes; None if it makes none."""
+    command = spec.command
+    if not isinstance(command, Argv) or len(command.args) < 5 or Path(command.args[2]).name != "program.py":
+        return None
+    return os.path.dirname(command.args[3]), command.args[4]
+
+
+def pickled_call(
+    function: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    refer: Callable[[object], Reference | None],
+) -> bytes:
+    """The call pickled; `refer` says what stands for the result of another. UsageError, and what pickling raises."""
+    data = dump((function, tuple(args), dict(kwargs)), refer)
+    if pickler() is pickle.Pickler and b"__main__" in data:
+        raise UsageError(
+            f"{function!r} or its arguments are of __main__, which the job can't import: "
+            "pip install 'aver[executor]', or put them into a module"
+        )
+    return data
