@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from llms_text import FILE, llms_text
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     ROOT / "README.md",
@@ -33,6 +35,11 @@ def test_the_index_lists_every_page() -> None:
     """Whoever starts at docs/index.md finds every page."""
     listed = links_of(ROOT / "docs" / "index.md")
     assert not [page for page in (ROOT / "docs").rglob("*.md") if page.name != "index.md" and page not in listed]
+
+
+def test_llms_txt_is_the_index() -> None:
+    """A model is told of the same pages as a person."""
+    assert FILE.read_text() == llms_text(), "python tests/llms_text.py"
 
 
 def test_the_architecture_names_files_that_are_there() -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 FLOW = """\
 defaults: {kill_wait: 1s}
 jobs:
@@ -48,6 +50,32 @@ def test_every_command_line_of_the_guide_works(aver_home: Path, tmp_path: Path) 
         assert program == "aver"
         done = aver(folder, *words)
         assert done.returncode == 0, f"{line}: {done.returncode} {done.stderr}"
-        if words[0] == "submit" and words[-1] == "flow.yaml":
+        if words[:2] == ["submit", "--key"] and words[-1] == "flow.yaml":
             assert done.stdout == "1\n"
     assert aver(folder, "watch", "1", "--exit-status").returncode == 0
+
+
+def test_the_skill_is_installed_where_agents_look(aver_home: Path, tmp_path: Path) -> None:
+    """For those whose folder is here, or that are named; it has the guide, and is written anew; others' files stay."""
+    guide = aver(tmp_path, "agent", "guide").stdout
+    done = aver(tmp_path, "agent", "install")
+    assert (done.returncode, done.stdout) == (0, ".agents/skills/aver/SKILL.md\n")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".github").mkdir()
+    done = aver(tmp_path, "agent", "install")
+    assert done.stdout.split() == [
+        ".claude/skills/aver/SKILL.md", ".agents/skills/aver/SKILL.md", ".github/instructions/aver.instructions.md",
+    ]  # fmt: skip
+    for name in done.stdout.split():
+        text = (tmp_path / name).read_text()
+        head, _, rest = text.removeprefix("---\n").partition("---\n")
+        assert "description" in yaml.safe_load(head)
+        assert rest.endswith(guide)
+    assert yaml.safe_load((tmp_path / ".claude/skills/aver/SKILL.md").read_text().split("---")[1])["name"] == "aver"
+    own = tmp_path / ".cursor/rules/aver.mdc"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine\n")
+    refused = aver(tmp_path, "agent", "install", "--for", "cursor")
+    assert (refused.returncode, own.read_text()) == (73, "mine\n")
+    assert ".cursor/rules/aver.mdc" in refused.stderr
+    assert aver(tmp_path, "agent", "guide", "--for", "cursor").returncode == 2

@@ -43,6 +43,7 @@ def test_a_failing_flow_is_recovered_in_few_calls_and_bytes(folder: Path) -> Non
         assert (await agent("check", file="flow.yaml"))[0] == "flow.yaml: no mistakes; 3 jobs"
         line, preview = await agent("submit", file="flow.yaml", key="story-1", preview=True)
         assert (line, preview["run"]) == ("would submit story: 3 jobs", None)
+        assert [one["name"] for one in preview["definitions"]] == ["prep", "slow", "report"]
         run = (await agent("submit", file="flow.yaml", key="story-1"))[1]["run"]
         assert (await agent("submit", file="flow.yaml", key="story-1"))[1]["run"] == run
         line, found = await agent.settled(run)

@@ -11,6 +11,7 @@ from stored_past import Aver
 
 from aver.cli.output.documents import Acted, Done, Ended, SubmittedFacts
 from aver.cli.output.json import KINDS, encode
+from aver.client.documents import JobPreview, Preview
 from aver.render.masking import Masking
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "json.schema.json").read_text())
@@ -81,11 +82,12 @@ def test_real_answers_fit_the_schema(past: Path, call: Aver, args: tuple[str, ..
     "document",
     [
         SubmittedFacts(7, 7, 1),
+        Preview("flow", 1, "/", (JobPreview("a", 1, "true", (), "local", 1, 0, None, 60),), 0, (), ()),
         Acted("cancel", (Done(7, "cancelling"),)),
         Ended((), (), True, 0, ()),
     ],
 )
-def test_documents_of_the_coordinator_fit_the_schema(document: SubmittedFacts | Acted | Ended) -> None:
+def test_documents_of_the_coordinator_fit_the_schema(document: SubmittedFacts | Preview | Acted | Ended) -> None:
     """Those that need a coordinator have the schema's keys too."""
     assert problems(json.loads(encode(document)), SCHEMA) == []
 

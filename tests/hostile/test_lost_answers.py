@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from aver.client.submit import submit_once
+from aver.model.job import FlowSpec
+from aver.model.record import replace
 from aver.model.states import State
-from live_home import DEADLINE_S, LiveHome
+from aver.protocol.messages import Submit, request_document
+from live_home import DEADLINE_S, LiveHome, shell_job
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]
 NOTE = ("--", "sh", "-c", 'echo $AVER_KEY >> "$RAN"')
+NOTED = shell_job("sh", 'echo $AVER_KEY >> "$RAN"')
 
 
 @contextlib.contextmanager
@@ -93,3 +101,58 @@ def test_a_key_that_cant_be_compared(live: LiveHome, typed: Typed, monkeypatch: 
     assert (other.returncode, other.stdout) == (2, b"")
     assert b"can't be compared" in other.stderr
     assert sorted(live.keys_run().values()) == [1]
+
+
+def submit_and_lose(live: LiveHome, chance: random.Random, key: str) -> None:
+    """Submit with a key, and go away at a random moment: within the request, after it, or killed as a command."""
+    if chance.random() < 0.1:
+        command = [sys.executable, "-m", "aver", "submit", "--key", key, *NOTE]
+        with subprocess.Popen(command, cwd=live.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                client.wait(chance.uniform(0.0, 0.6))
+            client.kill()
+        return
+    submission = replace(live.submission(FlowSpec("sh", (NOTED,), is_single=True)), key=f"raw {key}")
+    request = Submit(submission, tuple(live.environment()), is_again=True)
+    line = json.dumps(request_document(request)).encode() + b"\n"
+    with live.client() as client:
+        sent = len(line) if chance.random() < 0.7 else chance.randrange(len(line))
+        client._connection.sendall(line[:sent])
+
+
+def submitted_once(live: LiveHome, seed: int, count: int) -> None:
+    """However often it is lost and repeated: each key has one run, which ran once."""
+    chance = random.Random(seed)
+    keys = [f"{seed}-{number}" for number in range(count)]
+    for key in keys:
+        for _ in range(chance.randint(0, 3)):
+            submit_and_lose(live, chance, key)
+            if chance.random() < 0.05:
+                live.kill_coordinator()
+    runs = set()
+    for key in keys:
+        submission = replace(live.submission(FlowSpec("sh", (NOTED,), is_single=True)), key=f"raw {key}")
+        runs.add(submit_once(live.home, submission, live.environment()).run)
+    assert len(runs) == count
+    live.settle(sorted(runs))
+    with live.reader() as reader:
+        stored = Counter(run.key for run in (reader.run(number) for number in reader.run_numbers()) if run is not None)
+        unsettled = reader.unsettled_runs()
+    assert {key for key in stored if key is not None and key.startswith("raw ")} == {f"raw {key}" for key in keys}
+    assert set(stored.values()) == {1}
+    live.settle(unsettled)
+    ran = live.keys_run()
+    assert set(ran.values()) == {1}
+    assert len(ran) == len(stored)
+
+
+def test_lost_answers_make_no_second_run(live: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAN", str(live.ran))
+    submitted_once(live, 1, 50)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 21))
+def test_many_lost_answers_make_no_second_run(live: LiveHome, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setenv("RAN", str(live.ran))
+    submitted_once(live, seed, 50)

@@ -129,3 +129,29 @@ def run_facts(run: RunRow, counts: Mapping[State, int]) -> RunFacts:
         counts={state.value: count for state, count in counts.items()},
         unselected=run.unselected,
     )
+
+
+class JobPreview(Record):
+    """A job as it would run. `jobs`: how many members it has. None is no limit."""
+
+    name: str
+    jobs: int
+    command: str
+    needs: tuple[str, ...]
+    engine: str
+    cpus: int
+    gpus: int
+    mem_bytes: int | None
+    time_s: int | None
+
+
+class Preview(Record):
+    """What `submit --preview` would submit. `definitions` are the first ones, `left_out` the number of others."""
+
+    name: str
+    jobs: int
+    folder: str
+    definitions: tuple[JobPreview, ...]
+    left_out: int
+    ignored: tuple[str, ...]
+    unselected: tuple[str, ...]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from aver.client.documents import JobPreview
 from aver.model.record import Record
 from aver.report.change_events import EventFacts
 from aver.report.digest import Digest
@@ -80,7 +81,10 @@ class Subject(Record):
 
 
 class Submission(Record):
-    """`run` None: it was only a preview. With `wait_s` also as in the answer of wait."""
+    """`run` None: it was only a preview, and `definitions` are the first of what would run.
+
+    With `wait_s` also as in the answer of wait.
+    """
 
     run: int | None
     name: str
@@ -88,6 +92,7 @@ class Submission(Record):
     is_preview: bool
     ignored: tuple[str, ...]
     cursor: int
+    definitions: tuple[JobPreview, ...] = ()
     is_settled: bool | None = None
     subjects: tuple[Subject, ...] = ()
     failures: Digest | None = None

@@ -34,6 +34,7 @@ from aver.report.causes import diagnose
 from aver.report.change_events import EventFacts, event_facts
 from aver.report.digest import Digest, digest
 from aver.report.measure import Rules
+from aver.report.preview import preview, secret_values
 from aver.report.usage import run_use
 from aver.spec.load import load
 from aver.spec.mistakes import SpecError
@@ -89,6 +90,7 @@ def submit_run(session: Session, asked: shapes.SubmitAsked) -> Answer:
         "as_json",
         "resume",
         "since",
+        "for_preview",
     )  # what `aver submit` takes beside what a submission is built from
     options = {name: value for name, value in usual.items() if name not in others}
     options |= {**named, "secret": asked.secrets}
@@ -98,7 +100,9 @@ def submit_run(session: Session, asked: shapes.SubmitAsked) -> Answer:
     flow = submission.flow
     jobs, ignored = FlowIndex(flow).count, tuple(ignored_options(flow))
     if asked.preview:
-        found = shapes.Submission(None, flow.name, jobs, True, ignored, _cursor(session))
+        session.output.masking |= secret_values(submission, environment)
+        jobs_of = preview(submission).definitions
+        found = shapes.Submission(None, flow.name, jobs, True, ignored, _cursor(session), definitions=jobs_of)
         return Answer(f"would submit {flow.name}: {_count(jobs, 'job')}", found)
     before = _cursor(session)
     accepted = submit(session, submission, environment)

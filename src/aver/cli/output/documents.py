@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from aver.cli.output.report_documents import ReportDocument
 from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
+from aver.client.documents import Preview as Preview
 from aver.client.documents import RunFacts as RunFacts
 from aver.client.pools import PoolFacts as PoolFacts
 from aver.model.record import Record
@@ -323,6 +324,7 @@ Document = (
     | Explained
     | SubmittedFacts
     | Planned
+    | Preview
     | Ended
     | Acted
     | LogText

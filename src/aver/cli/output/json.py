@@ -23,6 +23,7 @@ KINDS = {
     "Explained": "why",
     "SubmittedFacts": "submitted",
     "Planned": "planned",
+    "Preview": "preview",
     "Ended": "ended",
     "Acted": "acted",
     "LogText": "log",

@@ -48,6 +48,8 @@ def show(output: Output, document: doc.Document) -> None:
             _show_why(output, document)
         case doc.SubmittedFacts():
             output.line(str(document.run))
+        case doc.Preview():
+            _show_preview(output, document)
         case doc.Ended():
             pass  # said while it happened
         case doc.Acted():
@@ -80,6 +82,29 @@ def show(output: Output, document: doc.Document) -> None:
             show_report(output, document)
         case _:
             assert_never(document)
+
+
+def _show_preview(output: Output, document: doc.Preview) -> None:
+    rows = tuple(
+        (
+            job.name,
+            str(job.jobs),
+            job.engine,
+            str(job.cpus),
+            str(job.gpus),
+            NOTHING if job.mem_bytes is None else verdict.bytes_words(job.mem_bytes),
+            NOTHING if job.time_s is None else verdict.duration_words(job.time_s),
+            ", ".join(job.needs) or NOTHING,
+            one_line(job.command),
+        )
+        for job in document.definitions
+    )
+    heads = ("NAME", "JOBS", "ENGINE", "CPUS", "GPUS", "MEM", "TIME", "NEEDS", "COMMAND")
+    show_table(output, Table(heads, rows, right=frozenset({1, 3, 4}), wide=8))
+    if document.left_out:
+        output.line(f"and {document.left_out} more definitions")
+    count = "1 job" if document.jobs == 1 else f"{document.jobs} jobs"
+    output.note(f"{document.name}: {count} in {one_line(document.folder)}; nothing was submitted")
 
 
 def job_table(jobs: Iterable[doc.JobFacts], now: float) -> Table:

@@ -11,14 +11,13 @@ from aver.cli.options import json_option
 from aver.cli.output.text import Output
 from aver.cli.session import Session
 from aver.cli.submission import selection_of, selection_options, set_option
-from aver.config import Config, load_config
-from aver.engines.local.capabilities import capabilities
+from aver.config import load_config
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
-from aver.model.job import FlowSpec, Request
+from aver.model.job import FlowSpec
 from aver.plan.matrix import FlowIndex
 from aver.plan.selection import Selection, select
-from aver.render import verdict
+from aver.report.preview import impossible
 from aver.spec.flow.params import ParamValues, parse_settings
 from aver.spec.load import load
 from aver.spec.mistakes import Mistake, SpecError, shown
@@ -58,8 +57,11 @@ def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool, **
 def _check(file: str, params: ParamValues, selection: Selection) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
     try:
         flow = select(load(file, params=params), selection)
-        impossible = tuple(Mistake(file, 0, 0, f"{file}: job {job}: {text}") for job, text in _impossible(flow))
-        return file, None if impossible else flow, impossible
+        never = tuple(
+            Mistake(file, 0, 0, f"{file}: job {job}: {text}")
+            for job, text in (*_missing_pools(flow), *impossible(flow))
+        )
+        return file, None if never else flow, never
     except SpecError as error:
         return file, None, error.mistakes
     except UsageError as error:
@@ -108,38 +110,15 @@ def _ignored(flow: FlowSpec) -> list[tuple[str, str]]:
     return [(job.name, text) for job in here for text in job.ignored]
 
 
-def _pools(config: Config) -> dict[str, int]:
+def _missing_pools(flow: FlowSpec) -> list[tuple[str, str]]:
+    if not any(job.pools for job in flow.jobs):
+        return []
     from aver.client.pools import pool_sizes  # few flows have any
 
-    return pool_sizes(config, Session().reader)
-
-
-def _impossible(flow: FlowSpec) -> list[tuple[str, str]]:
-    """What no run could do: a warning before the job has begun, and more than this machine has."""
-    config = load_config()
-    machine = capabilities()
-    has = Request(
-        cpus=config.cpus or machine.cpus,
-        gpus=len(machine.gpus) if config.gpus is None else config.gpus,
-        mem_bytes=config.mem_bytes or machine.memory_bytes,
-    )
-    pools = _pools(config) if any(job.pools for job in flow.jobs) else {}
-    found = []
-    for job in flow.jobs:
-        missing = [name for name, _ in job.pools if name not in pools]
-        found += [(job.name, f"there is no pool {shown(name)}; aver pool set {name} N") for name in missing]
-        wants, limit_s = job.request, job.request.time_s
-        if job.warning is not None and limit_s is not None and job.warning.lead_s >= limit_s:
-            lead = verdict.duration_words(job.warning.lead_s)
-            limit = verdict.duration_words(limit_s)
-            found.append((job.name, f"its warning signal is due {lead} before its time limit of {limit}"))
-        if capabilities_of(job.engine or config.engine).has_queue:
-            continue
-        if wants.cpus > has.cpus:
-            found.append((job.name, f"it asks for {wants.cpus} CPUs, and this machine has {has.cpus}"))
-        if wants.gpus > has.gpus:
-            found.append((job.name, f"it asks for {wants.gpus} GPUs, and this machine has {has.gpus}"))
-        if (wants.mem_bytes or 0) > (has.mem_bytes or 0):
-            asked, there = (verdict.bytes_words(size or 0) for size in (wants.mem_bytes, has.mem_bytes))
-            found.append((job.name, f"it asks for {asked} of memory, and this machine has {there}"))
-    return found
+    pools = pool_sizes(load_config(), Session().reader)
+    return [
+        (job.name, f"there is no pool {shown(name)}; aver pool set {name} N")
+        for job in flow.jobs
+        for name, _ in job.pools
+        if name not in pools
+    ]

@@ -19,13 +19,22 @@ from aver.client.logout import logout_notice
 @click.argument("file", required=False, type=click.Path())
 @click.argument("args", nargs=-1)
 @submission_options
+@click.option("--preview", "for_preview", is_flag=True, help="Show what would run, and submit nothing.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only the number.")
 @json_option
 @click.pass_obj
 def command(
-    invocation: Invocation, /, file: str | None, args: tuple[str, ...], quiet: bool, as_json: bool, resume: bool,
-    since: str | None, **options: Any,
-) -> None:  # fmt: skip
+    invocation: Invocation,
+    /,
+    file: str | None,
+    args: tuple[str, ...],
+    for_preview: bool,
+    quiet: bool,
+    as_json: bool,
+    resume: bool,
+    since: str | None,
+    **options: Any,
+) -> None:
     """Submit a script, a flow or a command, and print its number.
 
     FILE is a flow (.yaml, .json) or a batch script, whose #SBATCH lines are read, or - for stdin; what follows a
@@ -35,6 +44,7 @@ def command(
     Examples:
       aver submit train.sh
       aver submit flow.yaml
+      aver submit --preview flow.yaml
       ./make-flow | aver submit -
       job=$(aver submit --time 10m --mem 2G -- python train.py)
     """
@@ -44,6 +54,12 @@ def command(
         from aver.cli.commands.run.resumption import resumed, takeover_of  # most runs need none of it
 
         submission = resumed(session, submission, takeover_of(session, submission, environment, resume, since), quiet)
+    if for_preview:
+        from aver.report.preview import preview, secret_values  # few need it
+
+        session.output.masking |= secret_values(submission, environment)
+        answer(session.output, preview(submission), as_json)
+        return
     accepted = submit(session, submission, environment)
     report(session, accepted, quiet, as_json)
     notice = None if quiet else logout_notice(session.home, submission.engine)

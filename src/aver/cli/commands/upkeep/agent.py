@@ -1,10 +1,16 @@
-"""`aver agent guide`: what a coding agent needs to know, in one page. A test executes its command lines."""
+"""`aver agent`: what a coding agent needs to know, in one page. A test executes its command lines."""
 
 from __future__ import annotations
+
+import os
+from typing import NamedTuple
 
 import click
 
 from aver.cli.output.text import Output
+from aver.durable_files import naming_failures, write_file
+from aver.errors import CantWriteError, UsageError
+from aver.version import __version__
 
 GUIDE = """\
 # Aver for agents
@@ -18,6 +24,7 @@ null is unknown. Or use the tools of the MCP server:
 Look for mistakes, then submit. With --key it can be repeated: the same key is the same run.
 
     aver check flow.yaml
+    aver submit --preview flow.yaml
     aver submit --key sweep-1 flow.yaml
     aver submit --time 10m --mem 2G --key once -- python3 -c pass
 
@@ -56,15 +63,72 @@ Compare requests with use, and cancel what is not needed.
 """
 
 
+MARK = "Written by `aver agent install`"
+DESCRIPTION = (
+    "Run batch jobs and flows of jobs with aver, on this machine or on Slurm, and find out truthfully how each ended. "
+    "Use it for commands that take long, that need limits of memory or time, or that must survive this session."
+)
+
+
+class Place(NamedTuple):
+    """Where an agent looks for skills or rules: its folder, the file in it, and the file's head."""
+
+    folder: str
+    file: str
+    head: str
+
+
+SKILL = f"name: aver\ndescription: {DESCRIPTION}"
+PLACES = {
+    "claude": Place(".claude", "skills/aver/SKILL.md", SKILL),
+    "agents": Place(".agents", "skills/aver/SKILL.md", SKILL),
+    "cursor": Place(".cursor", "rules/aver.mdc", f"description: {DESCRIPTION}\nalwaysApply: false"),
+    "copilot": Place(".github", "instructions/aver.instructions.md", f'description: {DESCRIPTION}\napplyTo: "**"'),
+}
+
+
 @click.command("agent")
-@click.argument("what", type=click.Choice(["guide"]))
-def command(what: str) -> None:
-    """Print a short guide for coding agents.
+@click.argument("what", type=click.Choice(["guide", "install"]))
+@click.option(
+    "--for",
+    "names",
+    multiple=True,
+    type=click.Choice(list(PLACES)),
+    help="Install for this agent (default: those whose folder is here, else agents).",
+)
+def command(what: str, names: tuple[str, ...]) -> None:
+    """Print a short guide for coding agents, or install it as a skill in this folder.
+
+    `install` writes the guide to where agents look for it: claude (.claude/skills), agents (.agents/skills, of Codex
+    and others), cursor (.cursor/rules), copilot (.github/instructions). A file that something else wrote is left.
 
     \b
     Examples:
       aver agent guide
+      aver agent install
+      aver agent install --for claude --for cursor
     """
     output = Output.standard()
-    for line in GUIDE.splitlines():
-        output.line(line)
+    if what == "guide":
+        if names:
+            raise UsageError("--for is for `aver agent install`")
+        for line in GUIDE.splitlines():
+            output.line(line)
+        return
+    chosen = names or [name for name, place in PLACES.items() if os.path.isdir(place.folder)] or ["agents"]
+    for name in dict.fromkeys(chosen):
+        output.line(_install(PLACES[name]))
+
+
+def _install(place: Place) -> str:
+    """Write the skill, and return its path."""
+    path = os.path.join(place.folder, place.file)
+    if os.path.lexists(path):
+        with naming_failures(path), open(path, encoding="utf-8", errors="replace") as file:
+            if MARK not in file.read():
+                raise CantWriteError(f"{path} was not written by `aver agent install`: move it, or remove it")
+    text = f"---\n{place.head}\n---\n{MARK}, version {__version__}; `aver agent guide` prints it anew.\n\n{GUIDE}"
+    with naming_failures(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_file(path, text.encode(), 0o644)
+    return path
