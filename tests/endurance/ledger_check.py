@@ -110,6 +110,9 @@ def _check_job(
     if not job["is_settled"]:
         found.lost.append(f"{what}: it has no verdict")
         return
+    is_step_refused = submission.way == "srun" and not lines and "srun: error: " in submission.err
+    if excuses.refuses_launches and is_step_refused and (state, exit_text) == ("FAILED", "1:0"):
+        return  # the job is srun itself: it said why there is no step, and exited 1
     if (state, exit_text) == (expected.state, expected.exit):
         if lines != expected.attempts or job["attempt"] != expected.attempts:
             found.invented.append(f"{what}, of {expected.attempts}")
