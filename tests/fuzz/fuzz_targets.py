@@ -128,5 +128,5 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         scontrol_output,
         record,
         request,
-    )  # fmt: skip
+    )
 }
