@@ -139,7 +139,7 @@ class JobPreview(Record):
     command: str
     needs: tuple[str, ...]
     engine: str
-    cpus: int
+    cpus: int | float
     gpus: int
     mem_bytes: int | None
     time_s: int | None
