@@ -9,7 +9,6 @@ to the end and the job's processes were ended.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -36,8 +35,8 @@ from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses, runs_elsewhere
 from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
 from aver.engines.local.job_cgroup import folders_of, job_of_task, place_of, remove, witness_name
-from aver.engines.local.mark import is_coordinators, mark_on
 from aver.engines.local.orders import companion_frame, control_frame, run_frame
+from aver.engines.local.process import reap_stranger, take_orphans
 from aver.engines.local.slot import Launch, Slot, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
@@ -46,7 +45,6 @@ from aver.model import reasons
 from aver.model.evidence import HeldBack, LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
 from aver.ownership import make_folder
 
-PR_SET_CHILD_SUBREAPER = 36
 IDLE_SLOT_S = 5.0
 PROTOCOL = 4  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
@@ -97,7 +95,7 @@ class LocalEngine:
         self._left_cgroups: list[str] = []  # of witnesses that have been told to leave
         self._next_number = 1
         self._heard: list[Heard] = []
-        _take_orphans(1)
+        take_orphans(1)
 
     def fileno(self) -> int:
         return self._poller.fileno()
@@ -465,16 +463,7 @@ class LocalEngine:
             except ChildProcessError:
                 pass
             self._dead.discard(pid)
-        self._reap_stranger()
-
-    def _reap_stranger(self) -> None:
-        """A coordinator that one of our jobs started for another home, and its witnesses, come to us when the witness
-        of that job leaves. Our own children are left to who waits for them."""
-        with contextlib.suppress(ChildProcessError):
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            mark = None if ended is None else mark_on(ended.si_pid)
-            if ended is not None and is_coordinators(mark) and mark != mark_on(os.getpid()):
-                os.waitpid(ended.si_pid, os.WNOHANG)
+        reap_stranger()
 
     def close(self) -> None:
         for slot in list(self._slots.values()):
@@ -487,7 +476,7 @@ class LocalEngine:
         self._remove_cgroups(REMOVE_WAIT_S)
         self._poller.close()
         os.close(self._folder_fd)
-        _take_orphans(0)
+        take_orphans(0)
 
 
 def _advice(error: OSError) -> str:
@@ -496,8 +485,3 @@ def _advice(error: OSError) -> str:
         return ""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return f"; the coordinator may open {most}: raise `ulimit -n`, then `aver stop`, and submit again"
-
-
-def _take_orphans(on: int) -> None:
-    """Orphans of a killed witness come to us, where they are found and ended; no longer with 0."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)

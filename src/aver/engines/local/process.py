@@ -6,9 +6,15 @@ meant. So whoever gets the number afterwards is not hit.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import signal
 from collections.abc import Callable
+
+from aver.engines.local.mark import is_coordinators, mark_on
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def start_of(pid: int) -> int | None:
@@ -43,3 +49,18 @@ def send_signal(pid: int, number: int, is_meant: Callable[[], bool]) -> bool:
         return False
     finally:
         os.close(process)
+
+
+def take_orphans(on: int) -> None:
+    """Orphans of a killed witness come to us, where they are found and ended; no longer with 0."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
+
+
+def reap_stranger() -> None:
+    """A coordinator that one of our jobs started for another home, and its witnesses, come to us when the witness of
+    that job leaves. Our own children are left to who waits for them."""
+    with contextlib.suppress(ChildProcessError):
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        mark = None if ended is None else mark_on(ended.si_pid)
+        if ended is not None and is_coordinators(mark) and mark != mark_on(os.getpid()):
+            os.waitpid(ended.si_pid, os.WNOHANG)
