@@ -145,7 +145,7 @@ def _members(spec: JobSpec) -> Matrix | None:
 
 def definition_changes(before: JobSpec, now: JobSpec, inherited: tuple[str, ...]) -> Iterator[str]:
     """What of the job is another than it was, where that is a cause to run it again."""
-    if before.command != now.command:
+    if before.command != now.command or before.setup != now.setup:
         yield "its command changed"
     if names := _different(dict(before.params), dict(now.params)):
         yield f"its params changed ({', '.join(sorted(names))})"

@@ -177,6 +177,14 @@ class Streams(Record):
     log_folder: str = ""
 
 
+class Setup(Record):
+    """What the job runs in: environment modules, a conda environment, a Python venv."""
+
+    modules: tuple[str, ...] = ()
+    conda: str | None = None
+    venv: str | None = None
+
+
 class JobSpec(Record):
     name: str
     command: Command
@@ -217,6 +225,7 @@ class JobSpec(Record):
     params: tuple[tuple[str, str], ...] = ()  # those of the flow's whose names stand in its texts
     tags: tuple[str, ...] = ()
     pools: PoolShares = ()  # what it takes of them while it is active
+    setup: Setup = Setup()
 
     @property
     def read_files(self) -> tuple[str, ...]:

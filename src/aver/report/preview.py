@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from aver.client.documents import JobPreview, Preview
 from aver.config import load_config
 from aver.engines.local.capabilities import capabilities
+from aver.engines.local.tools import missing_tools
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.model.job import Argv, Command, FlowSpec, Need, Request, Script, Shell, Submission
@@ -87,6 +88,7 @@ def impossible(flow: FlowSpec) -> list[tuple[str, str]]:
             found.append((job.name, f"its warning signal is due {lead} before its time limit of {limit}"))
         if capabilities_of(job.engine or config.engine).has_queue:
             continue
+        found += [(job.name, text) for text in missing_tools(job.setup)]
         if wants.cpus > has.cpus:
             found.append((job.name, f"it asks for {wants.cpus} CPUs, and this machine has {has.cpus}"))
         if wants.gpus > has.gpus:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from aver.model.units import parse_size, parse_time
 from aver.spec.document import Entry, Mapping, Scalar, Sequence, Value
+from aver.spec.files import Files
 from aver.spec.mistakes import Mistakes, did_you_mean, shown
 
 MAX_COUNT = 1_000_000
@@ -20,12 +21,13 @@ _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 class Reader:
     """Reads the values of one part of a file, `where`: a job, the defaults, the flow."""
 
-    __slots__ = ("mistakes", "now", "where")
+    __slots__ = ("files", "mistakes", "now", "where")
 
-    def __init__(self, mistakes: Mistakes, where: str, now: float) -> None:
+    def __init__(self, mistakes: Mistakes, where: str, now: float, files: Files | None = None) -> None:
         self.mistakes = mistakes
         self.where = where
         self.now = now
+        self.files = files  # None: no files are looked up
 
     def wrong(self, entry: Entry, text: str, hint: str = "") -> None:
         """Note that the entry's value is wrong: `"key" in job "x" TEXT`."""

@@ -17,6 +17,7 @@ from aver.model.job import (
     PoolShares,
     Request,
     RetryRule,
+    Setup,
     Shell,
     Streams,
     WarningSignal,
@@ -77,6 +78,10 @@ class Draft:
     params: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
     pools: PoolShares = ()
+    file_env: tuple[tuple[str, str], ...] = ()  # of env_file
+    module: tuple[str, ...] = ()
+    conda: str | None = None
+    venv: str | None = None
 
     def template(self) -> JobSpec | None:
         """What jobs that are generated later have by default; where they run is said by the job that makes them."""
@@ -101,6 +106,8 @@ class Draft:
             streams.stdin, streams.stdout, streams.stderr, streams.append
         )  # fmt: skip
         draft.shell, draft.signal, draft.kill_wait = template.command.shell, template.warning, template.kill_wait_s
+        setup = template.setup
+        draft.module, draft.conda, draft.venv = setup.modules, setup.conda, setup.venv
         draft.begin, draft.deadline = template.begin_at, template.deadline_at
         for name in _SAME:
             setattr(draft, name, getattr(template, name))
@@ -118,7 +125,7 @@ class Draft:
             matrix=self.matrix,
             folder=self.folder,
             streams=Streams(self.stdin, self.output, self.error, self.append),
-            env=self.env,
+            env=tuple({**dict(self.file_env), **dict(self.env)}.items()),
             warning=self.signal,
             kill_wait_s=self.kill_wait,
             retry=self.retry,
@@ -146,6 +153,7 @@ class Draft:
             params=self.params,
             tags=self.tags,
             pools=self.pools,
+            setup=Setup(self.module, self.conda, self.venv),
         )
 
 

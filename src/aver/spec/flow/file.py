@@ -80,7 +80,7 @@ def _read_flow(
         hint = 'a flow has "jobs:" with the jobs by their names'
         mistakes.add(root, f"the flow must be a map, not {kind(root)}", hint)
         return None
-    reader = Reader(mistakes, "the flow", now)
+    reader = Reader(mistakes, "the flow", now, allowance.files)
     parts = root.entries
     for key, entry in parts.items():
         if key not in FLOW_KEYS and not key.startswith("x-"):
@@ -144,7 +144,7 @@ def _read_flow_defaults(parts: dict[str, Entry], reader: Reader, params: Params)
     mapping = reader.mapping(parts["defaults"]) if "defaults" in parts else None
     if mapping is None:
         return draft
-    defaults = read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now), params)
+    defaults = read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now, reader.files), params)
     defaults.engine = defaults.engine or draft.engine
     defaults.host = defaults.host or draft.host
     return defaults
@@ -155,7 +155,7 @@ def _read_part_defaults(part: Part, above: Draft, reader: Reader, params: Params
     mapping = reader.mapping(part.entries["defaults"]) if "defaults" in part.entries else None
     if mapping is None:
         return above
-    return read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now), params, above)
+    return read_defaults(mapping, Reader(reader.mistakes, "defaults", reader.now, reader.files), params, above)
 
 
 def read_jobs(
@@ -186,7 +186,9 @@ def read_jobs(
             mistakes.add(name, f"duplicate job name {shown(name.text)}", hint)
         else:
             taken[name.text] = name.line
-        job = read_job(job_entry, defaults, memory, allowance, Reader(mistakes, f"job {shown(name.text)}", now))
+        job = read_job(
+            job_entry, defaults, memory, allowance, Reader(mistakes, f"job {shown(name.text)}", now, allowance.files)
+        )
         if allowance.is_used_up:
             mistakes.add(name, allowance.sentence, "let a job generate further jobs")
             return ()

@@ -34,6 +34,7 @@ from aver.spec.flow.matrix import Allowance, matrix_entries, values_by_name
 from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
 from aver.spec.flow.params import FILLED_AT_START, Params
 from aver.spec.flow.retry import read_checkpoint, read_retry
+from aver.spec.flow.setup import read_env_file
 from aver.spec.mistakes import did_you_mean, shown
 from aver.spec.times import parse_kill_wait, parse_warning
 from aver.spec.values import Reader, kind
@@ -242,6 +243,25 @@ def _env(draft: Draft, entry: Entry, reader: Reader) -> None:
     draft.env = tuple(values.items())
 
 
+def _env_file(draft: Draft, entry: Entry, reader: Reader) -> None:
+    values: dict[str, str] = {}
+    for path in reader.texts(entry) or ():
+        try:
+            if reader.files is None:
+                raise ValueError("no file can be read here")
+            text = reader.files.text(path)
+        except (OSError, ValueError) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            reader.wrong(entry, f"can't be read: {path}: {why}")
+            continue
+        for line, pair in read_env_file(text):
+            if pair is None or "\0" in pair[1]:
+                reader.wrong(entry, f"has no NAME=VALUE in line {line} of {path}")
+            else:
+                values[pair[0]] = pair[1]
+    draft.file_env = tuple(values.items())
+
+
 def _shell(draft: Draft, entry: Entry, reader: Reader) -> None:
     words: tuple[str, ...] | None = None
     if isinstance(entry.value, Sequence):
@@ -349,6 +369,10 @@ _READERS: dict[str, Put] = {
     "comment": simple("comment", Reader.text),
     "tags": _tags,
     "pools": _pools,
+    "env_file": _env_file,
+    "module": simple("module", Reader.texts),
+    "conda": simple("conda", Reader.text),
+    "venv": simple("venv", Reader.text),
     "engine": _engine,
     "tasks": simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
     **CLUSTER_READERS,

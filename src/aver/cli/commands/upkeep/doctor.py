@@ -22,6 +22,7 @@ from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus
 from aver.engines.local.login import ends_at_logout, linger_command
+from aver.engines.local.tools import has_conda, has_modules
 from aver.engines.local.user_manager import SLICE, probe_manager
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UsageError
@@ -69,6 +70,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
         _processes(found),
         _core_dumps(found),
         _open_files(),
+        _tools(),
         _witness(),
         *_home(session),
         _coordinator(session),
@@ -154,6 +156,14 @@ def _open_files() -> Check:
     return Check(
         "open files", status, text, f"a coordinator that is started here needs {FEW_FILES}: raise `ulimit -Hn` first"
     )
+
+
+def _tools() -> Check:
+    found = {"module": has_modules(), "conda": has_conda()}
+    there = ["venv", *(name for name, is_there in found.items() if is_there)]
+    lacking = [name for name, is_there in found.items() if not is_there]
+    more = f"; not here: {', '.join(lacking)}" if lacking else ""
+    return Check("environments", OK, f"jobs may have {', '.join(there)}{more}", None)
 
 
 def _core_dumps(found: Capabilities) -> Check:
