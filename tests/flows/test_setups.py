@@ -156,3 +156,12 @@ def test_check_and_doctor_say_what_is_missing(lab: Lab) -> None:
     assert (answer.status, "conda is not on PATH" in answer.out) == (2, True)
     fact = next(one for one in lab("doctor", "--json").document["checks"] if one["name"] == "environments")["fact"]
     assert fact.startswith("jobs may have venv")
+
+
+def test_a_dry_run_prints_what_will_run(venv: Lab) -> None:
+    path = str(venv.write("defaults: {venv: env}\njobs: {a: {run: 'true'}, b: {run: [python, -V]}}\n"))
+    a, b = venv("run", "--dry-run", "--json", path).document["jobs"]
+    assert a["script"].startswith("VIRTUAL_ENV=")
+    assert a["script"].endswith("true")
+    assert (b["command"][:2], b["command"][-2:]) == (["/bin/sh", "-c"], ["python", "-V"])
+    assert b["command"][2].endswith('exec "$@"')

@@ -21,7 +21,7 @@ from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.model.threads import thread_pairs
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
-from aver.spec.flow.setup import SH, setup_text
+from aver.spec.flow.setup import after_setup, with_setup
 from aver.spec.patterns import Facts, expand_pattern
 from aver.spec.prologue import interpreter, prologue
 
@@ -113,7 +113,7 @@ def _script(run: LiveRun, attempt: LiveAttempt) -> ScriptText | None:
             return ScriptText(interpreter(text), text, args)
         case Shell(text=text, shell=shell):
             spec = run.spec(attempt.index)
-            filled = _with_setup(spec, shell, fill_shell(text, dict(run.values(attempt.index)), shell))
+            filled = with_setup(spec.setup, shell, fill_shell(text, dict(run.values(attempt.index)), shell))
             is_long = len(os.fsencode(filled)) > LONGEST_INLINE_TEXT_BYTES
             return ScriptText(shell, filled) if is_long else None
         case Argv():
@@ -249,29 +249,17 @@ def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
     spec, name = run.spec(attempt.index), run.name(attempt.index)
     match spec.command:
         case Argv(args=args):
-            return _after_setup(spec, name, tuple(fill(argument, values) for argument in args) if values else args)
+            return after_setup(spec.setup, name, tuple(fill(argument, values) for argument in args) if values else args)
         case Script(text=text, args=args):
             path = os.fspath(script_path(home, run.number, run.spec_number(attempt.index)))
             return (*interpreter(text), path, *args)
         case Shell(text=text, shell=shell):
             filled = fill_shell(text, values, shell) if values else text
-            filled = prologue(shell, os.fspath(home.bin)) + _with_setup(spec, shell, filled)
+            filled = prologue(shell, os.fspath(home.bin)) + with_setup(spec.setup, shell, filled)
             if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
-                return _after_setup(spec, name, (*shell, "-c", filled, name), shell)
+                return after_setup(spec.setup, name, (*shell, "-c", filled, name), shell)
             path = os.fspath(_write_text(home, run, attempt, filled))
-            return _after_setup(spec, name, (*shell, path), shell)
-
-
-def _with_setup(spec: JobSpec, shell: tuple[str, ...], text: str) -> str:
-    """The text of a shell that reads sh, with what comes before it: on its first line, so that no line moves."""
-    words = setup_text(spec.setup) if os.path.basename(shell[0]) in SH else ""
-    return f"{words} {text}" if words else text
-
-
-def _after_setup(spec: JobSpec, name: str, args: tuple[str, ...], shell: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """A program that is no such shell, started by one that has done what comes before it and becomes the program."""
-    words = "" if shell and os.path.basename(shell[0]) in SH else setup_text(spec.setup)
-    return ("/bin/sh", "-c", f'{words} exec "$@"', name, *args) if words else args
+            return after_setup(spec.setup, name, (*shell, path), shell)
 
 
 def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Path:

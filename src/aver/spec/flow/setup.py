@@ -6,9 +6,10 @@ program: no process is added, and exit codes and signals are the job's own. Pure
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aver.model.job import Setup
 
@@ -37,6 +38,22 @@ def setup_text(setup: Setup) -> str:
             "PATH=$VIRTUAL_ENV/bin:$PATH; export VIRTUAL_ENV PATH; unset PYTHONHOME;"
         )
     return " ".join(parts)
+
+
+def with_setup(setup: Setup, shell: Sequence[str], text: str) -> str:
+    """The text of a shell that reads sh, with what comes before it: on its first line, so that no line moves."""
+    words = setup_text(setup) if _reads_sh(shell) else ""
+    return f"{words} {text}" if words else text
+
+
+def after_setup(setup: Setup, name: str, args: tuple[str, ...], shell: Sequence[str] = ()) -> tuple[str, ...]:
+    """A program that is no such shell, started by one that has done what comes before it and becomes the program."""
+    words = "" if _reads_sh(shell) else setup_text(setup)
+    return ("/bin/sh", "-c", f'{words} exec "$@"', name, *args) if words else args
+
+
+def _reads_sh(shell: Sequence[str]) -> bool:
+    return bool(shell) and os.path.basename(shell[0]) in SH
 
 
 def read_env_file(text: str) -> Iterator[tuple[int, tuple[str, str] | None]]:

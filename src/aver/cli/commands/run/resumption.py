@@ -16,6 +16,7 @@ from aver.plan.matrix import FlowIndex
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
 from aver.render.masking import Masking, to_bytes, values_of
+from aver.spec.flow.setup import after_setup, with_setup
 from aver.store.read.rows import RunRow
 
 Values = dict[str, str]
@@ -83,7 +84,7 @@ def _job(
         why=_why(submission.flow, spec) if choice is None else choice.why or None,
         from_run=None if origin is None else origin.run,
         from_job=None if origin is None else origin.job,
-        command=_command(spec, filled),
+        command=_command(spec, name, filled),
         script=_script(spec, filled),
         folder=files.folder,
         env=_env(spec, filled),
@@ -96,15 +97,15 @@ def _why(flow: FlowSpec, spec: JobSpec) -> str | None:
     return f"after {', '.join(dict.fromkeys(names))}" if names else None
 
 
-def _command(spec: JobSpec, values: Values) -> tuple[str, ...]:
+def _command(spec: JobSpec, name: str, values: Values) -> tuple[str, ...]:
     """The program and its arguments; of a script, what is before and behind the script's file."""
     match spec.command:
         case Argv(args=args):
-            return tuple(fill(argument, values) for argument in args) if values else args
+            return after_setup(spec.setup, name, tuple(fill(argument, values) for argument in args))
         case Script(args=args):
             return args
         case Shell(shell=shell):
-            return shell
+            return after_setup(spec.setup, name, shell, shell)
 
 
 def _script(spec: JobSpec, values: Values) -> str | None:
@@ -114,7 +115,7 @@ def _script(spec: JobSpec, values: Values) -> str | None:
         case Script(text=text):
             return text
         case Shell(text=text, shell=shell):
-            return fill_shell(text, values, shell) if values else text
+            return with_setup(spec.setup, shell, fill_shell(text, values, shell) if values else text)
 
 
 def _env(spec: JobSpec, values: Values) -> Values:
