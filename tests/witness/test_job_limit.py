@@ -10,6 +10,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from witness_driver import Slot, acts, sh, sig, state_of, until
 
 TERM, KILL, USR1 = signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1
@@ -78,6 +79,31 @@ def test_a_job_that_ended_after_its_limit_passed_has_the_act(slot: Slot, tmp_pat
     end = slot.expect("end")
     assert (end["raw"], acts(end)[0][0]) == (0, "time")
     assert end["elapsed"] >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("how", "noted"),
+    [("exit 5", []), ("kill -SEGV $$", []), ("kill -KILL $$", [("cancel", TERM)])],
+)
+@pytest.mark.parametrize("field", ["", "D"])
+def test_a_cancel_that_came_after_the_end_ended_nothing(
+    slot: Slot, tmp_path: Path, how: str, noted: list[tuple[str, int]], field: str
+) -> None:
+    """The job has ended by itself when its witness comes to act: it was not ended by that. Who was killed may have been
+    so in the witness's place, by the coordinator."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    start = slot.start("late", f"d{tmp_path}", *sh(f"read <fifo; {how}"))
+    os.kill(slot.process.pid, signal.SIGSTOP)
+    until(lambda: state_of(slot.process.pid) == "T")
+    fifo.write_text("go\n")
+    until(lambda: state_of(start["pid"]) == "Z")
+    slot.send("C", "klate", *([field] if field else []))
+    os.kill(slot.process.pid, signal.SIGCONT)
+    wanted = [("jobtime", TERM)] if field and noted else noted
+    if not wanted:
+        assert slot.expect("error")["text"] == "the job has ended"
+    assert acts(slot.expect("end")) == wanted
 
 
 def test_a_job_that_ended_before_its_limit_has_no_act(slot: Slot) -> None:

@@ -1804,6 +1804,12 @@ static const char *order_run(char *p, char *end) {
     return wrong;
 }
 
+static bool has_ended_itself(void) { /* who was killed may have been so in our place: see the coordinator's watchdog */
+    siginfo_t ended = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)job.pid, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid) return false;
+    return ended.si_code == CLD_EXITED || ended.si_status != SIGKILL;
+}
+
 static const char *order_other(const char *tags, char verb, char *p, char *end) {
     const char *value[128] = {['c'] = "a"};
     long long n;
@@ -1831,6 +1837,7 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         if (!*limit) job.limit = -1;
         tell_due();
     } else if (verb == 'C') {
+        if (has_ended_itself()) return "the job has ended";
         if (sig && strcmp(sig, "9")) return "a cancel is TERM first, or KILL at once";
         if (sig) kill_job("cancel");
         else end_job(jobs ? "jobtime" : "cancel");
