@@ -198,6 +198,17 @@ def test_what_a_bad_exit_ends_is_ended_after_a_restart(turn: StoredTurn) -> None
     assert (ended.verdict.exit, ended.first_failed) == (ExitStatus(3), 0)
 
 
+def test_the_end_of_a_task_that_is_stored_is_not_kept_by_the_engine(turn: StoredTurn) -> None:
+    """It is heard again after a restart, while its step goes on: nobody needs it, so that its witness may leave."""
+    key = with_step(turn)
+    end_first_task(turn)
+    turn.commit()
+    turn.come_back()
+    record = WitnessRecord(f"{key}.s0.t0", 5, FAILED, turn.now, 1.0)
+    assert turn.machine.heard(Heard(record.key, "witness", "end", record), turn.now) is False
+    assert [event for event in turn.commit() if isinstance(event, TaskEnded)] == []
+
+
 @pytest.mark.parametrize("fields", [{"kill_on_bad_exit": True}, {"wait_s": 10}], ids=["-K", "--wait"])
 def test_a_task_that_ended_by_itself_counts_in_the_steps_exit(turn: StoredTurn, fields: dict[str, object]) -> None:
     """Two tasks fail in the same moment: whichever is heard first, neither was ended because of the other."""

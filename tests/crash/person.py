@@ -35,6 +35,7 @@ USR = {"default": "", "caught": "trap 'echo >> {0}.usr' USR1", "ignored": "trap 
 WAIT_FOR_GO = "while [ ! -e {0}.go ]; do sleep 0.02; done; read code < {0}.go; exit $code"
 SAY_PID = "echo $$ > {0}.part; mv {0}.part {0}.pid"
 LIVELY = ("heard", "before-commit", "committed", "acted", "told")
+STEPS = {"plain": "-n1", "-K": "-n2 -K", "-W": "-n2 -W1", "-t": "-n1 -t 0:01"}
 SLACK_S = 0.05  # of the clocks of two processes
 
 
@@ -53,7 +54,7 @@ class Subject:
     name: str
     term: str
     usr: str
-    step: str = ""  # of the script, which waits for it: `plain`, or `-K` with two tasks; "" once it has ended
+    step: str = ""  # of the script, which waits for it, a key of STEPS; "" once it has ended
     number: int = 0
     is_suspended: bool = False
     waiting: str = ""  # what was done while it was suspended, and takes effect when it goes on
@@ -121,7 +122,7 @@ class Person:
             if not one.is_suspended:
                 acts |= {
                     "limit": lambda: self.limit(one),
-                    "end step": lambda: self.end_step(one, self.chance.choice((0, 3) if one.step == "plain" else (5,))),
+                    "end step": lambda: self.end_step(one, self.chance.choice((5,) if one.step == "-K" else (0, 3))),
                     "cancel step": lambda: self.cancel_step(one),
                 }
             return acts
@@ -137,15 +138,14 @@ class Person:
     def submit(self) -> None:
         one = Subject(
             f"j{len(self.subjects)}", self.chance.choice([*TERM]), self.chance.choice([*USR]),
-            self.chance.choice(("", "", "plain", "-K")),
+            self.chance.choice(("", "", "", *STEPS)),
         )  # fmt: skip
         self._note(f"submit {one.name} TERM {one.term} USR1 {one.usr} step {one.step or 'none'}")
         text = [TERM[one.term][0], USR[one.usr].format(one.name), SAY_PID.format(one.name)]
         if one.step:
             task = [f"n={one.name}.t$SLURM_PROCID", SAY_PID.format("$n"), WAIT_FOR_GO.format("$n")]
             (self.live.folder / f"{one.name}.sh").write_text("\n".join(task) + "\n")
-            options = "-n2 -K" if one.step == "-K" else "-n1"
-            text.append(f'"$AVER_HOME/bin/srun" {options} sh {one.name}.sh')
+            text.append(f'"$AVER_HOME/bin/srun" {STEPS[one.step]} sh {one.name}.sh')
             text.append(f"echo $? > {one.name}.part; mv {one.name}.part {one.name}.srun")
         text.append(WAIT_FOR_GO.format(one.name))
         kill_wait_s = 1.0 if one.term == "ignored" else 2 * DEADLINE_S  # who heeds TERM has all the time
@@ -163,6 +163,8 @@ class Person:
             self._pid(task)
         self._until_shown(one, "RUNNING")
         one.seen_at = one.alive_at = time.monotonic()
+        if one.step == "-t":
+            self._step_ends(one, "TIMEOUT 0:15", 143)
 
     def go(self, one: Subject, code: int) -> None:
         """It ends by itself with this code."""
@@ -228,13 +230,12 @@ class Person:
             self._until_shown(one, "RUNNING")
 
     def end_step(self, one: Subject, code: int) -> None:
-        """The last task of the step ends by itself; with -K the other is ended because of that."""
+        """The last task of the step ends by itself; with -K and -W the other is ended because of that."""
         tasks = self._tasks(one)
-        for task in tasks if code == 0 else tasks[-1:]:
+        for task in tasks if code == 0 and one.step == "-K" else tasks[-1:]:
             self._give(f"{task}.go", str(code))
-        self._step_ends(
-            one, f"{'COMPLETED' if code == 0 else 'FAILED'} {code}:0", 143 if code and len(tasks) > 1 else code
-        )
+        killed = {"-K": 143 if code else 0, "-W": 137}.get(one.step, code)
+        self._step_ends(one, f"{'COMPLETED' if code == 0 else 'FAILED'} {code}:0", killed)
 
     def cancel_step(self, one: Subject) -> None:
         key = self.live.attempt(one.number).key
@@ -316,7 +317,7 @@ class Person:
     # ---- looking --------------------------------------------------------------------------------
 
     def _tasks(self, one: Subject) -> list[str]:
-        return [f"{one.name}.t{rank}" for rank in range({"": 0, "plain": 1, "-K": 2}[one.step])]
+        return [f"{one.name}.t{rank}" for rank in range({"": 0, "plain": 1, "-t": 1}.get(one.step, 2))]
 
     def _pids(self, one: Subject) -> list[int]:
         return [self._pid(name) for name in (one.name, *self._tasks(one))]

@@ -167,13 +167,19 @@ def needs_streams(spec: StepSpec) -> bool:
 
 
 def heard(live: LiveState, one: Heard, now: float, rules: TaskRules = TaskRules(), because: bool = False) -> bool:
-    """Take evidence of a task; False if no live step has it. `because`: it was ended since another task failed."""
+    """Take evidence of a task; False if no live step has it, or its end is known from before: its engine may forget it.
+
+    `because`: it was ended since another task failed.
+    """
     found = live.tasks.get(one.key)
     if found is None:
         return False
     step, task = found
+    is_end = not isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed))
+    if is_end and task.verdict is not None:
+        return False
     task.evidence.append(one.evidence)
-    if task.verdict is not None or isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed)):
+    if not is_end:
         return True
     verdict = judge_task(task.evidence, rules)
     if verdict is not None:
