@@ -299,7 +299,8 @@ class Person:
         """Ask until somebody answers; what was done before the answer was lost is done already."""
         reply = self._until_answered(lambda: self._call(op, ids=[one.number], by="tester", **arguments))
         (result,) = reply["results"]
-        assert ResultCode(result["code"]).is_so or result["code"] == ResultCode.SETTLED, f"{op} of {one.name}: {result}"
+        may_be_over = op not in ("suspend", "resume") and result["code"] == ResultCode.SETTLED  # by what was lost
+        assert ResultCode(result["code"]).is_so or may_be_over, f"{op} of {one.name}: {result}"
 
     def _call(self, op: str, **arguments: Any) -> dict[str, Any]:
         with self.live.client() as client:
@@ -350,6 +351,11 @@ class Person:
 
     def _until_shown(self, one: Subject, state: str) -> None:
         self._wait_for(lambda: self._row(one).state == state, f"{one.name} is shown as {state}")
+
+    def story(self) -> str:
+        """For who reads a failure: what was done, and what the store says."""
+        rows = [str(self.live.job(one.number)) for one in self.subjects]
+        return "\n".join([*self.done, *rows])
 
     # ---- judging --------------------------------------------------------------------------------
 

@@ -33,5 +33,5 @@ def test_every_end_is_what_a_person_says(live: LiveHome, seed: int) -> None:
         live.assert_store_is_whole()
         live.assert_nothing_left()
     except BaseException:
-        print(f"again: {REPEAT}={seed}", *person.done, sep="\n")
+        print(f"again: {REPEAT}={seed}", person.story(), sep="\n")
         raise
