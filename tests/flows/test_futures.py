@@ -77,6 +77,25 @@ if __name__ == "__main__":
     assert (done.stdout, done.stderr) == ("4\n", "")
 
 
+def test_without_cloudpickle(lab: Lab) -> None:
+    """Functions of modules work; one of `__main__` is refused at once, with what to install."""
+    script = lab.write(
+        """
+import sys
+sys.modules["cloudpickle"] = None
+import aver
+def own(): return 1
+with aver.Executor() as executor:
+    print(executor.submit(pow, 2, 3).result())
+    executor.submit(own)
+""",
+        "script.py",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (1, "8\n")
+    assert "pip install 'aver[executor]'" in done.stderr.splitlines()[-1]
+
+
 def test_futures_are_arguments(executor: aver.Executor) -> None:
     """Alone, inside lists and dicts, of the same batch and of an earlier one; a bad one is DependencyFailed."""
     first = executor.submit(kit.add, 1, 2)

@@ -97,7 +97,7 @@ class Executor(concurrent.futures.Executor):
             place = self.name if self._is_named else ANYBODY
             call = hashlib.sha256(str(key).encode()).hexdigest()[:24]
             run_key, mark = f"{KEY}/{place}/key/{key}", fingerprint(fn, args, kwargs)
-        folder = calls_folder(self._home, spec.engine or load_config().engine, place)
+        folder = self._shared.folder(self._home, spec.engine, place)
         future: Future[Result] = Future(
             self._home,
             (folder, call),
@@ -179,7 +179,15 @@ class _Shared:
         self.is_shut = False
         self.held: weakref.WeakValueDictionary[int, Future[Any]] = weakref.WeakValueDictionary()
         self._found: dict[int, Future[Any]] = {}
+        self._folders: dict[tuple[str | None, str], str] = {}
         self._lock = threading.Lock()
+
+    def folder(self, home: Home, engine: str | None, place: str) -> str:
+        """Where calls of this place lie, looked up once."""
+        known = self._folders.get((engine, place))
+        if known is None:
+            known = self._folders[engine, place] = calls_folder(home, engine or load_config().engine, place)
+        return known
 
     def submit(self, number: int, call: Call) -> None:
         self.held[number] = call.future
