@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from flow_lab import Lab
 import aver
 from aver.errors import CantWriteError
 from aver.home import Home
+from aver.protocol.client import Client
 from aver.store.read.reader import Reader
 
 DEADLINE_S = 60.0
@@ -178,26 +179,16 @@ def test_the_coordinator_is_killed_while_calls_are_submitted(
 ) -> None:
     """The first coordinator dies there; the next one is asked again, and each call runs once."""
     monkeypatch.setenv("AVER_CRASH_AT", point)
-    monkeypatch.setattr("aver.protocol.client._coordinator_env", _crashing_once(monkeypatch))
+    client = Client.connect(Home.find())  # it stays while somebody is connected
+    monkeypatch.delenv("AVER_CRASH_AT")
+    pid = Home.find().holder()["pid"]
     here.let_go("go")
     with aver.Executor() as executor:
         futures = [executor.submit(kit.note_and_wait, "ran", str(number), "go") for number in range(CALLS)]
         assert [future.result(DEADLINE_S) for future in futures] == ["0", "1", "2"]
+    client.close()
+    assert Home.find().holder().get("pid") != pid
     assert Counter(here.lines("ran")) == Counter("012")
-
-
-def _crashing_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[Home], dict[str, str]]:
-    """The environment of coordinators: only the first one is to crash."""
-    from aver.protocol import client
-
-    make = client._coordinator_env
-
-    def once(home: Home) -> dict[str, str]:
-        made = make(home)
-        monkeypatch.delenv("AVER_CRASH_AT", raising=False)
-        return made
-
-    return once
 
 
 def test_a_full_disk_while_calls_are_submitted(here: Lab) -> None:
