@@ -11,8 +11,7 @@ import tempfile
 from collections.abc import Callable
 
 from aver.client import batch_submission
-from aver.engines.local.engine import _words_of
-from aver.engines.local.slot import split_lines
+from aver.engines.local.slot import split_lines, words_of
 from aver.engines.slurm.commands import sacct, scontrol, squeue
 from aver.engines.slurm.commands.call import Reply
 from aver.engines.slurm.submit import sbatch_answer
@@ -102,7 +101,7 @@ def record(data: bytes) -> None:
     parse_record(data)
     for line in (data, *split_lines(data)[0]):
         with contextlib.suppress(ValueError, KeyError, TypeError):  # as the engine does with a line
-            words = _words_of(line)
+            words = words_of(line)
             witness_record.parse_record(words)
         with contextlib.suppress(ValueError):
             said = witness_record.decode(line)
