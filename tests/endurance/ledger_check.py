@@ -113,6 +113,9 @@ def _check_job(
     is_step_refused = submission.way == "srun" and not lines and "srun: error: " in submission.err
     if excuses.refuses_launches and is_step_refused and (state, exit_text) == ("FAILED", "1:0"):
         return  # the job is srun itself: it said why there is no step, and exited 1
+    is_step_lost = submission.way == "srun" and "UNVERIFIED" in submission.err
+    if excuses.loses_witnesses and is_step_lost and (state, exit_text) == ("FAILED", "1:0"):
+        return  # likewise: it said that nobody saw its step's end, and exited 1
     if (state, exit_text) == (expected.state, expected.exit):
         if lines != expected.attempts or job["attempt"] != expected.attempts:
             found.invented.append(f"{what}, of {expected.attempts}")

@@ -91,7 +91,6 @@ def sacct_output(data: bytes) -> None:
 
 
 def scontrol_output(data: bytes) -> None:
-    scontrol.read_jobs(_reply(data))
     scontrol.read_facts(_reply(data))
     sbatch_answer.read_submission(_reply(data))
 
