@@ -9,6 +9,7 @@ from aver.coordinator.order.order import order_of
 from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.registry import capabilities_of
 from aver.home import Home
+from aver.model import threads
 from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Streams, Submission
 from aver.model.slurm_options import SlurmOptions
 from aver.plan.packing import Room
@@ -17,12 +18,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 GIB = 1 << 30
 OPTIONS = SlurmOptions(ntasks=1, ntasks_per_node=1, cpus_per_task=1)
 TRUE = Argv(("true",))
-FROM_THE_SUBMITTER = {
-    "PATH",
-    "PYTHONUNBUFFERED",
-    "AVER_BASH_ENV",
-    "AVER_KEY",
-}  # or from its witness
+FROM_THE_SUBMITTER = {"PATH", "PYTHONUNBUFFERED", "AVER_BASH_ENV"}
+FROM_THE_ENGINE = {"AVER_KEY", "AVER_MACHINE_CPUS", *threads.VARIABLES}
 
 
 def on_page() -> set[str]:
@@ -56,4 +53,4 @@ def test_the_page_lists_the_variables_of_every_order(tmp_path: Path) -> None:
         JobSpec("batch", TRUE, request=Request(gpus=1, mem_bytes=GIB), slurm=OPTIONS, streams=Streams(append=True)),
         JobSpec("array", TRUE, matrix=array, slurm=SlurmOptions(mem_per_cpu=GIB, ntasks=1)),
     )
-    assert found | FROM_THE_SUBMITTER == on_page()
+    assert found | FROM_THE_SUBMITTER | FROM_THE_ENGINE == on_page()

@@ -46,6 +46,7 @@ SETTINGS = (
     Setting("cpus", Kind.NUMBER, "", "CPUs that jobs may use together; without it, those of the machine"),
     Setting("mem", Kind.TEXT, "", "memory that jobs may use together, such as 48G; without it, the machine's"),
     Setting("gpus", Kind.NUMBER, "", "GPUs that jobs may use; without it, those that are found"),
+    Setting("hide_gpus", Kind.FLAG, "true", "jobs that ask for no GPUs see none"),
     Setting("max_running", Kind.NUMBER, "", "most jobs that run at once; without it, as many as fit"),
     Setting("kill_wait", Kind.TIME, "30s", "time between TERM and KILL when a job is ended"),
     Setting("idle_exit", Kind.TIME, "10s", "how long the coordinator stays with nothing to do"),
