@@ -33,8 +33,8 @@ def test_jobs_lists_all_with_stable_columns(past: Path, call: Aver) -> None:
 def test_a_job_that_runs_has_a_time() -> None:
     """What has passed since it began; one that waits, or of which nobody knows when it began, has none."""
     runs = JobFacts(
-        1, 1, "a", "1/a", "RUNNING", False, "None", None, None, None, None, (), "", 1, False, T0, T0, None, None, "0:0",
-        None,
+        1, 1, "a", "1/a", "RUNNING", False, "None", None, None, None, None, (), "", 1, False, T0, T0, None, None, None,
+        None, "0:0", None,
     )  # fmt: skip
     jobs = [runs, replace(runs, started_at=None), replace(runs, state="PENDING")]
     assert [row[6] for row in job_table(jobs, T0 + 90).rows] == ["1 min 30 s", "-", "-"]
@@ -189,7 +189,7 @@ def test_an_unknown_number_is_a_sentence(past: Path, call: Aver, command: str) -
     assert (answer.status, answer.err) == (2, "aver: no job or run 99; `aver jobs` lists them\n")
 
 
-@pytest.mark.parametrize("command", ["show", "why", "log"])
+@pytest.mark.parametrize("command", ["show", "why"])
 def test_several_jobs_where_one_is_needed(past: Path, call: Aver, command: str) -> None:
     """The sentence says how many there are."""
     answer = call(command, "3/train")

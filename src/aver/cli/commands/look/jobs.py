@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Any
 
 import click
 
@@ -11,8 +13,12 @@ from aver.cli.options import ADDRESS, SinceType, StatesType, json_option, listin
 from aver.cli.output.documents import JobList
 from aver.cli.output.views import answer
 from aver.cli.session import Session
+from aver.client.documents import JobFacts
+from aver.errors import UsageError
+from aver.model.codec import encode
 from aver.model.record import replace
 from aver.model.states import SETTLED, UNSETTLED, State
+from aver.printable import one_line
 from aver.store.read.job_list import BY_NUMBER, SORTS, Wanted, find_jobs
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
@@ -37,6 +43,7 @@ RUNNING = UNSETTLED - {State.PENDING, State.SUBMITTED}
 @click.option("--since", type=SinceType(), metavar="WHEN", help="Only jobs not ended before: 2h, yesterday, 16:00.")
 @click.option("--name", metavar="GLOB", help="Show only jobs of this name, such as 'train*'.")
 @click.option("--sort", type=click.Choice(SORTS), help="Sort by time taken, memory, start or number, largest first.")
+@click.option("--format", "keys", metavar="KEY,…", help="Print these keys of the JSON, with tabs between them.")
 @listing_options
 @json_option
 def command(
@@ -47,6 +54,7 @@ def command(
     since: float | None,
     name: str | None,
     sort: str | None,
+    keys: str | None,
     limit: int | None,
     show_all: bool,
     as_json: bool,
@@ -64,7 +72,9 @@ def command(
       aver jobs --failed --since yesterday
       aver jobs 3 --state failed,timeout
       aver jobs '3/train*' --json
+      aver jobs --running --format id,name,elapsed_s
     """
+    wanted_keys = _parse_keys(keys, as_json)
     session = Session()
     session.refresh()
     chosen = frozenset().union(*states, FAILED if failed else (), RUNNING if running else ())
@@ -76,7 +86,36 @@ def command(
     if not rows and not as_json and session.reader is not None and is_chosen:
         session.output.note("no job fits; `aver jobs` lists all")
         return
+    if wanted_keys:
+        for facts in map(encode, jobs_facts(session, rows)):
+            session.output.line("\t".join(_text(facts[key]) for key in wanted_keys))
+        return
     answer(session.output, JobList(jobs_facts(session, rows), left_out=total - len(rows)), as_json)
+
+
+def _parse_keys(text: str | None, as_json: bool) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    if as_json:
+        raise UsageError("give --format or --json, not both")
+    found = tuple(key.strip() for key in text.split(","))
+    for key in found:
+        if key not in JobFacts.__struct_fields__:
+            raise UsageError(f"--format: no key {key!r}; the keys are {', '.join(JobFacts.__struct_fields__)}")
+    return found
+
+
+def _text(value: Any) -> str:
+    """As in JSON; an exit as code:signal, and nothing where there is none."""
+    match value:
+        case None:
+            return ""
+        case {"text": text}:
+            return str(text)
+        case str():
+            return one_line(value)
+        case _:
+            return json.dumps(value)
 
 
 def _rows(session: Session, address: str | None, wanted: Wanted, limit: int | None) -> tuple[list[JobRow], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import click
@@ -16,16 +17,24 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.steps import steps_facts
 from aver.client.documents import run_facts
+from aver.client.job_files import read_env
 from aver.errors import UsageError
 from aver.model.states import State
+from aver.printable import one_line
 from aver.render.timeline import last_record
 from aver.store.read.rows import JobRow, RunRow
+
+FOUND_BY = frozenset(
+    "PATH VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH PYTHONHOME LD_LIBRARY_PATH LOADEDMODULES".split()
+)
+SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORECASE)
 
 
 @click.command("show")
 @click.argument("address", metavar="ID", type=ADDRESS)
+@click.option("--env", "env", is_flag=True, help="Show the environment that its jobs inherit, with secrets masked.")
 @json_option
-def command(address: str, as_json: bool) -> None:
+def command(address: str, env: bool, as_json: bool) -> None:
     """Show everything known about a job, a step or a run.
 
     A step is one `srun` of a job's script: 7.0 is the first of job 7. Its tasks are shown with how
@@ -35,11 +44,30 @@ def command(address: str, as_json: bool) -> None:
     Examples:
       aver show 7
       aver show 7.0
+      aver show 7 --env
       aver show '3/train[seed=2]' --json
     """
+    if env and as_json:
+        raise UsageError("give --env or --json, not both")
     session = Session()
     session.refresh()
+    if env:
+        _show_environment(session, address)
+        return
     answer(session.output, _document(session, address), as_json)
+
+
+def _show_environment(session: Session, address: str) -> None:
+    """What Python and the like is found by comes first; then all the rest by name."""
+    found = session.find(address)
+    run = found.id if isinstance(found, RunRow) else found[0].run
+    session.mask([run])
+    known = read_env(session.home, run)
+    if isinstance(found, list):
+        known |= dict.fromkeys((name for name, _ in session.spec(found[0]).env), "(set by the flow)")
+    for name in sorted(known, key=lambda name: (name not in FOUND_BY, name)):
+        value = "***" if SECRET_NAME.search(name) else known[name]
+        session.output.line(f"{name}={one_line(value)}")
 
 
 def _document(session: Session, address: str) -> Document:
