@@ -26,7 +26,7 @@ WAITS = "touch started; while [ ! -e go ]; do sleep 0.05; done"
 
 def run_of(jobs: int) -> RunFacts:
     counts = {"RUNNING": 1, "PENDING": jobs - 1}
-    return RunFacts(3, "train", "RUNNING", False, 1, False, "ann", "/", 100.0, None, 4, jobs, counts)
+    return RunFacts(3, "train", "RUNNING", False, 1, False, "ann", "/", 100.0, None, 4, jobs, counts, ())
 
 
 def texts(branches: list[Branch], width: int = 80, height: int = 24) -> list[str]:
@@ -122,6 +122,18 @@ def test_run_draws_a_tree_and_ends_with_one_line(aver: Product) -> None:
     assert last[-3].endswith("b.out ends:")
     assert last[-2:] == ["  | oops", last[-1]]
     assert last[-1].startswith("aver: run 1 FAILED: 1 COMPLETED, 1 FAILED, 9 SKIPPED in ")
+
+
+def test_a_failed_job_is_named_with_its_number(aver: Product) -> None:
+    """Also a member of a matrix that is one line."""
+    (aver.folder / "flow.yaml").write_text(
+        "jobs:\n  bad: {run: exit 4}\n  many: {matrix: {n: 1..9}, run: 'test {n} != 7'}\n"
+    )
+    terminal = Terminal(aver, ["run", "flow.yaml"], 100, 24, NO_COLOR="1")
+    text = terminal.read_until(None)
+    assert terminal.close() == 1
+    assert "FAILED 4:0 NonZeroExitCode (job 2)" in text
+    assert "8 COMPLETED, 1 FAILED (job 9 n=7)" in text
 
 
 def test_a_narrow_terminal_without_colours(aver: Product) -> None:

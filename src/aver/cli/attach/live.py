@@ -159,7 +159,8 @@ def _branches(reader: Reader, groups: list[GroupRow], lead: str) -> list[Branch]
     if total <= MEMBERS:
         first = min(group.first for group in groups)
         rows = reader.jobs_by_id(range(first, first + total))
-        return [_of_job(rows[number], lead) for number in sorted(rows)]
+        running_first = sorted(rows, key=lambda number: (rows[number].state is State.PENDING, number))
+        return [_of_job(rows[number], lead) for number in running_first]
     starts = [group.started_at for group in groups if group.started_at is not None]
     ends = [group.ended_at for group in groups if group.ended_at is not None]
     is_over = all(group.state.is_settled for group in groups)
@@ -169,20 +170,31 @@ def _branches(reader: Reader, groups: list[GroupRow], lead: str) -> list[Branch]
             lead,
             groups[0].name.partition("[")[0],
             {group.state: group.jobs for group in groups},
-            "",
+            _failed_member(reader, groups),
             min(starts, default=None) if not is_over else None,
             took,
         )
     ]
 
 
+def _failed_member(reader: Reader, groups: list[GroupRow]) -> str:
+    """`(job 17 seed=3)`: the first member that failed, to be looked at; how many there are is said beside it."""
+    failed = [group for group in groups if _has_failed(group.state)]
+    job = reader.job(min(group.first for group in failed)) if failed else None
+    return "" if job is None else f"(job {job.id} {job.name.partition('[')[2].rstrip(']')})"
+
+
+def _has_failed(state: State) -> bool:
+    return state.is_settled and state not in (State.COMPLETED, State.SKIPPED)
+
+
 def _of_group(group: GroupRow, lead: str) -> Branch:
-    detail = _detail(group.state, group.exit, group.reason)
+    detail = _detail(group.state, group.exit, group.reason, group.first)
     return Branch(lead, group.name, {group.state: 1}, detail, *_times(group.state, group.started_at, group.elapsed_s))
 
 
 def _of_job(job: JobRow, lead: str) -> Branch:
-    detail = _detail(job.state, job.exit, job.reason)
+    detail = _detail(job.state, job.exit, job.reason, job.id)
     return Branch(lead, job.name, {job.state: 1}, detail, *_times(job.state, job.started_at, job.elapsed_s))
 
 
@@ -192,6 +204,7 @@ def _times(state: State, started_at: float | None, elapsed_s: float | None) -> t
     return (None if state is State.PENDING else started_at), None
 
 
-def _detail(state: State, exit_status: ExitStatus | None, reason: str) -> str:
+def _detail(state: State, exit_status: ExitStatus | None, reason: str, job: int) -> str:
     words = [str(exit_status)] if exit_status is not None and state is not State.COMPLETED else []
-    return " ".join([*words, *([reason] if reason not in ("", "None") else [])])
+    number = [f"(job {job})"] if _has_failed(state) else []
+    return " ".join([*words, *([reason] if reason not in ("", "None") else []), *number])
