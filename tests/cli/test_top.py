@@ -20,8 +20,10 @@ import pytest
 from product import Product, wait_for_file
 from stored_past import Aver
 
+from aver.cli.output.table import cell_count
 from aver.cli.top.board import Act, Board, Quit, Show
 from aver.cli.top.feed import Item, Snapshot
+from aver.model.record import replace
 from aver.model.states import State
 
 DEADLINE_S = 60.0
@@ -45,7 +47,7 @@ def test_every_line_fits_80_by_24() -> None:
     for width, height in ((79, 24), (40, 10), (199, 50)):
         lines = made.lines(width, height)
         assert len(lines) == height
-        assert all(len(line.text) <= width for line in lines)
+        assert all(cell_count(line.text) <= width for line in lines)
     assert made.lines(79, 24)[0].text == "aver: 2 running, 100000 waiting, 1 failed"
 
 
@@ -53,6 +55,17 @@ def test_running_jobs_show_what_they_use_beside_what_they_asked_for() -> None:
     """CPUs and memory."""
     (line,) = [line for line in board(item(7)).lines(79, 24) if line.style == "chosen"]
     assert line.text.split() == ["7", "train", "RUNNING", "2", "min", "1.9/2", "1.2", "GiB/2", "GiB"]
+
+
+def test_columns_stay_in_their_places_at_80_columns() -> None:
+    """Long names and notes are shortened, each by itself."""
+    waits = item(8, "train[sample=abc,seed=17]", State.PENDING, "waiting for 4 CPUs: jobs 18, 19 and 3 more have them")
+    lines = board(item(7, "train[sample=abc,seed=16]"), replace(waits, time="", cpu="", mem="")).lines(79, 24)[1:4]
+    assert [line.text for line in lines] == [
+        "JOB     NAME               STATE          TIME        CPU     MEMORY",
+        "7       train[sa…seed=16]  RUNNING        2 min       1.9/2   1.2 GiB/2 GiB",
+        "8       train[sa…seed=17]  PENDING                    waiting for 4 CPUs: jobs…",
+    ]
 
 
 def test_keys_choose_a_job_and_it_stays_chosen() -> None:

@@ -27,7 +27,8 @@ HELP = (
     "q                   quit; nothing that runs is touched",
 )
 ASKED = {"c": "cancel", "r": "retry"}
-COLUMNS = (("JOB", 7), ("NAME", 0), ("STATE", 13), ("TIME", 11), ("CPU", 7), ("MEMORY", 17), ("", 0))
+JOB, STATE, TIME, CPU, MEMORY = 6, 13, 10, 6, 17  # columns on the screen; the name has what is left
+USED = CPU + 2 + MEMORY
 
 
 class Line(Record):
@@ -162,7 +163,7 @@ class Board:
         found = [self._head(), *body[: height - 2]]
         found += [Line("")] * (height - 1 - len(found))
         found.append(self._foot())
-        return [Line(shortened(one_line(line.text), width), line.style) for line in found[:height]]
+        return [Line(_cut(one_line(line.text), width), line.style) for line in found[:height]]
 
     def _head(self) -> Line:
         counts = ", ".join(f"{count} {word}" for word, count in self.snapshot.counts) or "no jobs yet"
@@ -191,27 +192,37 @@ class Board:
         rows = self._rows
         at = next((at for at, item in enumerate(items) if item.job == self.chosen), 0)
         self.top = min(max(0, len(items) - rows), max(self.top, at - rows + 1)) if at >= self.top else at
-        fixed = sum(size + 2 for _, size in COLUMNS if size)
-        free = max(16, width - fixed - 2)
+        free = width - JOB - STATE - TIME - 4 * 2
         longest = max((cell_count(item.name) for item in items), default=8)
-        name = min(longest, free if width < 100 else max(16, free // 2))
-        sizes = [size or (name if head == "NAME" else 0) for head, size in COLUMNS]
-        head = "  ".join(word.ljust(size) for (word, _), size in zip(COLUMNS, sizes, strict=True)).rstrip()
-        found = [Line(head, "bold")]
+        name = min(max(longest, 4), max(12, free - max(USED, free // 2)))
+        found = [Line(_row(("JOB", "NAME", "STATE", "TIME"), name) + "  " + _fitted("CPU", CPU) + "  MEMORY", "bold")]
         for item in items[self.top : self.top + rows]:
-            cells = (str(item.job), item.name, item.state.value, item.time, item.cpu, item.mem, item.note)
-            text = "  ".join(_fitted(cell, size) for cell, size in zip(cells, sizes, strict=True)).rstrip()
-            found.append(Line(text, "chosen" if item.job == self.chosen else _style(item.state)))
+            text = _row((str(item.job), item.name, item.state.value, item.time), name) + "  "
+            if item.cpu or item.mem:
+                text += f"{_fitted(item.cpu, CPU)}  {_fitted(item.mem, MEMORY)}  "
+            found.append(Line(text + item.note, "chosen" if item.job == self.chosen else _style(item.state)))
         if self.snapshot.left_out and self.top + rows >= len(items):
             found.append(Line(f"{self.snapshot.left_out} more: / searches among all", "dim"))
         return found
 
 
+def _row(cells: tuple[str, str, str, str], name: int) -> str:
+    return "  ".join(_fitted(cell, size) for cell, size in zip(cells, (JOB, name, STATE, TIME), strict=True))
+
+
 def _fitted(cell: str, size: int) -> str:
-    if not size:
-        return cell
     short = shortened(one_line(cell), size)
     return short + " " * (size - cell_count(short))
+
+
+def _cut(text: str, width: int) -> str:
+    """What fits of the line, from its beginning on."""
+    text = text.rstrip()
+    if cell_count(text) <= width:
+        return text
+    while cell_count(text) > width - 1:
+        text = text[: min(len(text) - 1, width)]
+    return f"{text}…"
 
 
 def _style(state: State) -> str:

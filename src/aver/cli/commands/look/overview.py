@@ -21,6 +21,7 @@ NEXT = """
 aver run -- COMMAND      run a command here
 aver submit train.sh     run a batch script in the background
 aver jobs                all jobs (--failed, --running)
+aver top                 all jobs, live
 aver why [ID]            what happened, and what to do next
 aver log ID -f           follow a job's output
 aver --help              all commands"""
