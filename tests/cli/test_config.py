@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -140,5 +141,5 @@ def test_a_job_that_runs_has_the_variables_of_the_page(aver: Product) -> None:
     names = {line.partition("=")[0] for line in out.splitlines()}
     text = PAGE.read_text().partition("## Variables that a job gets")[2]
     assert {"AVER_KEY", "AVER_ATTEMPT", "PYTHONUNBUFFERED"} <= names
-    for name in names:
+    for name in names.difference(os.environ):
         assert f"`{name}`" in text or not name.startswith(("AVER_", "SLURM", "BASH_ENV"))

@@ -55,6 +55,7 @@ SETTINGS = (
     Setting("engines", Kind.TABLE, "", "further engines, by name: module:attribute of the registration"),
     Setting("secret", Kind.NAMES, "", "environment variables whose values are masked in every output"),
     Setting("notify", Kind.TABLE, "", "who is told of verdicts"),
+    Setting("pools", Kind.TABLE, "", "amounts that jobs of all runs share, by name: licence = 2"),
     Setting("keep_environments", Kind.TIME, "30d", "how long a settled run's environment and scripts are kept"),
     Setting("retention.older_than", Kind.TIME, "", "cut logs of runs that ended longer ago than this"),
     Setting("retention.keep_last", Kind.NUMBER, "0", "never cut the logs of the newest N runs"),
