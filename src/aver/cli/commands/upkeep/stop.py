@@ -44,6 +44,6 @@ def command(as_json: bool) -> None:
 
 def _forget_dead(home: Home) -> None:
     """A coordinator that died was stopped now: no witness starts the next one."""
-    if home.exists():
+    if home.holder():
         with contextlib.suppress(AverError, LockBusy):
             Lock.acquire(home).release()
