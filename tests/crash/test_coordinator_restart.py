@@ -51,8 +51,10 @@ def _typed(live: LiveHome, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def _assert_nobody_comes(live: LiveHome, witnesses: list[int]) -> None:
+    """All leave: no process has the home among its words, and the log tells of no coordinator but the first."""
     wait_for(lambda: not any(is_alive(pid) for pid in witnesses), "the witness's leaving")
-    assert processes_with(str(live.home.path)) == []
+    wait_for(lambda: not processes_with(str(live.home.path)), "the leaving of everybody else")
+    assert not live.home.log.exists() or _ready(live) == 1
 
 
 def test_a_flow_ends_without_a_command(live: LiveHome) -> None:
