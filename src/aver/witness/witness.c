@@ -1947,7 +1947,7 @@ enum holder { NONE, LIVES, DIED };
 
 static enum holder find_holder(void) { /* of the home: the text of its lock names one, which holds a byte of the store */
     char path[PATH_KEPT + 16], own[sizeof boot], *to = own;
-    struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1LL << 62, .l_len = 1};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1LL << 62, .l_len = 1};
     for (const char *from = boot; *from; from++)
         if (*from != '-') *to++ = *from;
     *to = 0;
@@ -1955,9 +1955,9 @@ static enum holder find_holder(void) { /* of the home: the text of its lock name
     if (slurp(AT_FDCWD, path, scratch, sizeof scratch) <= 0 || !*own || !strstr(scratch, own)) return NONE;
     snprintf(path, sizeof path, "%s/aver.db", restart.home);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const bool known = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &held);
+    const bool known = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lock);
     if (fd >= 0) close(fd);
-    return !known ? NONE : held.l_type == F_UNLCK ? DIED : LIVES;
+    return !known ? NONE : lock.l_type == F_UNLCK ? DIED : LIVES;
 }
 
 static bool claim_restart(void) { /* of all witnesses one starts it, and the others leave */
