@@ -33,6 +33,7 @@ from aver.home import Home
 from aver.model.events import Event, Observed, StepEnded, Usage
 from aver.model.evidence import (
     AccountingSaid,
+    CancelUnheard,
     Evidence,
     HeldBack,
     LeftQueue,
@@ -476,6 +477,38 @@ def test_a_step_without_any_record_is_known_by_the_controllers_word(said: str, s
     assert (ended.verdict.state, ended.derived) == (state, share)
     assert "nobody said how many tasks" in ended.verdict.detail
     assert turn.state(1) is State.COMPLETED
+
+
+def test_a_lost_task_of_a_known_step_has_the_controllers_word() -> None:
+    """One of two tasks left its record: DerivedExitCode is the other's, and there was no second step."""
+    turn, _ = handed_over("RUNNING")
+    turn.machine.heard(task_heard(turn.key(1), 0, 0, of=2), turn.now)
+    told = QueueSaid(4.0, read_word("COMPLETED"), exit="0:0", derived="0:9")
+    turn.machine.heard(Heard(turn.key(1), "squeue", "", told), turn.now)
+    (ended,) = step_ends(hear_end(turn))
+    assert (ended.step, ended.verdict.state, ended.derived) == (0, State.CANCELLED, 9)
+
+
+@pytest.mark.parametrize(("codes", "of"), [({0: 3}, 2), ({0: 0}, 3)])
+def test_of_lost_tasks_nobody_knows_which_one_the_controller_means(codes: dict[int, int], of: int) -> None:
+    """A failure that was seen explains the word already, and of two lost tasks either may have it: no second step."""
+    turn, _ = handed_over("RUNNING")
+    for task, code in codes.items():
+        turn.machine.heard(task_heard(turn.key(1), task, code, of=of), turn.now)
+    told = QueueSaid(4.0, read_word("COMPLETED"), exit="0:0", derived="3:0")
+    turn.machine.heard(Heard(turn.key(1), "squeue", "", told), turn.now)
+    (ended,) = step_ends(hear_end(turn))
+    assert (ended.step, ended.verdict.state, ended.derived) == (0, State.UNVERIFIED, None)
+
+
+def test_a_cancellation_that_slurm_did_not_hear_is_part_of_the_story() -> None:
+    """It changes no state, and is stored with its words."""
+    turn, _ = handed_over("RUNNING")
+    text = "scancel did not reach Slurm: Incompatible versions"
+    turn.machine.heard(Heard(turn.key(1), "scancel", text, CancelUnheard(4.0, text)), turn.now)
+    told = [event for event in turn.commit() if isinstance(event, Observed)]
+    assert [(event.source, event.said, event.state) for event in told] == [("scancel", text, State.RUNNING)]
+    assert turn.state(1) is State.RUNNING
 
 
 def test_a_cluster_that_can_not_be_made_ends_nothing_else() -> None:

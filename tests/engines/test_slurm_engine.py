@@ -25,6 +25,8 @@ from aver.errors import UnreachableError
 from aver.model.evidence import (
     AccountingSaid,
     CancelledBefore,
+    CancelUnheard,
+    DeadlinePassed,
     Evidence,
     HeldBack,
     LeftQueue,
@@ -234,6 +236,38 @@ def test_a_cancellation_that_does_not_reach_slurm_is_passed_on_again(site: Site)
     site.polls(5)
     assert len(site.calls("scancel")) == heard
     assert {call.split()[-1] for call in site.calls("scancel")} == {"7"}
+
+
+def test_a_scancel_that_hides_its_error_was_not_heard(site: Site) -> None:
+    """An older scancel exits 0 though the controller does not understand it: sent again, and told once."""
+    engine = site.engine(Settle())
+    engine.submit([order("k1")])
+    site.says("squeue", queue_row("7", "RUNNING", "train.k1"))
+    site.hear(QueueSaid)
+    site.does("scancel", 'echo "scancel: error: Kill job error on job id 7: Incompatible versions of client" >&2')
+    engine.control([Control("k1", "cancel")])
+    site.wait(lambda: len(site.calls("scancel")) >= 3)
+    site.hear(CancelUnheard)
+    site.does(
+        "scancel", 'echo "scancel: error: Kill job error on job id 7: Job/step already completing or completed" >&2'
+    )
+    site.polls(3)
+    heard = len(site.calls("scancel"))
+    site.polls(5)
+    assert len(site.calls("scancel")) == heard
+    told = [one.said for one in site.heard if isinstance(one.evidence, CancelUnheard)]
+    assert [text.partition(": ")[0] for text in told] == ["scancel did not reach Slurm"]
+    assert "Incompatible versions" in told[0]
+
+
+@pytest.mark.parametrize(("left_s", "kind"), [(30.0, DeadlinePassed), (600.0, Refused)])
+def test_a_deadline_that_can_not_be_kept_is_refused_by_slurm(site: Site, left_s: float, kind: type[Evidence]) -> None:
+    """In the words for a wrong time limit: whether it is the deadline follows from the job's own time limit."""
+    why = "Requested time limit is invalid (missing or exceeds some limit)"
+    site.does("sbatch", f'echo "sbatch: error: Batch job submission failed: {why}" >&2; exit 1')
+    late = replace(order("k1"), request=Request(time_s=60), deadline_at=time.time() + left_s)
+    site.engine(Settle()).submit([late])
+    site.hear(kind)
 
 
 def test_what_has_ended_is_not_cancelled_under_its_old_id(site: Site) -> None:

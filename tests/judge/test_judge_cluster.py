@@ -14,6 +14,7 @@ from aver.model.evidence import (
     Act,
     ActKind,
     CancelledBefore,
+    DeadlinePassed,
     Evidence,
     GeneratedRead,
     HeldBack,
@@ -216,7 +217,9 @@ def test_witness_alone(said: NobodySaid, words: str) -> None:
         (account("FAILED", "1:0", "0:15", batch_word="CANCELLED"), ("FAILED", "0:15", "RaisedSignal:15(Terminated)"),
          ""),
         (account("FAILED", "nonsense", "nonsense"), ("FAILED", "?", "NonZeroExitCode"), ""),
-        (account("FAILED", "0:53", "0:53"), ("FAILED", "?", "JobLaunchFailure"), "could not open the job's output"),
+        (replace(account("FAILED", "0:53", "0:53"), elapsed_s=1.0), ("FAILED", "?", "JobLaunchFailure"),
+         "could not open the job's output"),
+        (account("FAILED", "0:53", "0:53"), ("FAILED", "0:53", "RaisedSignal:53(Real-time_signal_19)"), ""),
         (account("TIMEOUT", "0:0", "0:15", batch_word="CANCELLED"), ("TIMEOUT", "0:15", "TimeLimit"), ""),
         (account("TIMEOUT", "0:0"), ("TIMEOUT", "?", "TimeLimit"), ""),
         (account("OUT_OF_MEMORY", "0:125", "0:125"), ("OUT_OF_MEMORY", "?", "OutOfMemory"), ""),
@@ -265,6 +268,30 @@ def test_failure_in_the_queue_is_final(said: QueueSaid, expected: tuple[str, str
         verdict = verdict_on(said, GONE, wait)
         assert short(verdict) == expected
         assert (verdict.verified, verdict.source) == (True, "queue")
+
+
+def test_a_lost_node_has_no_exit() -> None:
+    """Slurm 25.11 prints 0:1 for a job whose node was lost: a placeholder, since nobody exited."""
+    for evidence in ([queue("NODE_FAIL", "0:1"), LATE], [GONE, account("NODE_FAIL", "1:0")]):
+        assert short(verdict_on(*evidence)) == ("NODE_FAIL", "?", "NodeDown")
+
+
+def test_a_record_that_excludes_the_time_limit() -> None:
+    """It failed by itself, and nobody signalled it, long before its limit: the scheduler's TIMEOUT is not its cause."""
+    early = ended(5, time_limit_s=120.0)
+    verdict = verdict_on(early, GONE, account("TIMEOUT", "0:0", "5:0"))
+    assert short(verdict) == ("FAILED", "5:0", "NonZeroExitCode")
+    assert any("the scheduler says TIMEOUT" in warning for warning in verdict.warnings)
+    for record in (replace(early, got=(15,)), replace(early, elapsed_s=120.0), replace(early, time_limit_s=None)):
+        assert verdict_on(record, GONE, account("TIMEOUT", "0:0", "5:0")).state is State.TIMEOUT
+
+
+def test_the_witnesss_time_limit_without_its_record() -> None:
+    """Slurm's limit is in whole minutes: the witness ended it before, and accounting saw a signal alone."""
+    said = replace(account("FAILED", "0:15", "0:15"), elapsed_s=61.0)
+    assert short(verdict_on(GONE, said, rules=Rules(time_limit_s=60.0))) == ("TIMEOUT", "0:15", "TimeLimit")
+    assert verdict_on(GONE, said, rules=Rules(time_limit_s=90.0)).state is State.FAILED
+    assert verdict_on(GONE, said).state is State.FAILED
 
 
 def test_cancelled_while_it_waited_is_settled_at_once() -> None:
@@ -327,6 +354,14 @@ def test_never_seen() -> None:
     found = judge_cluster([TAKEN, NEVER, CLEAN, GONE], PLAIN)
     assert found is not None
     assert found.state is State.COMPLETED
+
+
+def test_a_deadline_that_can_not_be_kept() -> None:
+    """Since 23.02 sbatch refuses it: it is DEADLINE, as where the queue says so, and not a failure to launch."""
+    verdict = judge_cluster([DeadlinePassed(1.0, "Requested time limit is invalid")], PLAIN)
+    assert verdict is not None
+    assert short(verdict) == ("DEADLINE", "?", "DeadLine")
+    assert "Requested time limit is invalid" in verdict.detail
 
 
 def test_never_ran() -> None:

@@ -87,6 +87,19 @@ def test_a_step_that_ended_by_itself_in_the_same_second(word: str, text: str, st
     assert judged(replace(over("TIMEOUT", of_step=word), exit=text, batch_exit=text)).state is state
 
 
+@pytest.mark.parametrize(
+    ("word", "state"), [("NODE_FAIL", State.NODE_FAIL), ("FAILED", State.NODE_FAIL), ("TIMEOUT", State.TIMEOUT)]
+)
+def test_a_step_that_was_being_launched_when_its_allocation_died(word: str, state: State) -> None:
+    """Slurm 25.11 calls it FAILED 1:0, and no process of it was measured: it never ran."""
+    cut_off = replace(over(word, of_step="FAILED"), exit="1:0", batch_exit="1:0")
+    verdict = judged(cut_off)
+    assert (verdict.state, verdict.exit) == (state, None)
+    assert judged(replace(cut_off, maxrss_bytes=1 << 20)).state is State.FAILED
+    assert judged(replace(cut_off, allocation_word=read_word("COMPLETED"))).state is State.FAILED
+    assert judged(cut_off, record(ExitStatus(1))).state is State.FAILED
+
+
 def test_a_witness_without_a_signal_saw_nobody_end_it() -> None:
     """The last step killed itself, and the executor left in the same second."""
     assert judged(over("COMPLETED", 8.0), record(TERM)).state is State.FAILED

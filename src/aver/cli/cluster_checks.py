@@ -13,9 +13,10 @@ from aver.config import Config
 from aver.engines.slurm.cluster import commands_of, folder
 from aver.engines.slurm.commands import squeue
 from aver.engines.slurm.commands.call import Commands, Reply, Trouble
+from aver.engines.slurm.commands.lines import error_text
 from aver.engines.slurm.commands.rows import Accounts, Disabled, NoAnswer
 from aver.engines.slurm.commands.sacct import by_names, read_accounts
-from aver.engines.slurm.commands.scontrol import Facts, ask_facts
+from aver.engines.slurm.commands.scontrol import Facts, ask_facts, read_version, version_of
 from aver.engines.slurm.remote.hosts import commands_on, host_of, ssh_to
 from aver.engines.slurm.remote.ssh import Ssh
 from aver.home import Home
@@ -49,6 +50,8 @@ def cluster_checks(home: Home, config: Config, host: str | None = None) -> Itera
         return
     version = ".".join(f"{part:02d}" if place == 1 else str(part) for place, part in enumerate(facts.version or ()))
     yield Check("slurm", OK, f"version {version or '?'}, cluster {facts.cluster or '?'}", None)
+    if (differing := _versions(commands, facts)) is not None:
+        yield differing
     yield _queue(commands)
     yield _accounting(commands, facts)
     yield from _limits(facts)
@@ -74,8 +77,19 @@ def _trouble(commands: Commands, name: str) -> str:
     """Why it can't be called; empty: it can."""
     reply = commands.call([name, "--version"], timeout_s=TIMEOUT_S)
     if isinstance(reply, Reply):
-        return "" if reply.status == 0 else (reply.err.strip().rpartition("\n")[2] or f"{name} exits {reply.status}")
+        return "" if reply.status == 0 else (error_text(reply.err) or f"{name} exits {reply.status}")
     return reply.text
+
+
+def _versions(commands: Commands, facts: Facts) -> Check | None:
+    """Commands of another release than the controller's; None if there is nothing to say."""
+    own = read_version(commands.call(version_of("scancel"), timeout_s=TIMEOUT_S))
+    if own is None or facts.version is None or own[:2] == facts.version[:2]:
+        return None
+    releases = [f"{major}.{minor:02d}" for major, minor, *_ in (own, facts.version)]
+    text = f"the commands are {releases[0]}, the controller is {releases[1]}"
+    hint = "commands more than two releases older than the controller are not understood: scancel is not heard"
+    return Check("slurm versions", LIMITED, text, hint)
 
 
 def _queue(commands: Commands) -> Check:

@@ -23,6 +23,7 @@ from aver.model.evidence import (
     Act,
     ActKind,
     CancelledBefore,
+    CancelUnheard,
     DeadlinePassed,
     DependencyFailed,
     Evidence,
@@ -119,6 +120,7 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
             case (
                 Taken()
                 | HeldBack()
+                | CancelUnheard()
                 | NotTaken()
                 | QueueSaid()
                 | StartedAgain()
@@ -163,8 +165,8 @@ def judge_unstarted(said: NeverRan) -> Verdict:
         case CancelledBefore(pending_reason=reason):
             detail = cancelled_words(said)
             return Verdict(State.CANCELLED, None, reason or reasons.NONE, True, COORDINATOR, (), detail)
-        case DeadlinePassed():
-            detail = "its deadline passed before it started"
+        case DeadlinePassed(text=text):
+            detail = f"its deadline can't be kept: {text}" if text else "its deadline passed before it started"
             return Verdict(State.DEADLINE, None, reasons.DEADLINE, True, COORDINATOR, (), detail)
         case NeedsUnmet(reason=reason, text=text):
             return Verdict(State.SKIPPED, None, reason, True, COORDINATOR, (), text)

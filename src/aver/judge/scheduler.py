@@ -18,6 +18,7 @@ from aver.model.evidence import (
     AccountingSaid,
     ActKind,
     CancelledBefore,
+    DeadlinePassed,
     Evidence,
     GeneratedRead,
     LeftQueue,
@@ -54,7 +55,10 @@ CAUSES: dict[SchedulerState, tuple[State, str]] = {
     SchedulerState.DEADLINE: (State.DEADLINE, reasons.DEADLINE),
 }
 OWN_ENDS = (SchedulerState.COMPLETED, SchedulerState.FAILED)  # the program's, and no cause of the scheduler's
+LAUNCH_CUT_OFF = "1:0"
+NOBODY_EXITED = (SchedulerState.NODE_FAIL, SchedulerState.BOOT_FAIL)  # their 0:1 is a placeholder
 CANT_OPEN_OUTPUT = "0:53"
+OUTPUT_OPENED_S = 2.0  # one that ran for so long had its output, and 53 is the signal that ended it
 OUT_OF_MEMORY = "0:125"  # Slurm's own code: no signal
 ENDING = (9, 15)  # what a scheduler ends tasks with
 NOT_BELIEVED = 32  # from here on it may be the number of Slurm's own error: 4008, a credential revoked, is 0:40
@@ -82,7 +86,7 @@ class Heard:
     is_late: bool = False
     nobody: NobodySaid | None = None
     never: NeverSeen | None = None
-    refused: Refused | CancelledBefore | None = None
+    refused: Refused | CancelledBefore | DeadlinePassed | None = None
     accepted: Accepted | None = None
 
     @property
@@ -123,7 +127,7 @@ def sort_out(evidence: list[Evidence]) -> Heard:
                 heard.nobody = said
             case NeverSeen():
                 heard.never = said
-            case Refused() | CancelledBefore():
+            case Refused() | CancelledBefore() | DeadlinePassed():
                 heard.refused = said
             case Taken():
                 heard.taken = True
@@ -151,18 +155,31 @@ def _of_step(said: AccountingSaid, record: WitnessRecord | None) -> AccountingSa
     if state in CAUSES and (state is not SchedulerState.CANCELLED or is_named):
         return said
     was_signalled = record is None or bool(record.got)
-    is_own = state in OWN_ENDS and record is None
+    never_ran = _never_ran(said, record, with_allocation)
+    is_own = state in OWN_ENDS and record is None and not never_ran
     if was_signalled and said.is_cancelled:
         word = CANCELLED_WORD
     elif record is None and said.word is None:
         word = LOST_WITH_ALLOCATION  # there never was a step
     elif was_signalled and with_allocation and cause is not None and cause.state in CAUSES and not is_own:
         word = cause
-    elif was_signalled and with_allocation and state not in OWN_ENDS:
+    elif was_signalled and with_allocation and (never_ran or state not in OWN_ENDS):
         word = LOST_WITH_ALLOCATION
     else:
         word = said.word if said.word is not None and state in OWN_ENDS else FAILED_WORD
+    if never_ran:  # its exit is the number of Slurm's error
+        said = replace(said, exit="", batch_exit="")
     return replace(said, word=word, batch_word=word if said.batch_word is not None else None)
+
+
+def _never_ran(said: AccountingSaid, record: WitnessRecord | None, with_allocation: bool) -> bool:
+    """Whether the step was being launched when its allocation was lost.
+
+    Slurm 25.11 calls it FAILED 1:0; no process of it was ever measured, and no witness left a record.
+    """
+    failed = said.word is not None and said.word.state is SchedulerState.FAILED and said.exit == LAUNCH_CUT_OFF
+    lost = said.allocation_word is not None and said.allocation_word.state is not SchedulerState.COMPLETED
+    return failed and lost and with_allocation and record is None and said.maxrss_bytes is None
 
 
 def is_open(state: State, exit_status: ExitStatus | None, verified: bool | None) -> bool:
@@ -197,9 +214,7 @@ def _with_outputs(verdict: Verdict | None, heard: Heard, rules: Rules) -> Verdic
 
 def _judge_end(heard: Heard, rules: Rules) -> Verdict | None:
     """How the attempt itself ended."""
-    if isinstance(heard.refused, Refused) and not heard.was_seen:
-        return judge_unstarted(heard.refused)
-    if isinstance(heard.refused, CancelledBefore) and not heard.was_seen:
+    if heard.refused is not None and not heard.was_seen:
         return judge_unstarted(heard.refused)
     word = heard.word
     if heard.record is not None:
@@ -264,6 +279,9 @@ def _with_record(heard: Heard, record: WitnessRecord, word: SchedulerState | Non
             text = f"accounting was {heard.nobody.accounting}: its witness alone says how it ended"
         return replace(alone, warnings=(*alone.warnings, text))
     verdict = alone
+    if _excludes(record, word):
+        text = f"the scheduler says {word}; its witness saw it end by itself with {record.exit}, before its time limit"
+        return replace(alone, warnings=(*alone.warnings, text))
     if word in CAUSES and not _is_decided(record, alone, word):
         state, reason = CAUSES[word]
         forgiven = state is State.OUT_OF_MEMORY and rules.oom_warns and record.exit is not None
@@ -296,6 +314,19 @@ def _is_decided(record: WitnessRecord, alone: Verdict, word: SchedulerState) -> 
         return True
     ended = any(act.kind in (ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL) for act in record.acts)
     return ended and word is not SchedulerState.OUT_OF_MEMORY
+
+
+def _excludes(record: WitnessRecord, word: SchedulerState) -> bool:
+    """Whether the record rules out what the scheduler says: a failure of its own, unsignalled, before the limit."""
+    return (
+        word is SchedulerState.TIMEOUT
+        and record.exit is not None
+        and record.exit.code != 0
+        and not record.got
+        and not record.acts
+        and record.time_limit_s is not None
+        and record.elapsed_s - record.suspended_s < record.time_limit_s
+    )
 
 
 def _difference(heard: Heard, record: WitnessRecord, word: SchedulerState) -> str:
@@ -342,9 +373,13 @@ def _without_record(heard: Heard, word: SchedulerState, rules: Rules) -> Verdict
             detail = "cancelled after it had begun; exit code unknown"
         return Verdict(state, exit_status, reason, True, source, (), detail)
     said = (queue.exit if queue is not None else "") or (account.batch_exit or account.exit if account else "")
-    if said == CANT_OPEN_OUTPUT:
+    elapsed_s = None if account is None else account.elapsed_s
+    if said == CANT_OPEN_OUTPUT and (elapsed_s is None or elapsed_s < OUTPUT_OPENED_S):
         text = "Slurm could not open the job's output file (0:53)"
         return Verdict(State.FAILED, None, reasons.JOB_LAUNCH_FAILURE, True, source, (), text)
+    if exit_status is not None and exit_status.signal in ENDING and _is_over_limit(elapsed_s, rules):
+        text = f"it ran for {elapsed_s:g} s of {rules.time_limit_s:g} s; its witness left no record"
+        return Verdict(State.TIMEOUT, exit_status, reasons.TIME_LIMIT, True, source, (), text)
     if word is SchedulerState.COMPLETED and exit_status is not None and exit_status.is_success:
         return Verdict(State.COMPLETED, exit_status, reasons.NONE, True, source, (), detail)
     if word is SchedulerState.COMPLETED and exit_status is None and not either:
@@ -359,12 +394,18 @@ def _without_record(heard: Heard, word: SchedulerState, rules: Rules) -> Verdict
     return Verdict(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, True, source, (), detail)
 
 
+def _is_over_limit(elapsed_s: float | None, rules: Rules) -> bool:
+    """Whether its own time limit passed, which its witness acts on before Slurm, whose limits are whole minutes."""
+    return elapsed_s is not None and rules.time_limit_s is not None and elapsed_s >= rules.time_limit_s
+
+
 def _exit_of(heard: Heard, word: SchedulerState) -> tuple[ExitStatus | None, str]:
     """Its exit status, or None and a sentence with the two that it may have been."""
     account, queue = heard.account, heard.queue
     if not _has_started(heard):
         return None, ""
-    if queue is not None and queue.word.state is word and (whole := _parse(queue.exit)) is not None:
+    theirs = "" if queue is None or queue.word.state is not word or word in NOBODY_EXITED else queue.exit
+    if (whole := _parse(theirs)) is not None:
         return whole, ""
     if account is None:
         return None, ""

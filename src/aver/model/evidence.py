@@ -180,6 +180,13 @@ class HeldBack(Record):
     text: str
 
 
+class CancelUnheard(Record):
+    """A cancellation or signal did not reach the scheduler; a cancellation is sent again."""
+
+    at: float
+    text: str
+
+
 class NotTaken(Record):
     """The answer was lost, and the scheduler turned out to have no such job: it may be handed over again."""
 
@@ -280,9 +287,10 @@ class CancelledBefore(Record):
 
 
 class DeadlinePassed(Record):
-    """Its deadline passed before it started; it never ran."""
+    """Its deadline passed before it started, or can't be kept; it never ran."""
 
     at: float
+    text: str = ""  # the scheduler's refusal
 
 
 class NeedsUnmet(Record):
@@ -326,6 +334,7 @@ Evidence = (
     | Stopping
     | Taken
     | HeldBack
+    | CancelUnheard
     | NotTaken
     | QueueSaid
     | StartedAgain
@@ -359,6 +368,7 @@ class Rules(Record):
     oom_warns: bool = False
     fallback_completes: bool = False  # `settle.fallback: completed`: nobody said how it ended, and it counts as done
     must_write: bool = False  # it has outputs that must be there
+    time_limit_s: float | None = None  # that it asked for
 
 
 class Verdict(Record):

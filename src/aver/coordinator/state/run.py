@@ -208,10 +208,11 @@ class LiveRun:
         own = self.spec(index).host
         return self.submission.host if own is None else own
 
-    def rules(self, index: int) -> Rules:
+    def rules(self, index: int, time_limit_s: float | None = None) -> Rules:
+        """How to judge an attempt of the job. `time_limit_s`: what that attempt asked for, if it is known."""
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
-        return Rules(codes, spec.oom_warns, self.fallback_completes, bool(spec.outputs))
+        return Rules(codes, spec.oom_warns, self.fallback_completes, bool(spec.outputs), time_limit_s)
 
     def _held_in(self, segment: Segment) -> set[int]:
         """Jobs that are to be held from the start."""

@@ -18,7 +18,17 @@ from aver.engines.api import Heard
 from aver.judge.scheduler import COORDINATOR, judge_cluster
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
-from aver.model.evidence import Evidence, HeldBack, LeftQueue, NotTaken, QueueSaid, StartedAgain, Taken, WitnessRecord
+from aver.model.evidence import (
+    CancelUnheard,
+    Evidence,
+    HeldBack,
+    LeftQueue,
+    NotTaken,
+    QueueSaid,
+    StartedAgain,
+    Taken,
+    WitnessRecord,
+)
 from aver.model.states import SchedulerState, State, attempt_may_move
 
 NOT_BEGUN = (State.PENDING, State.SUBMITTED)
@@ -36,10 +46,13 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
         attempt.evidence.clear()
         start_again(live, attempt, now)
         return
+    if isinstance(one.evidence, CancelUnheard):
+        _show(live, run, attempt, one.source, one.said, attempt.state, attempt.shown_reason or reasons.NONE, None, now)
+        return
     attempt.evidence.append(one.evidence)
     if isinstance(one.evidence, QueueSaid) and one.evidence.node:
         attempt.node = one.evidence.node
-    verdict = judge_cluster(attempt.evidence, run.rules(attempt.index))
+    verdict = judge_cluster(attempt.evidence, run.rules(attempt.index, attempt.request.time_s))
     if verdict is None:
         _move(live, run, attempt, one, now)
         return

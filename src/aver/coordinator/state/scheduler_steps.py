@@ -90,19 +90,25 @@ def _take(live: LiveState, step: LiveStep, task: LiveTask, record: WitnessRecord
 
 
 def _tell_unseen(live: LiveState, attempt: LiveAttempt, now: float) -> None:
-    """A step whose witnesses were killed left no record; the controller still says how the worst one ended: `0:9`.
+    """Witnesses that were killed left no record; the controller still says how the worst step ended: `0:9`.
 
-    How many tasks it had nobody says.
+    If a known step misses tasks, it is one of these: the only one has that end, of several nobody knows which. Else
+    there was a step without any record, and how many tasks it had nobody says.
     """
     said = [one.derived for one in attempt.evidence if isinstance(one, QueueSaid) and one.derived]
     table = attempt.step_table()
-    if not said or said[-1] == str(ExitStatus()) or table.failed:
+    tasks = [(step, task) for step in attempt.live_steps() for task in step.tasks]
+    is_explained = any(task.verdict is not None and task.verdict.state is not State.COMPLETED for _, task in tasks)
+    if not said or said[-1] == str(ExitStatus()) or table.failed or is_explained:
         return
-    seen = table.ended | set(table.live)
-    number = next(number for number in range(len(seen) + 1) if number not in seen)
-    step = _watch(live, attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
+    missing = [(step, task) for step, task in tasks if task.verdict is None]
+    if not missing:
+        seen = table.ended | set(table.live)
+        number = next(number for number in range(len(seen) + 1) if number not in seen)
+        step = _watch(live, attempt, number, StepSpec("srun", ("?",), "", 1, is_open=True), now)
+        missing = [(step, step.tasks[0])]
     verdict = judge_unseen_step(said[-1])
-    if verdict is not None:
-        task = step.tasks[0]
+    if verdict is not None and len(missing) == 1:
+        ((step, task),) = missing
         one = Heard(task.key, QUEUE, f"DerivedExitCode={said[-1]}", WitnessVanished(now))
         steps.end_task(live, step, task, verdict, one, now, False)

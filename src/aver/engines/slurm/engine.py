@@ -70,7 +70,7 @@ class SlurmEngine(Worker):
         self.calls = questions.calls
         self._tracked = Tracked(shelf, records, self._put, log, reached)
         self._tracks = self._tracked.tracks
-        self._cancelling = Cancelling(self._tracks, commands, self.calls, pace.timeout_s, log)
+        self._cancelling = Cancelling(self._tracks, commands, self.calls, pace.timeout_s, self._tracked.tell, log)
         self._handover = Handover(self._tracked, hander, questions, self.calls, pace, self._ask_soon, reached)
         self._listening = Listening(
             self._tracked, questions, settle, pace.trouble_most_s, hander.is_at_it, self._cancel_taken, log

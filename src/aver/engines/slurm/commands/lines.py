@@ -47,3 +47,9 @@ def trouble_in(text: str) -> str:
 def last_line(text: str) -> str:
     """The last line with something in it, at most 500 letters of it."""
     return next((line.strip()[:500] for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def error_text(text: str) -> str:
+    """The first line of a command's errors, which names the cause, and the last, which says what came of it."""
+    first = next((line.strip()[:500] for line in text.splitlines() if line.strip()), "")
+    return "; ".join(dict.fromkeys(line for line in (first, last_line(text)) if line))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from aver.engines.slurm.commands.call import Reply, Trouble
 from aver.engines.slurm.commands.fields import SEPARATOR, exit_text, parse_bytes, parse_count, parse_moment, parse_span
 from aver.engines.slurm.commands.ids import parse_id
-from aver.engines.slurm.commands.lines import last_line, split_records, trouble_in
+from aver.engines.slurm.commands.lines import error_text, last_line, split_records, trouble_in
 from aver.engines.slurm.commands.rows import AccountRow, Accounts, Disabled, NoAnswer
 
 FIELDS = (
@@ -49,7 +49,7 @@ def read_accounts(reply: Reply | Trouble) -> Accounts | Disabled | NoAnswer:
         if _DISABLED in line.lower() and SEPARATOR not in line:
             return Disabled(line.strip()[:500])
     if reply.status != 0:
-        return NoAnswer(last_line(reply.err) or last_line(reply.out) or f"sacct: exit status {reply.status}")
+        return NoAnswer(error_text(reply.err) or last_line(reply.out) or f"sacct: exit status {reply.status}")
     if trouble := trouble_in(reply.err):
         return NoAnswer(trouble)
     records, strays = split_records(reply.out, len(FIELDS))

@@ -6,7 +6,7 @@ import re
 
 from aver.engines.slurm.commands.call import Commands, Reply, Trouble
 from aver.engines.slurm.commands.fields import parse_count
-from aver.engines.slurm.commands.lines import last_line, trouble_in
+from aver.engines.slurm.commands.lines import error_text, last_line, trouble_in
 from aver.engines.slurm.commands.rows import NoAnswer
 from aver.model.record import Record
 
@@ -111,6 +111,6 @@ def _trouble(reply: Reply | Trouble) -> NoAnswer | None:
     if isinstance(reply, Trouble):
         return NoAnswer(reply.text)
     if reply.status != 0:
-        return NoAnswer(last_line(reply.err) or last_line(reply.out) or f"scontrol: exit status {reply.status}")
+        return NoAnswer(error_text(reply.err) or last_line(reply.out) or f"scontrol: exit status {reply.status}")
     trouble = trouble_in(reply.err)
     return NoAnswer(trouble) if trouble else None

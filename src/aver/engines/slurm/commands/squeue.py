@@ -17,7 +17,7 @@ from aver.engines.slurm.commands.fields import (
     parse_moment,
 )
 from aver.engines.slurm.commands.ids import parse_id
-from aver.engines.slurm.commands.lines import last_line, split_records, trouble_in
+from aver.engines.slurm.commands.lines import error_text, last_line, split_records, trouble_in
 from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
 from aver.engines.slurm.states import has_ended, has_started
 
@@ -58,7 +58,7 @@ def read_queue(reply: Reply | Trouble, asked: int) -> Queue | NoAnswer:
     if reply.status != 0:
         if asked == 1 and last_line(reply.err).endswith(f"error: {UNKNOWN_ID}"):
             return Queue(())
-        return NoAnswer(last_line(reply.err) or last_line(reply.out) or f"squeue: exit status {reply.status}")
+        return NoAnswer(error_text(reply.err) or last_line(reply.out) or f"squeue: exit status {reply.status}")
     if trouble := trouble_in(reply.err):
         return NoAnswer(trouble)
     records, strays = split_records(reply.out, len(FIELDS), end=SEPARATOR)

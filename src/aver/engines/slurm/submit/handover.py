@@ -7,6 +7,7 @@ a second time from here. What is cancelled before its turn comes never reaches s
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -19,9 +20,10 @@ from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, Refusal, Unreachable
 from aver.engines.slurm.track.pace import Pace
 from aver.engines.slurm.track.tracked import SBATCH, Tracked
-from aver.model.evidence import CancelledBefore, HeldBack, Refused
+from aver.model.evidence import CancelledBefore, DeadlinePassed, HeldBack, Refused
 
 NO_SUCH_ARRAY = "invalid job array specification"
+TIME_LIMIT_IS_WRONG = "requested time limit is invalid"
 FOR_ONE_SUBMITTER = ("NoConfiguration", "CommandNotFound")  # why nobody was reached: others may reach somebody
 
 
@@ -182,7 +184,7 @@ class Handover:
                 self._in_turn.extendleft(reversed(parts))
             case Refusal(text=text):
                 tracked.shelf.remove(batch)
-                tracked.put([Heard(key, SBATCH, text, Refused(now, text)) for key in batch.keys])
+                tracked.put([Heard(order.key, SBATCH, text, _refused(order, text, now)) for order in orders])
             case Busy() | Unreachable():
                 tracked.shelf.remove(batch)
                 self._tell_held(batch.keys, answer)
@@ -217,6 +219,15 @@ class Handover:
         for key in keys:
             self._cancel_when_taken.discard(key)
             self._held.pop(key, None)
+
+
+def _refused(order: Order, text: str, now: float) -> Refused | DeadlinePassed:
+    """Since 23.02 Slurm refuses a job that can't end before its deadline, in the words for a wrong time limit."""
+    if order.deadline_at is not None and TIME_LIMIT_IS_WRONG in text.lower():
+        least_s = math.ceil((order.request.time_s or 0) / 60) * 60
+        if now + least_s > order.deadline_at:
+            return DeadlinePassed(now, text)
+    return Refused(now, text)
 
 
 def _parts(orders: list[Order], reason: str) -> list[list[Order]]:
