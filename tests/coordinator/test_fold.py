@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_machine import ORIGIN, TRUE
 
 from aver.coordinator.recovery import replay_run
-from aver.coordinator.requests import actions, update
+from aver.coordinator.requests import cancel, hold, reinit, requeue, retry, suspend, update
 from aver.coordinator.state import fold
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, Phase
 from aver.coordinator.state.live import IllegalMove, LiveState, TakeGenerated
@@ -164,32 +164,32 @@ class World:
     def cancel(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.cancel(self.machine, *found, "me", self.now)
+            cancel.cancel(self.machine, *found, "me", self.now)
 
     def cancel_run(self, a: int, b: int) -> None:
         run = self._run(a)
         if run is not None:
-            actions.cancel_run(self.machine, run, "me", self.now, bool(b % 2))
+            cancel.cancel_run(self.machine, run, "me", self.now, bool(b % 2))
 
     def hold(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.hold(self.machine, *found, "me", self.now)
+            hold.hold(self.machine, *found, "me", self.now)
 
     def release(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.release(self.machine, *found, "me", self.now)
+            hold.release(self.machine, *found, "me", self.now)
 
     def suspend(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            actions.suspend(self.machine, *found, "me", self.now, resume=bool(a % 2))
+            suspend.suspend(self.machine, *found, "me", self.now, resume=bool(a % 2))
 
     def requeue(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            update.requeue(self.machine, *found, ("requeue", "requeuehold")[a % 2], "me", self.now)
+            requeue.requeue(self.machine, *found, ("requeue", "requeuehold")[a % 2], "me", self.now)
 
     def change(self, a: int, b: int) -> None:
         found = self._job(a, b)
@@ -199,13 +199,13 @@ class World:
     def retry(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None and found[0].settled_state(found[1]) not in (None, State.SKIPPED):
-            actions.retry(self.machine, found[0], [found[1]], "me", self.now)
+            retry.retry(self.machine, found[0], [found[1]], "me", self.now)
 
     def replace_flow(self, a: int, b: int) -> None:
         run = self._run(a)
         if run is not None and run.state.is_settled:
             failed = next((n for n in range(run.job_count) if run.settled_state(n) is not State.SKIPPED), 0)
-            actions.reinit(self.machine, run, {failed: "changed"}, run.submission.flow, "me", self.now)
+            reinit.reinit(self.machine, run, {failed: "changed"}, run.submission.flow, "me", self.now)
 
     def begin_step(self, a: int, b: int) -> None:
         attempt = self._attempt(a)

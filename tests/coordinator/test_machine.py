@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aver.coordinator.requests import actions
+from aver.coordinator.requests import cancel, retry
 from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
@@ -123,12 +123,12 @@ def test_cancelling_a_pending_job_never_starts_it() -> None:
     turn = Turn(cpus=1)
     run = turn.submit(job("a"), job("b"))
     turn.machine.schedule(turn.now)
-    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "cancelled"
+    assert cancel.cancel(turn.machine, run, 0, "me", turn.now) == "cancelled"
     turn.commit()
     turn.commit()
     assert turn.started() == ["b"]
     assert turn.state(2) is State.CANCELLED
-    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "already CANCELLED"
+    assert cancel.cancel(turn.machine, run, 0, "me", turn.now) == "already CANCELLED"
 
 
 def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
@@ -137,7 +137,7 @@ def test_a_running_job_is_cancelled_after_the_request_is_durable() -> None:
     run = turn.submit(job("a"), single=True)
     turn.commit()
     turn.hear_start(1)
-    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "cancelling"
+    assert cancel.cancel(turn.machine, run, 0, "me", turn.now) == "cancelling"
     assert turn.machine.out.controls == []
     turn.commit()
     assert [(control.verb, control.key) for control in turn.machine.out.controls] == [("cancel", turn.key(1))]
@@ -367,9 +367,9 @@ def test_what_was_only_planned_is_no_attempt() -> None:
     turn.commit()
     for _ in range(3):
         assert 3 in turn.machine.by_job  # planned ahead
-        actions.cancel(turn.machine, run, 1, "me", turn.now)
+        cancel.cancel(turn.machine, run, 1, "me", turn.now)
         turn.commit()
-        actions.retry(turn.machine, run, [1], "me", turn.now)
+        retry.retry(turn.machine, run, [1], "me", turn.now)
         turn.commit()
     turn.run_to_end(2)
     turn.commit()
@@ -391,5 +391,5 @@ def test_a_retry_that_was_only_planned_is_given_back_to_the_budget() -> None:
     turn.machine.tick(turn.now)
     turn.commit()
     assert turn.machine.by_job[2].attempt == 2  # planned; b has the CPU
-    actions.cancel(turn.machine, run, 0, "me", turn.now)
+    cancel.cancel(turn.machine, run, 0, "me", turn.now)
     assert (run.retries_used, run.attempts[0]) == (0, 1)

@@ -18,14 +18,14 @@ from aver.coordinator.engine_set import Engines
 from aver.coordinator.guard import Guard
 from aver.coordinator.loop import Loop
 from aver.coordinator.order.generated_reader import Question, beside
-from aver.coordinator.requests import actions, update
+from aver.coordinator.requests import cancel, hold, suspend, update
 from aver.coordinator.requests.accept import accept
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
 from aver.engines.registry import capabilities_of
-from aver.engines.slurm.clusters import Clusters
+from aver.engines.slurm.cluster_set import Clusters
 from aver.engines.slurm.registration import REFUSALS
 from aver.engines.slurm.states import read_word
 from aver.errors import CantWriteError
@@ -184,7 +184,7 @@ def controls(turn: Turn) -> list[Control]:
 def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
     """Nobody but an operator suspends a job of a cluster or moves its limit: nothing changes, and that is said."""
     turn, run = handed_over("RUNNING")
-    assert actions.suspend(turn.machine, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
+    assert suspend.suspend(turn.machine, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
     assert update.update(turn.machine, run, 0, {"time_s": 60}, "me", turn.now) == REFUSALS.limit
     assert controls(turn) == []
     assert turn.state(1) is State.RUNNING
@@ -194,8 +194,8 @@ def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
 def test_what_waits_at_slurm_is_not_called_running() -> None:
     """It can't be held from here any more, and there is nothing to signal."""
     turn, run = handed_over("PENDING")
-    assert actions.hold(turn.machine, run, 0, "me", turn.now).startswith("handed to Slurm")
-    assert actions.signal(turn.machine, run, 0, 10, "me", turn.now).startswith("not running")
+    assert hold.hold(turn.machine, run, 0, "me", turn.now).startswith("handed to Slurm")
+    assert cancel.send_signal(turn.machine, run, 0, 10, "me", turn.now).startswith("not running")
     assert controls(turn) == []
 
 
@@ -203,7 +203,7 @@ def test_a_signal_for_the_steps_reaches_them_through_slurm() -> None:
     """Slurm has the steps: the job's own key is named, with whom it is for."""
     turn, run = handed_over("RUNNING")
     for scope in (None, Scope.SCRIPT, Scope.STEPS):
-        assert actions.signal(turn.machine, run, 0, 10, "me", turn.now, scope) == "signalled"
+        assert cancel.send_signal(turn.machine, run, 0, 10, "me", turn.now, scope) == "signalled"
         assert controls(turn) == [Control("0123abcd.1.1.bbbbbbbb", "signal", signal=10, scope=scope)]
 
 
@@ -351,7 +351,7 @@ def test_what_slurm_holds_is_released_there() -> None:
     turn.commit()
     for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word("PENDING"), reason="JobHeldUser")):
         turn.machine.heard(Heard(turn.key(2), "test", "", evidence), turn.now)
-    assert "scontrol release" in actions.release(turn.machine, run, 0, "me", turn.now)
+    assert "scontrol release" in hold.release(turn.machine, run, 0, "me", turn.now)
 
 
 def test_what_slurm_holds_after_a_requeue_is_not_held_here() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aver.coordinator.order.order import task_order
-from aver.coordinator.requests import actions
+from aver.coordinator.requests import suspend
 from aver.coordinator.state.attempt import LiveStep, LiveTask
 from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Control, Heard, Order
@@ -150,8 +150,8 @@ def test_a_limit_that_moves_is_told_to_running_tasks() -> None:
 def test_a_step_of_a_suspended_job_begins_when_that_goes_on() -> None:
     """Its tasks would run while the job's clock stands still."""
     job = Job()
-    actions.suspend(job.machine, job.run, 0, "tester", job.now, resume=False)
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now, resume=False)
     job.begin()
     assert job.starts() == []
-    actions.suspend(job.machine, job.run, 0, "tester", job.now, resume=True)
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now, resume=True)
     assert len(job.starts()) == 2

@@ -16,7 +16,7 @@ import pytest
 
 from aver.cli import main
 from aver.cli.output.documents import JobFacts, RunFacts
-from aver.client.notified import read_told, told_path
+from aver.client.delivery import read_told, told_path
 from aver.coordinator.notify.document import Notice
 from aver.coordinator.notify.sender import call
 from aver.model.codec import encode

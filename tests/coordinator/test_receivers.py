@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aver.cli import main
-from aver.client.notified import read_told
+from aver.client.delivery import read_told
 from aver.model.job import NotifyOn, NotifyRule
 from live_home import LiveHome, shell_job, wait_for
 

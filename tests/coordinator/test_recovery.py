@@ -9,7 +9,7 @@ import pytest
 from test_machine import ORIGIN, Turn, begin_step, end_task, job
 
 from aver.coordinator.recovery import ask_engines, load_run
-from aver.coordinator.requests import actions, update
+from aver.coordinator.requests import cancel, requeue, retry, suspend, update
 from aver.coordinator.requests.step import signal
 from aver.coordinator.state.machine import Identity, Machine
 from aver.coordinator.state.run import LiveRun
@@ -116,7 +116,7 @@ def test_a_cancel_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None:
     turn.commit()
     turn.hear_start(1)
     turn.now -= 3600
-    assert actions.cancel(turn.machine, run, 0, "me", turn.now) == "cancelling"
+    assert cancel.cancel(turn.machine, run, 0, "me", turn.now) == "cancelling"
     turn.commit()
     turn.come_back()
     assert [(control.key, control.verb) for control in turn.controls()] == [(turn.key(1), "cancel")]
@@ -154,9 +154,9 @@ def test_a_suspension_is_asked_for_again(turn: StoredTurn, resumed: bool) -> Non
     """The last of the two requests, of the script and of its tasks: nobody knows whether it was passed on."""
     key = with_step(turn)
     run = turn.machine.runs[1]
-    assert actions.suspend(turn.machine, run, 0, "me", turn.now, resume=False) == "suspended"
+    assert suspend.suspend(turn.machine, run, 0, "me", turn.now, resume=False) == "suspended"
     if resumed:
-        assert actions.suspend(turn.machine, run, 0, "me", turn.now, resume=True) == "resumed"
+        assert suspend.suspend(turn.machine, run, 0, "me", turn.now, resume=True) == "resumed"
     verb = "resume" if resumed else "suspend"
     assert asked_again(turn) == [Control(key, verb), *of(key, verb)]
     assert turn.machine.by_job[1].is_suspended is not resumed
@@ -165,7 +165,7 @@ def test_a_suspension_is_asked_for_again(turn: StoredTurn, resumed: bool) -> Non
 def test_a_cancel_is_asked_for_again_of_the_tasks_too(turn: StoredTurn) -> None:
     """As it was when the person asked."""
     key = with_step(turn)
-    actions.cancel(turn.machine, turn.machine.runs[1], 0, "me", turn.now)
+    cancel.cancel(turn.machine, turn.machine.runs[1], 0, "me", turn.now)
     assert asked_again(turn) == [Control(key, "cancel"), *of(key, "cancel")]
 
 
@@ -229,9 +229,9 @@ def test_a_kill_is_asked_for_again_as_a_kill(turn: StoredTurn, of_run: bool) -> 
     key = with_step(turn)
     run = turn.machine.runs[1]
     if of_run:
-        actions.cancel_run(turn.machine, run, "me", turn.now, at_once=False, force=True)
+        cancel.cancel_run(turn.machine, run, "me", turn.now, at_once=False, force=True)
     else:
-        actions.cancel(turn.machine, run, 0, "me", turn.now, force=True)
+        cancel.cancel(turn.machine, run, 0, "me", turn.now, force=True)
     assert asked_again(turn) == [Control(key, "cancel", signal=9), *of(key, "cancel", signal=9)]
 
 
@@ -290,7 +290,7 @@ def test_what_was_seen_to_be_done_is_not_asked_for_again(turn: StoredTurn) -> No
     end_task(turn, f"{key}.s0.t1", ExitStatus(signal=15), (CANCEL,))
     assert asked_again(turn) == []
     run = turn.machine.runs[1]
-    assert update.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"
+    assert requeue.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.hear_end(1, ExitStatus(signal=15))
     turn.now += 3
@@ -305,7 +305,7 @@ def test_a_requeued_job_keeps_its_pause_over_a_restart(turn: StoredTurn) -> None
     run = submit(turn, job("a"))
     turn.commit()
     turn.hear_start(1)
-    update.requeue(turn.machine, run, 0, "requeue", "me", turn.now)
+    requeue.requeue(turn.machine, run, 0, "requeue", "me", turn.now)
     turn.commit()
     turn.hear_end(1, ExitStatus(signal=15))
     turn.commit()
@@ -351,7 +351,7 @@ def test_a_requeue_holds_though_the_clock_was_set_back(turn: StoredTurn) -> None
     turn.commit()
     turn.hear_start(1)
     turn.now -= 3600
-    assert update.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"
+    assert requeue.requeue(turn.machine, run, 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.come_back()
     assert turn.machine.by_job[1].requeue == "requeue"
@@ -362,12 +362,12 @@ def test_a_cancel_of_an_earlier_attempt_says_nothing_of_a_later_one(turn: Stored
     run = submit(turn, job("a"), job("b"))
     turn.commit()
     turn.hear_start(2)
-    actions.cancel(turn.machine, run, 0, "me", turn.now)
+    cancel.cancel(turn.machine, run, 0, "me", turn.now)
     turn.commit()
     turn.hear_end(2, ExitStatus(signal=15))
     turn.commit()
     turn.now -= 3600
-    actions.retry(turn.machine, run, [0], "me", turn.now)
+    retry.retry(turn.machine, run, [0], "me", turn.now)
     turn.commit()
     turn.come_back()
     assert [control.key for control in turn.controls()] == []
@@ -379,7 +379,7 @@ def test_a_persons_retry_gives_the_jobs_share_of_the_budget_back(turn: StoredTur
     fail(turn, 2)
     fail(turn, 2)
     assert (turn.state(2), run.retries_used) == (State.FAILED, 1)
-    actions.retry(turn.machine, run, [0], "me", turn.now)
+    retry.retry(turn.machine, run, [0], "me", turn.now)
     assert run.retries_used == 0
     fail(turn, 2)
     assert (turn.state(2), run.retries_used) == (State.PENDING, 1)
@@ -404,7 +404,7 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
     turn.machine.tick(turn.now)
     turn.commit()
     turn.hear_start(2)
-    assert update.requeue(turn.machine, turn.machine.runs[1], 0, "requeue", "me", turn.now) == "requeued"
+    assert requeue.requeue(turn.machine, turn.machine.runs[1], 0, "requeue", "me", turn.now) == "requeued"
     turn.commit()
     turn.hear_end(2, ExitStatus(signal=15))
     compare()
@@ -412,7 +412,7 @@ def test_what_is_counted_is_the_same_after_a_restart(turn: StoredTurn) -> None:
     fail(turn, 2)
     compare()
     assert turn.state(2) is State.FAILED
-    actions.retry(turn.machine, turn.machine.runs[1], [0], "me", turn.now)
+    retry.retry(turn.machine, turn.machine.runs[1], [0], "me", turn.now)
     compare()
     assert turn.machine.runs[1].retries_used == 0
     fail(turn, 2)
@@ -429,7 +429,7 @@ def test_a_limit_that_was_changed_before_a_retry_does_not_hold_for_it(turn: Stor
     turn.commit()
     turn.hear_end(2, FAILED)
     turn.commit()
-    actions.retry(turn.machine, run, [0], "me", turn.now)
+    retry.retry(turn.machine, run, [0], "me", turn.now)
     turn.commit()
     turn.hear_start(2)
     turn.commit()

@@ -16,8 +16,8 @@ WAIT = 'echo $AVER_KEY >> "$RAN"; while [ ! -e go ]; do sleep 0.05; done'
 BUG = """
 import os, sys
 if "aver.coordinator" in sys.orig_argv:
-    from aver.coordinator.requests import actions
-    really = actions.hold
+    from aver.coordinator.requests import hold as operation
+    really = operation.hold
 
     def hold(machine, run, index, *rest):
         said = really(machine, run, index, *rest)
@@ -25,7 +25,7 @@ if "aver.coordinator" in sys.orig_argv:
             raise RuntimeError("a bug")
         return said
 
-    actions.hold = hold
+    operation.hold = hold
 """
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from aver.api.stored import Stored
+from aver.api.access import Stored
 from aver.client.documents import known_reason
 from aver.client.job_files import JobFiles, Which, job_files
 from aver.client.origin import user_name

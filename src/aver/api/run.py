@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from aver.api.access import Stored
 from aver.api.function_call import reference_of
 from aver.api.job import Job, table_html
 from aver.api.outcome import ended
-from aver.api.stored import Stored
 from aver.client.changes import Rerun
 from aver.client.origin import user_name
 from aver.client.reinit import compare, flow_now

@@ -17,7 +17,7 @@ from aver.engines.slurm.commands.lines import error_text
 from aver.engines.slurm.commands.rows import Accounts, Disabled, NoAnswer
 from aver.engines.slurm.commands.sacct import by_names, read_accounts
 from aver.engines.slurm.commands.scontrol import Facts, ask_facts, read_version, version_of
-from aver.engines.slurm.remote.hosts import commands_on, host_of, ssh_to
+from aver.engines.slurm.remote.cluster import commands_on, host_of, ssh_to
 from aver.engines.slurm.remote.ssh import Ssh
 from aver.home import Home
 from aver.store.open import is_on_network

@@ -17,7 +17,7 @@ from aver.engines.registry import capabilities_of
 from aver.model import events as ev
 from aver.model import reasons
 from aver.model.job import JobSpec, Request
-from aver.model.states import UNSETTLED, State
+from aver.model.states import STARTED, UNSETTLED, State
 from aver.plan.packing import room_of
 from aver.plan.planner import Plan
 from aver.printable import one_line
@@ -98,7 +98,7 @@ def _unsettled(
 ) -> tuple[str, tuple[str, ...]]:
     """What an unsettled job does or waits for, and the commands to type next."""
     asked = cancel_asked(happened)
-    if job.state in (State.RUNNING, State.SUSPENDED, State.COMPLETING) and asked is not None:
+    if job.state in STARTED and asked is not None:
         from aver.config import load_config  # few jobs are being ended
 
         own_s = session.spec(job).kill_wait_s
@@ -188,8 +188,8 @@ def _needs(session: Session, job: JobRow, spec: JobSpec) -> str:
 
 def _pools(session: Session, spec: JobSpec) -> str:
     """Which pools have too little left, and which jobs have the rest."""
-    from aver.client.pools import pool_facts  # few ask for it
     from aver.config import load_config
+    from aver.report.pools import pool_facts  # few ask for it
 
     reader = session.found_reader("")
     known = {one.name: one for one in pool_facts(load_config(), reader)}

@@ -34,6 +34,25 @@ def only_one(as_csv: bool, as_json: bool) -> None:
         raise UsageError("give --csv or --json, not both")
 
 
+class EngineChoice(click.ParamType[str]):
+    """The name of an engine: those that Aver ships, and those that the settings name."""
+
+    name = "engine"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        from aver.config import engine_names  # settings are read only where the option is used or shown
+
+        return f"[{'|'.join(engine_names())}]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from aver.config import engine_names
+
+        names = engine_names()
+        if value not in names:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
+        return value
+
+
 class AddressType(click.ParamType[str]):
     """The address of a job or run; a shell completes the newest numbers, and names after `RUN/`."""
 

@@ -19,7 +19,7 @@ from aver.client.output_paths import synced_folders
 from aver.config import load_config
 from aver.engines.registry import capabilities_of
 from aver.engines.slurm.commands.call import Reply
-from aver.engines.slurm.remote.hosts import path_there, ssh_to
+from aver.engines.slurm.remote.cluster import path_there, ssh_to
 from aver.engines.slurm.remote.ssh import Ssh
 from aver.errors import AverError, UnreachableError
 from aver.store.read.rows import JobRow

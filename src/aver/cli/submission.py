@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import click
 
-from aver.cli.engine_choice import EngineChoice
 from aver.cli.group import Invocation
+from aver.cli.options import EngineChoice
 from aver.cli.session import Session
 from aver.client.job_files import in_log_folder
 from aver.client.origin import origin_of

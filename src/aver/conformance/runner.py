@@ -22,8 +22,8 @@ from typing import assert_never
 
 from aver.conformance.commands import Commands, Done, finish
 from aver.conformance.model import ONLY, Act, Alone, Case, Command, Forgotten, Look, Operator, Settled, Submit, When
+from aver.conformance.normal_form import Names, echoes, messages, plain_lines
 from aver.conformance.observer import Observer, read_record
-from aver.conformance.wording import Names, echoes, messages, plain_lines
 from aver.errors import UnreachableError
 
 QUIET_SECONDS = 10.0

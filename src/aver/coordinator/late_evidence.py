@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aver.coordinator.requests import actions
+from aver.coordinator.requests.retry import reopen_run
 from aver.coordinator.state.end import cluster_usage
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.judge.scheduler import is_open, judge_late
-from aver.model.evidence import Evidence, LeftQueue, Taken
+from aver.model.events import Observed, Usage
+from aver.model.evidence import Evidence, LeftQueue, Taken, Verdict
 from aver.model.job import FlowSpec
 from aver.model.states import State
 from aver.store.read.reader import Reader
@@ -58,12 +59,12 @@ def take_late(
         if again is None or again.settled_state(index) is not row.state or one.key in machine.attempts:
             return  # a person was quicker
         if found is not None:
-            actions.reopen_run(machine, again, now)
+            reopen_run(machine, again, now)
             known.append(machine.add_generated(again, index, found, now))
         judged = judge_late(known, again.rules(index))
         assert judged is not None
         machine.note_ending(job, attempt, one.key)
-        actions.correct_late(machine, again, index, attempt, judged, usage, one, now)
+        _correct(machine, again, index, attempt, judged, usage, one, now)
 
     if verdict.state is State.COMPLETED and run.spec(index).generates is not None:
         machine.live.read_generated(run, index, settle)
@@ -77,3 +78,18 @@ def _numbers(key: str) -> tuple[int | None, int]:
     if len(parts) != 4 or not parts[1].isdecimal() or not parts[2].isdecimal():
         return None, 0
     return int(parts[1]), int(parts[2])
+
+
+def _correct(
+    machine: Machine, run: LiveRun, index: int, attempt: int, verdict: Verdict, usage: Usage | None, one: Heard,
+    now: float,
+) -> None:  # fmt: skip
+    """Evidence that came late settled an UNVERIFIED job; its skipped dependents come back."""
+    job = run.job_number(index)
+    machine.emit(
+        Observed(
+            now, run.number, job, attempt, one.source, one.said, verdict.state, verdict.reason, verdict, usage,
+        )
+    )  # fmt: skip
+    reopen_run(machine, run, now)
+    machine.advance(now)

@@ -23,7 +23,7 @@ from aver.coordinator.order.allocations import allocator_of, asks_of
 from aver.coordinator.order.generated import Generated
 from aver.coordinator.order.order import order_of, task_order
 from aver.coordinator.recovery import ask_engines, load_pools, load_run
-from aver.coordinator.requests import actions
+from aver.coordinator.requests.cancel import cancel
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import Dispatch
 from aver.coordinator.requests.step import forget_env
@@ -32,7 +32,7 @@ from aver.coordinator.schedule import Schedules
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.stop_note import Questions, StopNote
-from aver.coordinator.upkeep import Aside, Outcome
+from aver.coordinator.upkeep import Outcome, Upkeep
 from aver.coordinator.watchers import Watchers
 from aver.crashpoint import reached
 from aver.engines.api import Heard, Order, Rejected
@@ -65,11 +65,11 @@ class Loop:
         self._generated = Generated(home, self._background, machine.packer.total)
         self._watchers = Watchers(server, machine, self._open_reader)
         self._fingerprints = Fingerprinter(self._background, machine.emit)
-        self._aside = Aside(home, machine, self._background, self._deliver)
+        self._upkeep = Upkeep(home, machine, self._background, self._deliver)
         self._schedules = Schedules(home, self._background)
         self._commits = Commits(committer, machine, server.send, self._give_back)
         self._requests = Context(
-            home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._aside,
+            home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._upkeep,
             kill_wait_s, self._commits.check_writable, self._hear, self.stop, self._start_over,
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
@@ -116,7 +116,7 @@ class Loop:
         remove_unknown_files(self._home, known)
         ask_engines(self._machine, self._engines, now)
         self._engines.keep_only(self._machine.runs)
-        self._aside.begin()
+        self._upkeep.begin()
         self._tidy_soon()
         reached("recovered")
         if self._machine.runs:
@@ -180,7 +180,7 @@ class Loop:
         if outcome.event is not None:
             self._machine.emit(outcome.event)
         if outcome.expired is not None:
-            self._aside.remove_expired(outcome.expired)
+            self._upkeep.remove_expired(outcome.expired)
         if outcome.peer is not None and outcome.message is not None:
             if outcome.is_last:
                 self._commits.reply(outcome.peer, outcome.message)
@@ -193,7 +193,7 @@ class Loop:
         for number in orphans:
             run = self._machine.runs.get(number)
             if run is not None and not run.state.is_settled:
-                actions.cancel(self._machine, run, 0, "the end of its srun", now)
+                cancel(self._machine, run, 0, "the end of its srun", now)
 
     def _drop_lost_steps(self, now: float) -> None:
         """Steps that wait for cpus never begin once their srun is gone.
@@ -382,7 +382,7 @@ class Loop:
         self._watchers.tell(batch.events)
         forget_env(self._requests, batch.events)
         self._fingerprints.note(batch.events, self._machine.runs)
-        self._aside.note(batch.events)
+        self._upkeep.note(batch.events)
         reached("told")
         self._forget_finished()
 
@@ -425,7 +425,7 @@ class Loop:
             or self._server.peers
             or not self._commits.is_idle
             or self._background.is_busy
-            or self._aside.is_busy
+            or self._upkeep.is_busy
             or self._schedules.is_any
         )
         if not is_idle:
@@ -450,7 +450,7 @@ class Loop:
         self._guard.close()
         self._server.close()
         self._engines.close()
-        self._aside.close()
+        self._upkeep.close()
         self._committer.close()
 
     # ---- reading -----------------------------------------------------------------------------------

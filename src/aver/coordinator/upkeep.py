@@ -56,7 +56,7 @@ class Outcome(Record):
     expired: tuple[int, tuple[str, ...]] | None = None
 
 
-class Aside:
+class Upkeep:
     """`deliver` is called in the loop's thread."""
 
     def __init__(

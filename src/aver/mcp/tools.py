@@ -17,7 +17,7 @@ from aver.cli.facts import jobs_facts, output_of
 from aver.cli.group import Invocation
 from aver.cli.logs import RunLogs
 from aver.cli.output.json import encode_line
-from aver.cli.recovery import begin, plan_pass
+from aver.cli.recover_pass import begin, plan_pass
 from aver.cli.selection import find_run, whole_run
 from aver.cli.session import Session, user_name
 from aver.cli.submission import build, ignored_options, submit

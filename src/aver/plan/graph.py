@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from aver.model.job import FlowSpec, JobSpec, Needs
-from aver.model.wording import shown
+from aver.model.suggestion import shown
 from aver.plan.lanes import Link
 from aver.plan.matrix import Member, members
 from aver.plan.needs import Problem, Resolver, Target, TooManyComparisons, is_member_wise, texts_of

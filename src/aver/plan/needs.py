@@ -15,7 +15,7 @@ from itertools import chain
 
 from aver.model.job import JobSpec, Needs
 from aver.model.record import Record
-from aver.model.wording import did_you_mean, shown
+from aver.model.suggestion import did_you_mean, shown
 from aver.plan.address import Address, NameIndex, address_text, glob_pattern, is_glob, parse_address
 from aver.plan.lanes import Key, Lanes, Link
 from aver.plan.matrix import Member, Members, declared_names

@@ -13,7 +13,7 @@ from aver.errors import UsageError
 from aver.model.job import Condition, FlowSpec, JobSpec, Need, Needs, Outcome
 from aver.model.record import Record, replace
 from aver.model.states import State
-from aver.model.wording import did_you_mean
+from aver.model.suggestion import did_you_mean
 from aver.plan.address import NameIndex, is_glob, parse_address
 from aver.plan.graph import Graph
 from aver.plan.matrix import declared_names, members

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from aver.errors import UsageError
 from aver.model.record import Record
-from aver.model.wording import did_you_mean, shown
+from aver.model.suggestion import did_you_mean, shown
 from aver.printable import printable
 
 __all__ = ["Mistake", "Mistakes", "Place", "Point", "SpecError", "did_you_mean", "printable", "shown"]

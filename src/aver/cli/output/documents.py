@@ -13,8 +13,8 @@ from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
 from aver.client.documents import Preview as Preview
 from aver.client.documents import RunFacts as RunFacts
-from aver.client.pools import PoolFacts as PoolFacts
 from aver.model.record import Record
+from aver.report.pools import PoolFacts as PoolFacts
 
 if TYPE_CHECKING:
     from aver.protocol.messages import CutRun

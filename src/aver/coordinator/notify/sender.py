@@ -21,8 +21,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from aver.client.delivery import Told, read_told, told_path, write_told
 from aver.client.job_files import read_env
-from aver.client.notified import Told, read_told, told_path, write_told
 from aver.coordinator.notify import channel
 from aver.coordinator.notify.document import Notice, masked, notice_of
 from aver.crashpoint import reached

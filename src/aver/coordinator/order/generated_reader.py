@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from aver.coordinator.fits import check_fits, check_text
+from aver.coordinator.capacity import check_fits, check_text
 from aver.coordinator.order.allocations import check_allocation
 from aver.errors import AverError
 from aver.model.codec import decode, dumps

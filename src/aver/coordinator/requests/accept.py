@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from aver.coordinator.background import Failed, Later
 from aver.coordinator.order.generated import Sealed
-from aver.coordinator.requests import actions
-from aver.coordinator.requests.actions import Said
-from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
+from aver.coordinator.requests.retry import reopen_run
 from aver.coordinator.server import Peer
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.judge.local import judge_acceptance
 from aver.judge.scheduler import judge_cluster_acceptance
+from aver.model.events import Observed, PersonAsked
 from aver.model.evidence import Accepted, GeneratedRead, Verdict
 from aver.model.states import State
 from aver.protocol.messages import Accept, ResultCode, Results
@@ -66,12 +67,12 @@ def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str
             found = generated if isinstance(generated, Failed) else generated.get(run.job_number(index))
             if found is None:
                 return Said("not accepted: it generates jobs, which were not read; ask again", ResultCode.REFUSED)
-            actions.reopen_run(machine, run, now)
+            reopen_run(machine, run, now)
             batch = context.generated.keep(run.number, found)
             read = machine.add_generated(run, index, batch, now)
         verdict = accepts(stored, accepted, read)
         assert verdict is not None
-        actions.correct(machine, run, index, verdict, f"accepted by {by}", by, now)
+        _correct(machine, run, index, verdict, f"accepted by {by}", by, now)
         _let_go(context, run.job_number(index))
         return Said(f"accepted as {verdict.state}")
 
@@ -94,3 +95,16 @@ def _stored_verdict(context: Context, job: int) -> Verdict | None:
     with reader:
         row = reader.job(job)
     return None if row is None else row.verdict
+
+
+def _correct(machine: Machine, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
+    """A person's evidence changed a settled job's verdict; its skipped dependents come back.
+
+    What a completion generated was added before: it is part of the verdict.
+    """
+    job = run.job_number(index)
+    machine.emit(PersonAsked(now, run.number, job, by, "accept", said))
+    attempt = max(1, run.attempts.get(index, 1))
+    machine.emit(Observed(now, run.number, job, attempt, "person", said, verdict.state, verdict.reason, verdict))
+    reopen_run(machine, run, now)
+    machine.advance(now)

@@ -2,26 +2,111 @@
 
 from __future__ import annotations
 
-from aver.coordinator.requests import actions
-from aver.coordinator.requests.context import Context, together
+from aver.coordinator.requests.context import Context, Said, together
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
+from aver.coordinator.state.attempt import Reading
+from aver.coordinator.state.fold import FORCE, NOW
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.steps import KILL
+from aver.engines.api import Control
+from aver.model import reasons
+from aver.model.events import Observed, PersonAsked
+from aver.model.evidence import CancelledBefore
+from aver.model.job import Scope
+from aver.model.states import STARTED, State
 from aver.protocol.messages import Cancel, ResultCode, Results
 
 
 @writes(Cancel)
-def cancel(context: Context, _: Peer, request: Cancel, now: float) -> Results:
+def cancel_jobs(context: Context, _: Peer, request: Cancel, now: float) -> Results:
     machine, signal, by = context.machine, request.signal, request.by
 
-    def act(run: LiveRun, index: int | None) -> actions.Said:
+    def act(run: LiveRun, index: int | None) -> Said:
         if signal is not None:
             indices = [index] if index is not None else list(range(run.job_count))
-            done = [actions.signal(machine, run, one, signal, by, now, request.scope) for one in indices]
+            done = [send_signal(machine, run, one, signal, by, now, request.scope) for one in indices]
             return done[0] if len(done) == 1 else together(done)
         if index is None:
-            return actions.cancel_run(machine, run, by, now, request.now, request.force)
-        return actions.cancel(machine, run, index, by, now, request.force)
+            return cancel_run(machine, run, by, now, request.now, request.force)
+        return cancel(machine, run, index, by, now, request.force)
 
     over = ResultCode.ALREADY if signal is None else ResultCode.SETTLED
     return context.each(request.ids, now, act, settled=over)
+
+
+def cancel(machine: Machine, run: LiveRun, index: int, by: str, now: float, force: bool = False) -> Said:
+    """Cancel one job; the sentence says what happened. `force`: KILL at once, without TERM."""
+    state = run.settled_state(index)
+    if state is not None:
+        return Said(f"already {state}", ResultCode.ALREADY)
+    asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel", FORCE if force else "")
+    machine.emit(asked)
+    is_running = _cancel_asked(machine, run, index, asked, now, force)
+    machine.advance(now)
+    return Said("cancelling" if is_running else "cancelled")
+
+
+def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: bool, force: bool = False) -> Said:
+    """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
+    if run.state.is_settled:
+        return Said(f"already {run.state}", ResultCode.ALREADY)
+    asked = PersonAsked(now, run.number, None, by, "cancel", " ".join(_details(at_once, force)))
+    machine.emit(asked)
+    machine.advance(now)
+    for index in range(run.job_count):
+        if run.plan.is_started(index) and (at_once or not run.plan.is_finisher(index)):
+            _cancel_asked(machine, run, index, asked, now, force)
+    machine.advance(now)
+    return Said("cancelling" if not run.state.is_settled else "cancelled")
+
+
+def _details(at_once: bool, force: bool) -> list[str]:
+    return [word for word, is_said in ((NOW, at_once), (FORCE, force)) if is_said]
+
+
+def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked, now: float, force: bool) -> bool:
+    """Act on a cancellation: end what runs when it is durable, and what has not begun at once. Whether it runs."""
+    attempt = machine.by_job.get(run.job_number(index))
+    if attempt is not None and isinstance(attempt.phase, Reading):
+        machine.stop_reading(attempt, asked.by, now)
+        return False
+    if attempt is not None and attempt.is_dispatched:
+        number = KILL if force else 0
+        machine.after(asked, [Control(key, "cancel", signal=number) for key in attempt.running_keys()])
+        if not attempt.can.has_queue and attempt.state in (State.RUNNING, State.SUSPENDED):
+            said = "KILL is sent" if force else "TERM is sent; KILL follows after its kill wait"
+            machine.emit(
+                Observed(
+                    now, run.number, attempt.job, attempt.attempt, "coordinator", said, State.COMPLETING, reasons.NONE
+                )
+            )
+        return True
+    machine.end_unstarted(run, index, CancelledBefore(now, asked.by), now)
+    return False
+
+
+def send_signal(
+    machine: Machine, run: LiveRun, index: int, number: int, by: str, now: float, scope: Scope | None = None
+) -> Said:
+    """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
+    job = run.job_number(index)
+    attempt = machine.by_job.get(job)
+    if attempt is None or not attempt.is_dispatched:
+        state = run.settled_state(index)
+        if state is not None:
+            return Said(f"already {state}", ResultCode.SETTLED)
+        return Said("not running: nothing was signalled", ResultCode.NOT_RUNNING)
+    if attempt.can.has_queue and attempt.state not in STARTED:
+        return Said("not running: nothing was signalled", ResultCode.NOT_RUNNING)
+    asked = PersonAsked(now, run.number, job, by, "signal", str(number))
+    machine.emit(asked)
+    if attempt.can.signals_steps:
+        machine.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
+        return Said("signalled")
+    keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
+    reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
+    chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
+    machine.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
+    return Said("signalled")

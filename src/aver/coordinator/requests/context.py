@@ -1,4 +1,9 @@
-"""What the handlers of requests work with: the coordinator's parts, and how jobs are found by their numbers."""
+"""What the handlers of requests work with: the coordinator's parts, and how jobs are found by their numbers.
+
+Each operation's module has its handler and the change of the state machine that it makes: who asked is an event, the
+engines act only when that event is durable, and the sentence that comes back is for the one who asked. Asking twice is
+harmless.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,26 @@ from collections.abc import Callable, Iterable, Sequence
 
 from aver.coordinator.background import Background
 from aver.coordinator.order.generated import Generated
-from aver.coordinator.requests.actions import Said
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
-from aver.coordinator.upkeep import Aside
+from aver.coordinator.upkeep import Upkeep
 from aver.coordinator.watchers import Watchers
 from aver.home import Home
 from aver.model.record import Record
 from aver.model.states import State
 from aver.protocol.messages import Result, ResultCode, Results
 from aver.store.read.reader import Reader
+
+
+class Said(str):
+    """What was done to one job, as a sentence for the one who asked; the code says it to a program."""
+
+    code: ResultCode
+
+    def __new__(cls, sentence: str, code: ResultCode = ResultCode.DONE) -> Said:
+        said = super().__new__(cls, sentence)
+        said.code = code
+        return said
 
 
 class Context(Record):
@@ -30,7 +45,7 @@ class Context(Record):
     generated: Generated
     background: Background
     watchers: Watchers
-    aside: Aside
+    upkeep: Upkeep
     kill_wait_s: float
     check_writable: Callable[[], None]
     hear: Callable[[float], None]

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from aver.coordinator.requests import actions
-from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
-from aver.protocol.messages import Hold, Release, Results
+from aver.coordinator.state.machine import Machine
+from aver.coordinator.state.run import LiveRun
+from aver.model import reasons
+from aver.model.events import PersonAsked
+from aver.model.states import STARTED
+from aver.protocol.messages import Hold, Release, ResultCode, Results
+
+HELD_BY_ENGINE = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 
 @writes(Hold)
-def hold(context: Context, _: Peer, request: Hold, now: float) -> Results:
-    return context.each_job(
-        request.ids, now, lambda run, index: actions.hold(context.machine, run, index, request.by, now)
-    )
+def hold_jobs(context: Context, _: Peer, request: Hold, now: float) -> Results:
+    return context.each_job(request.ids, now, lambda run, index: hold(context.machine, run, index, request.by, now))
 
 
 @writes(Release)
-def release(context: Context, _: Peer, request: Release, now: float) -> Results:
-    return context.each_job(
-        request.ids, now, lambda run, index: actions.release(context.machine, run, index, request.by, now)
-    )
+def release_jobs(context: Context, _: Peer, request: Release, now: float) -> Results:
+    return context.each_job(request.ids, now, lambda run, index: release(context.machine, run, index, request.by, now))
+
+
+def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
+    job = run.job_number(index)
+    attempt = machine.by_job.get(job)
+    state = run.settled_state(index)
+    if state is not None:
+        return Said(f"already {state}", ResultCode.SETTLED)
+    if attempt is not None and attempt.has_room:
+        if attempt.can.has_queue and attempt.state not in STARTED:
+            return Said(attempt.can.refusals.hold, ResultCode.REFUSED)
+        return Said("running: a job that runs can't be held", ResultCode.RUNNING)
+    if index in run.held:
+        return Said("held already", ResultCode.ALREADY)
+    machine.emit(PersonAsked(now, run.number, job, by, "hold"))
+    machine.packer.remove(job)
+    machine.show_reason(run, job, reasons.JOB_HELD_USER, now)
+    return Said("held")
+
+
+def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
+    job = run.job_number(index)
+    if index not in run.held:
+        attempt = machine.by_job.get(job)
+        if attempt is not None and attempt.can.has_queue and attempt.shown_reason in HELD_BY_ENGINE:
+            return Said(attempt.can.refusals.release, ResultCode.REFUSED)
+        return Said("not held", ResultCode.ALREADY)
+    machine.emit(PersonAsked(now, run.number, job, by, "release"))
+    deadline = run.spec(index).deadline_at
+    if deadline is not None and deadline <= now:
+        machine.deadline_passed(run, index, now)
+    else:
+        ready = run.plan.is_started(index)
+        machine.show_reason(run, job, reasons.PRIORITY if ready else reasons.DEPENDENCY, now)
+        machine.look_again(run, index, now)
+    machine.advance(now)
+    return Said("released")

@@ -14,4 +14,4 @@ def prune(context: Context, peer: Peer, request: Prune, _: float) -> None:
     older_s, last, most = request.older_than_s, request.keep_last, request.max_bytes
     has_rules = not (older_s is None and last is None and most is None)
     rules = Retention(older_s, last or 0, most) if has_rules else None
-    context.aside.prune(peer, rules, request.by, request.dry_run)
+    context.upkeep.prune(peer, rules, request.by, request.dry_run)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from aver.client import vault
 from aver.client.job_files import change_env, check_env, read_env, write_scripts
-from aver.coordinator.requests import actions
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import writes
+from aver.coordinator.requests.retry import run_again
 from aver.coordinator.requests.submit import check
 from aver.coordinator.server import Peer
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.errors import UsageError
+from aver.model.events import FlowReplaced, PersonAsked
 from aver.model.job import FlowSpec
 from aver.model.record import replace
 from aver.plan.matrix import FlowIndex
@@ -21,7 +24,7 @@ from aver.store.secrets import keep_values
 
 
 @writes(Reinit)
-def reinit(context: Context, _: Peer, request: Reinit, now: float) -> Continued:
+def reinit_run(context: Context, _: Peer, request: Reinit, now: float) -> Continued:
     run = context.revive(request.run, now)
     if run is None:
         raise UsageError(f"run {request.run} does not exist")
@@ -47,7 +50,7 @@ def reinit(context: Context, _: Peer, request: Reinit, now: float) -> Continued:
         keep_values(os.fspath(context.home.path), run.number, old)
         change_env(context.home, run.number, request.inherit)
     try:
-        run = actions.reinit(context.machine, run, causes, flow, request.by, now)
+        run = reinit(context.machine, run, causes, flow, request.by, now)
     except ValueError as error:
         raise UsageError(f"the flow is wrong: {error}") from None
     return Continued(run.number, tuple(run.job_number(index) for index in causes), run.round)
@@ -64,3 +67,20 @@ def _replace_files(context: Context, run: LiveRun, flow: FlowSpec, values: dict[
     keep_values(os.fspath(context.home.path), run.number, secrets)
     write_scripts(context.home, run.number, flow)
     return flow
+
+
+def reinit(
+    machine: Machine, run: LiveRun, causes: Mapping[int, str], flow: FlowSpec | None, by: str, now: float
+) -> LiveRun:
+    """New attempts of jobs (by index, with the cause) of a settled run, by the flow as it is now; None: as it was.
+
+    Raise ValueError if the flow is no graph.
+    """
+    if flow is not None:
+        machine.emit(FlowReplaced(now, run.number, by, flow))
+        run = machine.runs[run.number]
+        machine.advance(now)
+    for index, why in causes.items():
+        machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "reinit", why))
+    run_again(machine, run, list(causes), now)
+    return run

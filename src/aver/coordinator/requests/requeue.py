@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 from aver.client.job_files import has_env
-from aver.coordinator.requests import update
-from aver.coordinator.requests.actions import Said
-from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
+from aver.coordinator.requests.retry import retry
+from aver.coordinator.requests.update import COMPLETED
 from aver.coordinator.server import Peer
 from aver.coordinator.state.fold import REQUEUE, REQUEUE_HOLD
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
+from aver.engines.api import Control
+from aver.model import reasons
+from aver.model.events import PersonAsked
 from aver.protocol.messages import Requeue, ResultCode, Results
+
+PENDING = "Job is pending execution"  # Slurm's words
+DISABLED = "Requested operation is presently disabled"
 
 
 @writes(Requeue)
-def requeue(context: Context, _: Peer, request: Requeue, now: float) -> Results:
+def requeue_jobs(context: Context, _: Peer, request: Requeue, now: float) -> Results:
     how = REQUEUE_HOLD if request.hold else REQUEUE
 
     def act(run: LiveRun, index: int) -> Said:
         if run.state.is_settled and not has_env(context.home, run.number):
             return Said("its environment was removed; submit it again", ResultCode.REFUSED)
-        return update.requeue(context.machine, run, index, how, request.by, now)
+        return requeue(context.machine, run, index, how, request.by, now)
 
     return context.each_job(request.ids, now, act, revive=True)
+
+
+def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: float) -> Said:
+    """A new attempt of a job that runs or is settled; the last attempt keeps its own verdict."""
+    job = run.job_number(index)
+    slurm = run.spec(index).slurm
+    if slurm is not None and slurm.requeue is False:
+        return Said(DISABLED, ResultCode.REFUSED)
+    attempt = machine.by_job.get(job)
+    if attempt is not None and attempt.is_dispatched:
+        if attempt.is_parked or attempt.cancel_asked:
+            return Said(COMPLETED, ResultCode.SETTLED)
+        asked = PersonAsked(now, run.number, job, by, how)
+        machine.emit(asked)
+        machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        return Said("requeued")
+    if run.settled_state(index) is None:
+        return Said(PENDING, ResultCode.NOT_RUNNING)
+    machine.emit(PersonAsked(now, run.number, job, by, how))
+    retry(machine, run, [index], by, now)
+    if how == REQUEUE_HOLD:
+        machine.show_reason(run, job, reasons.JOB_REQUEUED_HELD, now)
+    return Said("requeued")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aver.client.job_files import check_env
-from aver.coordinator.requests import actions
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.errors import UsageError
+from aver.model import reasons
+from aver.model.events import JobMoved, PersonAsked, RunMoved
 from aver.model.states import State
 from aver.protocol.messages import Retried, Retry
 
@@ -16,7 +20,7 @@ RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
 
 
 @writes(Retry)
-def retry(context: Context, _: Peer, request: Retry, now: float) -> Retried:
+def retry_jobs(context: Context, _: Peer, request: Retry, now: float) -> Retried:
     """Everything is checked before anything is changed: a refused request has retried nothing."""
     chosen: dict[int, dict[int, None]] = {}  # indices of jobs, by run
     for number in dict.fromkeys(request.ids):
@@ -33,7 +37,7 @@ def retry(context: Context, _: Peer, request: Retry, now: float) -> Retried:
                 raise UsageError(f"job {run.job_number(index)} is not settled; it can't be retried before")
         check_env(context.home, run_number)
     for run_number, indices in chosen.items():
-        actions.retry(context.machine, context.machine.runs[run_number], list(indices), request.by, now)
+        retry(context.machine, context.machine.runs[run_number], list(indices), request.by, now)
     return Retried(
         tuple(context.machine.runs[number].job_number(index) for number in chosen for index in chosen[number])
     )
@@ -44,3 +48,24 @@ def _all_bad(run: LiveRun) -> list[int]:
     if not indices:
         raise UsageError(f"run {run.number} has nothing to retry: no job failed, was lost or was cancelled")
     return indices
+
+
+def retry(machine: Machine, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
+    """New attempts of settled jobs; what was skipped below them comes back."""
+    for index in indices:
+        machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
+    run_again(machine, run, indices, now)
+
+
+def run_again(machine: Machine, run: LiveRun, indices: Sequence[int], now: float) -> None:
+    state = State.PENDING if run.state.is_settled else run.state
+    machine.emit(RunMoved(now, run.number, state, run.round + 1))
+    for index in indices:
+        machine.emit(JobMoved(now, run.number, run.job_number(index), State.PENDING, reasons.DEPENDENCY))
+    machine.advance(now)
+
+
+def reopen_run(machine: Machine, run: LiveRun, now: float) -> None:
+    """The run goes on, if it was settled."""
+    if run.state.is_settled:
+        machine.emit(RunMoved(now, run.number, State.PENDING, run.round))

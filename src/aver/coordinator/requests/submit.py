@@ -20,7 +20,7 @@ from aver.client.job_files import (
     write_scripts,
 )
 from aver.coordinator.background import Failed, Later
-from aver.coordinator.fits import check_fits, check_text, check_values
+from aver.coordinator.capacity import check_fits, check_text, check_values
 from aver.coordinator.known_run import find_known, with_content
 from aver.coordinator.order.allocations import check_allocation
 from aver.coordinator.recovery import past_jobs

@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from aver.coordinator.requests import actions
-from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
-from aver.protocol.messages import Results, Resume, Suspend
+from aver.coordinator.state.machine import Machine
+from aver.coordinator.state.run import LiveRun
+from aver.engines.api import Control
+from aver.model import reasons
+from aver.model.events import Observed, PersonAsked
+from aver.model.states import STARTED, State
+from aver.protocol.messages import ResultCode, Results, Resume, Suspend
 
 
 @writes(Suspend)
-def suspend(context: Context, _: Peer, request: Suspend, now: float) -> Results:
+def suspend_jobs(context: Context, _: Peer, request: Suspend, now: float) -> Results:
     return context.each_job(
-        request.ids, now, lambda run, index: actions.suspend(context.machine, run, index, request.by, now, resume=False)
+        request.ids, now, lambda run, index: suspend(context.machine, run, index, request.by, now, resume=False)
     )
 
 
 @writes(Resume)
-def resume(context: Context, _: Peer, request: Resume, now: float) -> Results:
+def resume_jobs(context: Context, _: Peer, request: Resume, now: float) -> Results:
     return context.each_job(
-        request.ids, now, lambda run, index: actions.suspend(context.machine, run, index, request.by, now, resume=True)
+        request.ids, now, lambda run, index: suspend(context.machine, run, index, request.by, now, resume=True)
     )
+
+
+def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, resume: bool) -> Said:
+    job = run.job_number(index)
+    attempt = machine.by_job.get(job)
+    if attempt is None or attempt.state not in STARTED:
+        return Said("not running", ResultCode.NOT_RUNNING)
+    if attempt.can.refusals.suspend:
+        return Said(attempt.can.refusals.suspend, ResultCode.REFUSED)
+    is_ending = attempt.state is State.COMPLETING or attempt.cancel_asked or attempt.requeue
+    if is_ending or attempt.is_over_time or attempt.is_parked:
+        return Said("being ended", ResultCode.REFUSED)
+    if attempt.is_suspended is not resume:
+        return Said("suspended already" if attempt.is_suspended else "not suspended", ResultCode.ALREADY)
+    word = "resume" if resume else "suspend"
+    asked = PersonAsked(now, run.number, job, by, word)
+    machine.emit(asked)
+    machine.after(asked, [Control(key, word) for key in attempt.running_keys()])
+    state = State.RUNNING if resume else State.SUSPENDED
+    machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", state, reasons.NONE))
+    if resume:
+        machine.resume_steps(attempt, now)
+    return Said("resumed" if resume else "suspended")

@@ -1,8 +1,4 @@
-"""`update`: change what was asked for a job; and how a job begins again (`requeue`).
-
-As in `actions`: who asked is written down first, and acted on when that is durable. Each function returns a
-sentence for the one who asked; where Slurm refuses, it is Slurm's.
-"""
+"""`update`: change what was asked for a job. Where Slurm refuses, the sentence is Slurm's."""
 
 from __future__ import annotations
 
@@ -11,27 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from aver.coordinator.recovery import past_jobs
-from aver.coordinator.requests import actions
-from aver.coordinator.requests.actions import Said
-from aver.coordinator.requests.context import Context
+from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
 from aver.coordinator.state.changes import PRIORITY, THROTTLE, TIME_LIMIT, WHILE_IT_WAITS
 from aver.coordinator.state.dependency import PROBLEM
-from aver.coordinator.state.fold import REQUEUE_HOLD
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control
 from aver.errors import UsageError
-from aver.model import reasons
 from aver.model.events import AttemptPlanned, PersonAsked
 from aver.model.job import Argv, JobSpec
 from aver.protocol.messages import Changes, ResultCode, Results, Update
 from aver.spec.sbatch.dependency import parse_dependency
 
 NOT_PENDING = "Job is no longer pending execution"  # Slurm's words
-PENDING = "Job is pending execution"
-DISABLED = "Requested operation is presently disabled"
 COMPLETED = "Job/step already completing or completed"
 
 
@@ -64,29 +54,6 @@ def _check_dependency(context: Context, text: str | None) -> None:
     finally:
         if reader is not None:
             reader.close()
-
-
-def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: float) -> Said:
-    """A new attempt of a job that runs or is settled; the last attempt keeps its own verdict."""
-    job = run.job_number(index)
-    slurm = run.spec(index).slurm
-    if slurm is not None and slurm.requeue is False:
-        return Said(DISABLED, ResultCode.REFUSED)
-    attempt = machine.by_job.get(job)
-    if attempt is not None and attempt.is_dispatched:
-        if attempt.is_parked or attempt.cancel_asked:
-            return Said(COMPLETED, ResultCode.SETTLED)
-        asked = PersonAsked(now, run.number, job, by, how)
-        machine.emit(asked)
-        machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
-        return Said("requeued")
-    if run.settled_state(index) is None:
-        return Said(PENDING, ResultCode.NOT_RUNNING)
-    machine.emit(PersonAsked(now, run.number, job, by, how))
-    actions.retry(machine, run, [index], by, now)
-    if how == REQUEUE_HOLD:
-        machine.show_reason(run, job, reasons.JOB_REQUEUED_HELD, now)
-    return Said("requeued")
 
 
 def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> Said:

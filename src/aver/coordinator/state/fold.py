@@ -41,7 +41,7 @@ from aver.model.events import (
 from aver.model.evidence import Verdict
 from aver.model.job import Allocation
 from aver.model.slurm_names import STEP_CANCEL
-from aver.model.states import UNSETTLED, State, attempt_may_move, may_move
+from aver.model.states import STARTED, UNSETTLED, State, attempt_may_move, may_move
 from aver.plan.planner import RunCancel
 from aver.plan.retry import AttemptSummary, Why, decide, requeues
 
@@ -55,7 +55,7 @@ REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
 WORDS = frozenset(  # what a person may ask for that changes the state
     {"cancel", "suspend", "resume", "hold", "release", "update", ALLOCATE, STEP_CANCEL, STEP_WAIT, *REQUEUES, *AGAIN}
 )
-BEGUN = frozenset({State.RUNNING, State.SUSPENDED, State.COMPLETING, State.SETTLING})
+BEGUN = STARTED | {State.SETTLING}
 RULE_WORDS = frozenset(str(why) for why in Why)  # pending reasons of an attempt that a rule makes
 
 

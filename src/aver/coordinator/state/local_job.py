@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from aver.coordinator.state import steps
 from aver.coordinator.state.attempt import LiveAttempt, Parked
+from aver.coordinator.state.eligibility import show_reason
 from aver.coordinator.state.end import settle
 from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.coordinator.state.waiting import show_reason
 from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, judge
 from aver.model import reasons

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aver.coordinator.state import fold, local_job, scheduler_job, start, steps, waiting
+from aver.coordinator.state import eligibility, fold, local_job, scheduler_job, start, steps
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import (
     cancel_unstarted,
@@ -171,7 +171,7 @@ class Machine:
                 if run is not None:
                     self._advance_run(run, now)
             if self.dependencies.dirty:
-                waiting.ask_again(self.live, self.dependencies.dirty.popleft(), now)
+                eligibility.ask_again(self.live, self.dependencies.dirty.popleft(), now)
             elif not local_job.unpark(live, now):
                 return
 
@@ -210,7 +210,7 @@ class Machine:
         for instruction in instructions:
             match instruction:
                 case Start(job=index):
-                    waiting.make_ready(self.live, run, index, now)
+                    eligibility.make_ready(self.live, run, index, now)
                 case Skip(reason=reason, detail=detail):
                     end_unstarted(self.live, run, instruction.job, NeedsUnmet(now, reason, detail), now)
                 case Unskip():
@@ -380,11 +380,11 @@ class Machine:
             if kind.startswith(steps.WAIT):
                 steps.wait_is_over(self.live, kind.removeprefix(steps.WAIT), now)
             elif kind == "deadline":
-                waiting.deadline_passed(self.live, run, index, now)
+                eligibility.deadline_passed(self.live, run, index, now)
             elif kind == "depend":
-                waiting.ask_again(self.live, job, now)
+                eligibility.ask_again(self.live, job, now)
             elif index not in run.held and run.plan.is_started(index):
-                waiting.make_ready(self.live, run, index, now)
+                eligibility.make_ready(self.live, run, index, now)
         self.advance(now)
 
     def refresh_reasons(self, now: float) -> None:
@@ -410,15 +410,15 @@ class Machine:
 
     def show_reason(self, run: LiveRun, job: int, reason: str, now: float) -> None:
         """Show why a job is PENDING."""
-        waiting.show_reason(self.live, run, job, reason, now)
+        eligibility.show_reason(self.live, run, job, reason, now)
 
     def deadline_passed(self, run: LiveRun, index: int, now: float) -> None:
         """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
-        waiting.deadline_passed(self.live, run, index, now)
+        eligibility.deadline_passed(self.live, run, index, now)
 
     def look_again(self, run: LiveRun, index: int, now: float) -> None:
         """A job that waits is looked at anew: for others, for its time, or for room."""
-        waiting.look_again(self.live, run, index, now)
+        eligibility.look_again(self.live, run, index, now)
 
     def stop_reading(self, attempt: LiveAttempt, by: str, now: float) -> None:
         """A person cancels an attempt whose generated jobs are being read: nothing of them is added."""

@@ -32,9 +32,9 @@ from aver.engines.slurm.submit.handover import Handing, Handover
 from aver.engines.slurm.track.cancel import Cancelling
 from aver.engines.slurm.track.evidence import Settle
 from aver.engines.slurm.track.exit_records import RecordsFolder
+from aver.engines.slurm.track.ledger import Ledger
 from aver.engines.slurm.track.listener import Listening
 from aver.engines.slurm.track.pace import RECENT_S, Pace
-from aver.engines.slurm.track.tracked import Tracked
 from aver.engines.slurm.worker import Worker
 
 
@@ -68,12 +68,12 @@ class SlurmEngine(Worker):
         self._reached = reached  # names of moments, at which tests end us
         questions = Questions(commands, pace.timeout_s)
         self.calls = questions.calls
-        self._tracked = Tracked(shelf, records, self._put, log, reached)
-        self._tracks = self._tracked.tracks
-        self._cancelling = Cancelling(self._tracks, commands, self.calls, pace.timeout_s, self._tracked.tell, log)
-        self._handover = Handover(self._tracked, hander, questions, self.calls, pace, self._ask_soon, reached)
+        self._ledger = Ledger(shelf, records, self._put, log, reached)
+        self._tracks = self._ledger.tracks
+        self._cancelling = Cancelling(self._tracks, commands, self.calls, pace.timeout_s, self._ledger.tell, log)
+        self._handover = Handover(self._ledger, hander, questions, self.calls, pace, self._ask_soon, reached)
         self._listening = Listening(
-            self._tracked, questions, settle, pace.trouble_most_s, hander.is_at_it, self._cancel_taken, log
+            self._ledger, questions, settle, pace.trouble_most_s, hander.is_at_it, self._cancel_taken, log
         )
         self._known: set[str] = set()  # keys that this engine has or is about to hand over; the loop's side
         self._work = Work()
@@ -85,11 +85,11 @@ class SlurmEngine(Worker):
 
     def attach(self) -> None:
         for batch in self._shelf.load():
-            self._known.update(self._tracked.add(batch))
+            self._known.update(self._ledger.add(batch))
             if batch.id is not None:
                 for key in batch.left:
                     self._tracks[key].was_listed = True  # nobody here knows whether it was: gone is not "never there"
-                self._tracked.tell_taken(batch, sorted(batch.left))
+                self._ledger.tell_taken(batch, sorted(batch.left))
         for path in self._shelf.damaged:
             self._log(f"{path} is damaged: nobody knows what it says of jobs that were handed to Slurm")
         if self._tracks:
@@ -163,7 +163,7 @@ class SlurmEngine(Worker):
                     return
                 work, self._work = self._work, Work()
             for before, key in work.adoptions:
-                if self._tracked.adopt(before, key):
+                if self._ledger.adopt(before, key):
                     self._next_poll = time.monotonic()
             self._forget(work.settled)
             self._handover.add(work.orders)
@@ -184,7 +184,7 @@ class SlurmEngine(Worker):
 
     def _forget(self, keys: Sequence[str]) -> None:
         self._handover.forget(keys)
-        self._tracked.forget(keys)
+        self._ledger.forget(keys)
 
     def _control(self, controls: Sequence[Control]) -> None:
         if not controls:
@@ -231,7 +231,7 @@ class SlurmEngine(Worker):
     def _pause(self, answered: bool, took: float) -> float:
         if not answered:
             self._pause_s = self._pace.troubled(self._pause_s)
-        elif time.monotonic() - self._tracked.changed_at < RECENT_S or any(
+        elif time.monotonic() - self._ledger.changed_at < RECENT_S or any(
             track.is_over and "nobody" not in track.told for track in self._tracks.values()
         ):
             self._pause_s = self._pace.least_s

@@ -25,8 +25,8 @@ REFUSALS = Refusals(
 
 def _make(site: Site) -> Engine:
     from aver.engines.slurm.cluster import make_engine
-    from aver.engines.slurm.clusters import Clusters
-    from aver.engines.slurm.remote.hosts import known_hosts, make_host_engine
+    from aver.engines.slurm.cluster_set import Clusters
+    from aver.engines.slurm.remote.cluster import known_hosts, make_host_engine
 
     def make(host: str) -> Engine:
         return make_host_engine(site.home, site.config, host) if host else make_engine(site.home, site.config)

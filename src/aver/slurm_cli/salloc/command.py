@@ -14,7 +14,7 @@ from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import VERSION
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
-from aver.slurm_cli.salloc.asked import USAGE_STATUS, Asked
+from aver.slurm_cli.salloc.options import USAGE_STATUS, Asked
 from aver.spec.getopt import BadOption, Parsed, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
 from aver.spec.sbatch.table import VARIABLES as SBATCH_VARIABLES

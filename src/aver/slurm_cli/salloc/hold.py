@@ -34,7 +34,7 @@ from aver.spec.sbatch.environment import environment_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aver.slurm_cli.salloc.asked import Asked
+    from aver.slurm_cli.salloc.options import Asked
     from aver.spec.sbatch.call import BatchCall
 
 PENDING_NOTICE_S = 1.0

@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         if options.get("jobid") not in (None, os.environ.get("SLURM_JOB_ID")):
             _enter(options.get("jobid") or "")
         if not os.environ.get("AVER_KEY"):
-            from aver.slurm_cli.srun.alone import run_alone
+            from aver.slurm_cli.srun.own_job import run_alone
 
             return run_alone(arguments, options)
         return Step(options).run()

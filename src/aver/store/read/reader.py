@@ -18,7 +18,7 @@ from aver.store.columns import Outcome, select, select_outcome
 from aver.store.encoding import column_text
 from aver.store.open import show_path
 from aver.store.read.database import Database
-from aver.store.read.decoding import Decoder, Made
+from aver.store.read.decoder import Decoder, Made
 from aver.store.read.light import UNSETTLED_SQL
 from aver.store.read.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
 from aver.store.read.sketch import Sketch

@@ -8,9 +8,9 @@ from aver.cli.options import json_option
 from aver.cli.output.documents import PoolList
 from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
-from aver.client.pools import pool_facts
 from aver.config import load_config
 from aver.protocol.messages import Done, PoolSize
+from aver.report.pools import pool_facts
 
 
 @click.group("pool")

@@ -12,7 +12,7 @@ from aver.cli.correction import growth_options, rules_of
 from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.report_documents import Recovered
 from aver.cli.output.views import answer
-from aver.cli.recovery import Pass, begin, plan_pass
+from aver.cli.recover_pass import Pass, begin, plan_pass
 from aver.cli.selection import whole_run
 from aver.cli.session import Session
 from aver.errors import UsageError

@@ -10,7 +10,7 @@ import click
 from aver.cli.session import Session
 from aver.config import load_config
 from aver.engines.slurm.commands.call import Trouble
-from aver.engines.slurm.remote.hosts import ssh_to
+from aver.engines.slurm.remote.cluster import ssh_to
 from aver.errors import AverError, UnreachableError, UsageError
 from aver.model.host_name import is_host
 

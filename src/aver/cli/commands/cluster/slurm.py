@@ -86,7 +86,7 @@ def _ask(
     from aver.engines.slurm.cluster import commands_of  # few commands need these
     from aver.engines.slurm.commands.questions import Questions
     from aver.engines.slurm.commands.rows import Accounts
-    from aver.engines.slurm.remote.hosts import commands_on, ssh_to
+    from aver.engines.slurm.remote.cluster import commands_on, ssh_to
 
     commands = commands_of(home, config)
     if host:

@@ -113,7 +113,7 @@ def _ignored(flow: FlowSpec) -> list[tuple[str, str]]:
 def _missing_pools(flow: FlowSpec) -> list[tuple[str, str]]:
     if not any(job.pools for job in flow.jobs):
         return []
-    from aver.client.pools import pool_sizes  # few flows have any
+    from aver.report.pools import pool_sizes  # few flows have any
 
     pools = pool_sizes(load_config(), Session().reader)
     return [

@@ -12,10 +12,9 @@ from aver.cli.attach.signals import SignalReceived, heard, held_back, listen
 from aver.cli.attach.wait import ChangeLines
 from aver.cli.commands.run.run import SIGNALS, Attached
 from aver.cli.commands.run.submit import report
-from aver.cli.engine_choice import EngineChoice
 from aver.cli.facts import files_of, jobs_facts
 from aver.cli.group import Invocation
-from aver.cli.options import json_option
+from aver.cli.options import EngineChoice, json_option
 from aver.cli.output.progress import LiveLine, bar, change_line
 from aver.cli.output.views import answer
 from aver.cli.session import Session

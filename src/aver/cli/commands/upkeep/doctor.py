@@ -12,12 +12,11 @@ from pathlib import Path
 import click
 
 from aver.cli.commands.look.status import to_do
-from aver.cli.engine_choice import EngineChoice
-from aver.cli.options import json_option
+from aver.cli.options import EngineChoice, json_option
 from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.client.notified import read_told
+from aver.client.delivery import read_told
 from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus

@@ -18,8 +18,8 @@ from aver.engines.api import Heard, Order
 from aver.engines.slurm.batches import Batch, Shelf, batch_name
 from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, Refusal, Unreachable
+from aver.engines.slurm.track.ledger import SBATCH, Ledger
 from aver.engines.slurm.track.pace import Pace
-from aver.engines.slurm.track.tracked import SBATCH, Tracked
 from aver.model.evidence import CancelledBefore, DeadlinePassed, HeldBack, Refused
 
 NO_SUCH_ARRAY = "invalid job array specification"
@@ -53,10 +53,10 @@ class Handover:
     """`is_tracked` is told each batch that is asked for from now on: its id is known, or it may have been taken."""
 
     def __init__(
-        self, tracked: Tracked, hander: Handing, questions: Questions, calls: Counter[str], pace: Pace,
+        self, ledger: Ledger, hander: Handing, questions: Questions, calls: Counter[str], pace: Pace,
         is_tracked: Callable[[Batch], None], reached: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self._tracked = tracked
+        self._ledger = ledger
         self._hander = hander
         self._questions = questions
         self._calls = calls
@@ -121,7 +121,7 @@ class Handover:
         news = [key for key in keys if self._held.get(key) != answer.reason]
         self._held.update(dict.fromkeys(news, answer.reason))
         now = time.time()
-        self._tracked.put([Heard(key, SBATCH, answer.text, HeldBack(now, answer.reason, answer.text)) for key in news])
+        self._ledger.put([Heard(key, SBATCH, answer.text, HeldBack(now, answer.reason, answer.text)) for key in news])
 
     def _grouped(self, orders: Sequence[Order]) -> list[list[Order]]:
         """Those that may be one array, in chunks that the site and a script's size allow."""
@@ -147,7 +147,7 @@ class Handover:
         batch = Batch(batch_name(orders[0].name, keys), keys, time.time(), is_array=len(keys) > 1)
         self._calls[SBATCH] += 1
         self._reached("slurm-before-sbatch")
-        answer = self._hander.hand_over(batch, orders, self._tracked.shelf)
+        answer = self._hander.hand_over(batch, orders, self._ledger.shelf)
         self._reached("slurm-after-sbatch")
         self._take_answer(batch, orders, answer, pause_s)
         return answer
@@ -159,40 +159,40 @@ class Handover:
         now = time.time()
         text = "a request before Slurm took it"
         cancelled = [order.key for order in orders if order.key in gone]
-        self._tracked.put([Heard(key, "engine", text, CancelledBefore(now, text)) for key in cancelled])
+        self._ledger.put([Heard(key, "engine", text, CancelledBefore(now, text)) for key in cancelled])
         self._cancel_when_taken -= gone
         return [order for order in orders if order.key not in gone]
 
     def _take_answer(self, batch: Batch, orders: list[Order], answer: Answer, pause_s: float) -> None:
         now = time.time()
-        tracked = self._tracked
+        ledger = self._ledger
         if isinstance(answer, (Handed, Lost)):
             for key in batch.keys:
                 self._held.pop(key, None)
         match answer:
             case Handed(id=number, cluster=cluster):
                 batch.id, batch.cluster = number, cluster
-                tracked.keep(batch)
+                ledger.keep(batch)
                 self._reached("slurm-id-kept")
-                tracked.add(batch)
-                tracked.tell_taken(batch, batch.keys)
+                ledger.add(batch)
+                ledger.tell_taken(batch, batch.keys)
                 self._is_tracked(batch)
             case Refusal(text=text) if batch.is_array and NO_SUCH_ARRAY in text.lower():
-                tracked.shelf.remove(batch)
+                ledger.shelf.remove(batch)
                 self._questions.forget_facts()  # its limit is another one by now
                 parts = [Waiting(part, 0.0, pause_s) for part in _halves(orders)]
                 self._in_turn.extendleft(reversed(parts))
             case Refusal(text=text):
-                tracked.shelf.remove(batch)
-                tracked.put([Heard(order.key, SBATCH, text, _refused(order, text, now)) for order in orders])
+                ledger.shelf.remove(batch)
+                ledger.put([Heard(order.key, SBATCH, text, _refused(order, text, now)) for order in orders])
             case Busy() | Unreachable():
-                tracked.shelf.remove(batch)
+                ledger.shelf.remove(batch)
                 self._tell_held(batch.keys, answer)
                 due = time.monotonic() + pause_s
                 self._waiting += [Waiting(part, due, pause_s) for part in _parts(orders, answer.reason)]
             case Lost(text=text):
-                tracked.add(batch)
-                tracked.put([Heard(key, SBATCH, text, HeldBack(now, "Unsure", text)) for key in batch.keys])
+                ledger.add(batch)
+                ledger.put([Heard(key, SBATCH, text, HeldBack(now, "Unsure", text)) for key in batch.keys])
                 self._is_tracked(batch)
 
     # ---- cancelling ---------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import AccountRow, Accounts, Disabled, NoAnswer, QueueRow
 from aver.engines.slurm.track.evidence import Settle, Track
 from aver.engines.slurm.track.exit_records import in_order
+from aver.engines.slurm.track.ledger import Ledger
 from aver.engines.slurm.track.pace import LATE_S
-from aver.engines.slurm.track.tracked import Tracked
 from aver.model.evidence import NobodySaid, NotTaken
 
 Row = TypeVar("Row", QueueRow, AccountRow)
@@ -33,11 +33,11 @@ class Listening:
     """`is_at_it`: whether an sbatch may still be handing a batch over. `found`: a batch's id has become known."""
 
     def __init__(
-        self, tracked: Tracked, questions: Questions, settle: Settle, late_pause_s: float,
+        self, ledger: Ledger, questions: Questions, settle: Settle, late_pause_s: float,
         is_at_it: Callable[[Batch], bool], found: Callable[[Batch], None], log: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self._tracked = tracked
-        self._tracks = tracked.tracks
+        self._ledger = ledger
+        self._tracks = ledger.tracks
         self._questions = questions
         self._settle = settle
         self._late_pause_s = late_pause_s
@@ -55,17 +55,17 @@ class Listening:
 
     def hear_records(self) -> None:
         by_record = {track.record_name: track for track in self._tracks.values()}
-        for name, task, text, record in in_order(self._tracked.records, by_record.keys()):
+        for name, task, text, record in in_order(self._ledger.records, by_record.keys()):
             track = by_record[name]
             if task:
                 track.tasks.add(task)
-                self._tracked.put([Heard(track.key + task, WITNESS, text, record)])
+                self._ledger.put([Heard(track.key + task, WITNESS, text, record)])
             else:
-                self._tracked.tell(track, WITNESS, text, track.hear_record(record))
+                self._ledger.tell(track, WITNESS, text, track.hear_record(record))
 
     def can_read_records(self) -> bool:
         """Where records could not be asked for, their absence must not age: it is as if nothing was answered."""
-        trouble = self._tracked.records.trouble
+        trouble = self._ledger.records.trouble
         if trouble:
             self._last_queue_answer = self._last_accounting_answer = None
             self._note_trouble(trouble)
@@ -112,7 +112,7 @@ class Listening:
             if row is None and not track.was_listed:
                 track.batch.asked_at = track.batch.asked_at or at
             evidence = track.hear_queue(row, asked_for_s, at, self._settle)
-            self._tracked.tell(track, QUEUE, _queue_text(row), evidence)
+            self._ledger.tell(track, QUEUE, _queue_text(row), evidence)
         return True
 
     def _that_ran(self) -> set[str]:
@@ -132,8 +132,8 @@ class Listening:
 
     def _note_id(self, batch: Batch, number: int) -> None:
         batch.id = number
-        self._tracked.keep(batch)
-        self._tracked.tell_taken(batch, batch.keys, QUEUE, "found by its name: ")
+        self._ledger.keep(batch)
+        self._ledger.tell_taken(batch, batch.keys, QUEUE, "found by its name: ")
         self._found(batch)
 
     # ---- accounting ---------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Listening:
             track for track in self._tracks.values()
             if self._should_ask(track) and (is_late_due or track.given_up_at is None)
         ]  # fmt: skip
-        lost = [batch for batch in self._tracked.batches.values() if batch.id is None and batch.name not in self._at_it]
+        lost = [batch for batch in self._ledger.batches.values() if batch.id is None and batch.name not in self._at_it]
         if not asked and not lost:
             self._last_accounting_answer = None
             return
@@ -189,7 +189,7 @@ class Listening:
                 evidence = track.hear_disabled(asked_for_s, at, self._settle)
             else:
                 evidence = track.hear_accounting(mine, asked_for_s, at, self._settle, whole)
-            self._tracked.tell(track, ACCOUNTING, _account_text(mine), evidence)
+            self._ledger.tell(track, ACCOUNTING, _account_text(mine), evidence)
 
     def _hear_of_lost(self, batch: Batch, answer: Accounts | Disabled, since: float, now: float) -> None:
         """Its sbatch's answer was lost: accounting may know its name, or Slurm would know it if it had been taken."""
@@ -233,13 +233,13 @@ class Listening:
                 track.told.add("nobody")
                 track.given_up_at = at
                 text = "Slurm does not list its name, may have forgotten it, and accounting does not tell"
-                self._tracked.tell(track, QUEUE, text, [NobodySaid(at, track.unseen_s, "not to be asked")])
+                self._ledger.tell(track, QUEUE, text, [NobodySaid(at, track.unseen_s, "not to be asked")])
 
     def _never_taken(self, batch: Batch) -> None:
         """Slurm answers and knows no job of this name: it was not taken, and may be handed over again."""
-        self._tracked.drop(batch)
+        self._ledger.drop(batch)
         text = "Slurm has no job of its name: sbatch did not hand it over"
-        self._tracked.put([Heard(key, ACCOUNTING, text, NotTaken(time.time())) for key in batch.keys])
+        self._ledger.put([Heard(key, ACCOUNTING, text, NotTaken(time.time())) for key in batch.keys])
 
     def _note_trouble(self, text: str) -> None:
         if text != self._trouble:

@@ -11,7 +11,7 @@ from slurm_commands import Slurm
 
 from aver.client.slurm_bin import COMMANDS
 from aver.model.slurm_names import VERSION
-from aver.slurm_cli.served import Command, commands, renew
+from aver.slurm_cli.coverage import Command, commands, renew
 from aver.spec.getopt import FLAG
 
 PAGE = Path(__file__).parents[2] / "docs" / "slurm-commands.md"
@@ -29,7 +29,7 @@ def man_options() -> dict[str, list[tuple[str, str]]]:
 
 
 def test_the_page_has_the_tables_of_the_code() -> None:
-    """`python -m aver.slurm_cli.served docs/slurm-commands.md` changes nothing."""
+    """`python -m aver.slurm_cli.coverage docs/slurm-commands.md` changes nothing."""
     text = PAGE.read_text()
     assert renew(text) == text
 

@@ -18,7 +18,7 @@ from aver.model.evidence import Evidence, Taken
 SBATCH = "sbatch"
 
 
-class Tracked:
+class Ledger:
     def __init__(
         self, shelf: Shelf, records: RecordsFolder, put: Callable[[Sequence[Heard]], None], log: Callable[[str], None],
         reached: Callable[[str], None],

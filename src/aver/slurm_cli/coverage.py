@@ -1,7 +1,7 @@
 """What each command serves, from its own tables, and the part of `docs/slurm-commands.md` that says so.
 
-`python -m aver.slurm_cli.served docs/slurm-commands.md` writes that part again; a test compares the two, and the tables
-with the option lists of Slurm's man pages.
+`python -m aver.slurm_cli.coverage docs/slurm-commands.md` writes that part again; a test compares the two, and the
+tables with the option lists of Slurm's man pages.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from aver.spec.sbatch.call import SILENT
 from aver.spec.sbatch.options import USES
 from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, sbatch_table
 
-BEGIN = "<!-- made by aver.slurm_cli.served: begin -->"
-END = "<!-- made by aver.slurm_cli.served: end -->"
+BEGIN = "<!-- made by aver.slurm_cli.coverage: begin -->"
+END = "<!-- made by aver.slurm_cli.coverage: end -->"
 _HIDDEN = ("as-job",)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.conformance.wording import Names, echoes, messages
+from aver.conformance.normal_form import Names, echoes, messages
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from aver.config import Config
-from aver.engines.slurm.remote.hosts import host_of
+from aver.engines.slurm.remote.cluster import host_of
 from aver.engines.slurm.remote.ssh import Ssh
 from aver.home import Home
 
