@@ -147,7 +147,7 @@ def chromium() -> Iterator[Browser]:
     """A Chromium with an empty profile; its processes are a session of their own, ended at the end."""
     found = find_chromium()
     if found is None:
-        pytest.skip("no Chromium here (scripts/setup installs it as root)")
+        pytest.skip("no Chromium here (scripts/setup --tests installs it as root)")
     profile = tempfile.mkdtemp(prefix="aver-chromium-")
     to_read, to_send = os.pipe()
     receive, to_write = os.pipe()
