@@ -139,3 +139,17 @@ def test_rules_of_a_zip_that_fit_too_many_members(monkeypatch: pytest.MonkeyPatc
     assert len(Members(Matrix((("n", ones), ("m", rows)), zip=True, exclude=((("n", "0"),),)))) == 50
     with pytest.raises(ValueError, match="too many members"):
         Members(Matrix((("n", ones), ("m", rows)), zip=True, exclude=((("n", "0"),), (("n", "1"),))))
+
+
+def test_many_places_of_many_values() -> None:
+    """A text with 20,000 places, an axis with 20,000 values: each value is looked at once, not at each place."""
+    values = ", ".join(f"v{number}" for number in range(20_000))
+    job = f'run: "{"echo {n} " * 20_000}", matrix: {{n: [{values}]}}'
+    assert read(f"jobs: {{a: {{{job}}}}}") == "jobs: 20000"
+
+
+@pytest.mark.parametrize("place", ["`{n}` ", "$(({n} + 1)) "])
+def test_many_places_where_no_value_can_be_put_in(place: str) -> None:
+    """The first ones are named: looking up the line of each of 50,000 would take minutes."""
+    said = read(f'jobs: {{a: {{run: "{place * 50_000}", matrix: {{n: [x, y]}}}}}}')
+    assert len(said.splitlines()) == 20

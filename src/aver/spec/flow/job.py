@@ -43,6 +43,7 @@ SHELLS = {"bash": DEFAULT_SHELL, "sh": ("sh", "-e")}
 CONDITIONS = {"success": Condition.NEEDS, "always": Condition.ALWAYS, "failure": Condition.FAILURE}
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_PRIORITY = 2**31 - 1
+MOST_PLACES = 20  # of one text that are named as mistakes
 
 
 class ReadJob:
@@ -163,18 +164,25 @@ def _check_places(entry: Entry | None, draft: Draft, values: dict[str, set[str]]
     found: set[str] = set()
     if entry is None or not isinstance(draft.run, str) or not isinstance(entry.value, Scalar):
         return found
+    told = 0
+    odd: dict[str, str | None] = {}  # of each name a value that is not a whole number: looked for once
     for place in places_in(draft.run, draft.shell):
         if place.name not in values:
             continue
         written = f"{{{place.name}}}"
-        odd = [one for one in values[place.name] if not WHOLE_NUMBER.fullmatch(one)]
+        if place.context is Context.NUMBER and place.name not in odd:
+            wrong = (one for one in values[place.name] if not WHOLE_NUMBER.fullmatch(one))
+            odd[place.name] = min(wrong, default=None)
         if place.context is Context.UNKNOWN:
             text = f"has {written} {place.why}, where no value can be put in"
-        elif place.context is Context.NUMBER and odd:
-            text = f"has {written} inside ((...)), and its value {shown(min(odd))} is not a whole number"
+        elif place.context is Context.NUMBER and (value := odd[place.name]) is not None:
+            text = f"has {written} inside ((...)), and its value {shown(value)} is not a whole number"
         else:
             continue
         found.add(place.name)
+        told += 1
+        if told > MOST_PLACES:
+            continue
         at = reader.mistakes.inside(entry.value, written, draft.run.count(written, 0, place.start))
         text = f"{shown(entry.key.text)} in {reader.where} {text}"
         reader.mistakes.add(at, text, f"use the variable ${PARAMETER}{place.name} there")
