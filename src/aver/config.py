@@ -25,8 +25,9 @@ ENGINE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 POOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 MOST_OF_POOL = 1_000_000
 SETTINGS = (
-    "cpus", "engine", "engines", "gpus", "hide_gpus", "idle_exit", "keep_environments", "kill_wait", "max_running",
-    "mem", "notify", "pools", "requeue", "retention", "secret", "settle", "slurm",
+    "cpus", "engine", "engines", "gpus", "hide_gpus", "idle_exit", "keep_environments", "kill_wait",
+    "max_processes", "max_running", "mem", "memory_overrun", "memory_rlimit", "notify", "pools", "requeue", "retention",
+    "secret", "settle", "slurm",
 )  # fmt: skip
 
 
@@ -66,6 +67,9 @@ class Config(Record):
     idle_exit_s: float = 10.0
     requeue: bool = False  # attempts that ran when the machine went down are tried again
     max_running: int | None = None
+    max_processes: int | None = None  # of each job at once, where the kernel can count them (cgroup v2)
+    memory_overrun: str = "warn"  # or fail: over a memory limit that could only be sampled
+    memory_rlimit: str = "none"  # or data, as: what limits each process where memory can only be sampled
     pools: tuple[tuple[str, int], ...] = ()  # amounts that jobs of all runs share, by name
     secrets: tuple[str, ...] = ()
     notify: tuple[NotifyRule, ...] = ()
@@ -142,10 +146,14 @@ def check_table(path: Path, table: Mapping[str, Any]) -> Config:
                     values["engines"] = engines
                 case _ if key in dict(engines):
                     own.append((key, _table(value)))
-                case "cpus" | "gpus" | "max_running":
+                case "cpus" | "gpus" | "max_running" | "max_processes":
                     values[key] = _count(value, least=0 if key == "gpus" else 1)
                 case "mem":
                     values["mem_bytes"] = parse_size(str(value))
+                case "memory_overrun":
+                    values[key] = _word(value, ("warn", "fail"))
+                case "memory_rlimit":
+                    values[key] = _word(value, ("none", "data", "as"))
                 case "kill_wait" | "idle_exit":
                     values[f"{key}_s"] = _seconds(value)
                 case "requeue" | "hide_gpus":

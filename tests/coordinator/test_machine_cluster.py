@@ -40,6 +40,7 @@ from aver.model.evidence import (
     MemoryWatch,
     NobodySaid,
     QueueSaid,
+    Rules,
     Taken,
     WitnessRecord,
 )
@@ -271,7 +272,7 @@ def test_late_evidence_brings_what_was_used(desk: Desk, late: Evidence, user_s: 
 def test_late_evidence_settles_what_was_only_counted_as_completed(desk: Desk, code: int, state: State) -> None:
     """`settle.fallback` is a belief: its witness's record counts when it comes, also if it says otherwise."""
     key = desk.start()
-    desk.machine.runs[1].fallback_completes = True
+    desk.machine.runs[1].usual_rules = Rules(fallback_completes=True)
     desk.cluster.say(key, Taken(1.0, "7"), LeftQueue(2.0), NobodySaid(3.0, 600.0, "silent"))
     desk.turn()
     desk.commit()

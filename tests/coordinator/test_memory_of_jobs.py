@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from aver.engines.api import Order, Totals
+from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.engine import LocalEngine
+from aver.engines.local.orders import RLIMITS, Bounds, run_frame
 from aver.judge.local import judge
 from aver.model.evidence import Rules, WitnessRecord
 from aver.model.job import Request
+from aver.model.record import replace
 from aver.model.states import State
 from live_home import LiveHome, wait_for
 
@@ -79,8 +82,8 @@ def test_the_peak_is_the_highest_that_is_known(aver_home: Path, tmp_path: Path) 
 class Desk:
     """The engine of a machine that gives no cgroup."""
 
-    def __init__(self, folder: Path, witness: Path) -> None:
-        self.engine = LocalEngine(folder, witness, Totals(cpus=4, gpus=0, mem_bytes=1 << 40), None)
+    def __init__(self, folder: Path, witness: Path, bounds: Bounds = Bounds()) -> None:
+        self.engine = LocalEngine(folder, witness, Totals(4, 0, 1 << 40), None, bounds=bounds)
         self.engine.attach()
         self.records: dict[str, WitnessRecord] = {}
         self.started: set[str] = set()
@@ -125,6 +128,33 @@ def test_sampling_does_not_lie(desk: Desk) -> None:
         assert verdict.state is State.OUT_OF_MEMORY or "exceeded its memory limit: peak" in verdict.warnings[0]
         assert record.highest is not None
         assert verdict.state is State.OUT_OF_MEMORY or record.highest[0] > 90 * MIB
+
+
+def test_where_memory_is_only_sampled_each_process_may_have_a_limit(tmp_path: Path, witness_binary: Path) -> None:
+    """`memory_rlimit = "data"`: what a process asks for beyond the job's limit it does not get."""
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    desk = Desk(folder, witness_binary, Bounds(rlimit=RLIMITS["data"]))
+    desk.submit("burst", eat(300), 100 * MIB)
+    desk.submit("small", eat(30), 100 * MIB)
+    codes = [record.exit and record.exit.code for record in (desk.record("burst"), desk.record("small"))]
+    desk.engine.close()
+    assert codes == [1, 0]
+
+
+def test_the_bounds_of_the_settings_are_in_the_order() -> None:
+    """Processes are counted where there is cgroup v2, also of jobs without `mem`; a lower limit of the user's stays."""
+    order = Order(
+        key="k", args=("true",), folder="/", env_file=None, env=(), umask=0o22, limits=((2, 50 * MIB, -1),),
+        request=Request(), stdin=None, stdout=None, stderr=None, append=False, warning=None, kill_wait_s=1.0,
+    )  # fmt: skip
+    bounds = Bounds(processes=500, rlimit=2)
+    v2 = run_frame(order, CgroupBase(2, "/c"), "w", 0, bounds=bounds).split(b"\0")
+    assert {b"n500", b"L0 k", b"L0 script"} <= {*v2}
+    v1 = run_frame(order, CgroupBase(1, "/c"), "w", 0, bounds=bounds).split(b"\0")
+    assert not [field for field in v1 if field[:1] in (b"n", b"L")]
+    limited = replace(order, request=Request(mem_bytes=60 * MIB))
+    assert f"l2 {50 * MIB} {60 * MIB}".encode() in run_frame(limited, None, "w", 0, bounds=bounds).split(b"\0")
 
 
 def test_sampling_adds_the_tasks_to_their_job(desk: Desk) -> None:

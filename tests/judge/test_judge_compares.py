@@ -102,3 +102,37 @@ def test_the_highest_known_peak_counts() -> None:
     assert replace(CLEAN, peak_bytes=5, maxrss_bytes=900).highest == (900, True)
     assert replace(CLEAN, peak_bytes=901, maxrss_bytes=900).highest == (901, False)
     assert replace(CLEAN, peak_bytes=None, maxrss_bytes=0).highest is None
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, State.FAILED), (3, State.FAILED)])
+def test_a_limit_that_was_not_enforced_fails_where_the_settings_say_so(code: int, state: State) -> None:
+    """`memory_overrun: fail`; whatever failed by itself keeps its own reason."""
+    record = replace(SAMPLED, peak_bytes=96 * MIB, exit=ExitStatus(code))
+    verdict = verdict_on(record, Rules(overrun_fails=True))
+    said = "exceeded its memory limit: peak 96 MiB of 60 MiB; the limit could not be enforced here"
+    assert verdict.state is state
+    if code == 0:
+        assert (verdict.reason, verdict.detail, verdict.warnings) == ("MemoryOverrun", said, ())
+    else:
+        assert (verdict.reason, verdict.warnings) == ("NonZeroExitCode", (said,))
+
+
+def test_the_machines_own_memory_was_used_up() -> None:
+    """Killed by the kernel, and not for a limit of the job: OUT_OF_MEMORY, told as such."""
+    killed = replace(CLEAN, exit=ExitStatus(0, 9), limit_bytes=600 * MIB, oom_kills=1, beyond_oom_kills=1)
+    verdict = verdict_on(replace(killed, watch=MemoryWatch.CGROUP2))
+    assert (verdict.state, "no limit of the job was reached" in verdict.detail) == (State.OUT_OF_MEMORY, True)
+
+
+def test_systemd_oomd_killed_the_witness_too() -> None:
+    """A job without a limit is in its witness's cgroup: the mark on that says who ended both."""
+    verdict = judge([WitnessVanished(1.0, 7, oomd_kills=2)], Rules())
+    assert verdict is not None
+    assert (verdict.state, verdict.exit, verdict.verified) == (State.OUT_OF_MEMORY, None, True)
+    assert verdict.detail.startswith("systemd-oomd ended all processes in its cgroup, its witness (pid 7) among them")
+
+
+def test_processes_that_it_could_not_start() -> None:
+    verdict = verdict_on(replace(CLEAN, refused_forks=3))
+    said = "could not start a process 3 times: it had as many as max_processes of the settings allows"
+    assert verdict.warnings == (said,)

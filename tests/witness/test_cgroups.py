@@ -260,3 +260,36 @@ def test_memory_of_the_tasks_counts_where_it_is_sampled(start_slot: StartSlot) -
     assert ([act["act"] for act in end["acts"]], end["peak"] > 100 * MIB) == (["memory"], True)
     task.send("S", "kjob.s0.t0", "s9", "ca")
     assert task.expect("end")["acts"][0]["act"] == "signal"
+
+
+def test_v2_kill_beyond_the_limits_of_the_job(slot: Slot, tmp_path: Path) -> None:
+    """The machine's own memory was used up: the kernel killed, and no limit of the job was reached."""
+    outer = plain_cgroup(tmp_path / "job")
+    leaf = plain_cgroup(outer / "script")
+    killed = "low 0\noom 0\noom_kill 1\n"
+    levels = (f"m{60 * MIB}", f"L{60 * MIB} job", "L0 script")
+    end = run_v2(slot, tmp_path, leaf, *levels, memory_events=killed)
+    assert (end["oom"], end["beyond"], parse_record(end).beyond_oom_kills) == (1, 1, 1)
+    shutil.rmtree(outer)
+    plain_cgroup(outer, **{"memory.events.local": "low 0\noom 1\noom_kill 0\n"})
+    end = run_v2(slot, tmp_path, plain_cgroup(leaf), *levels, memory_events=killed)
+    assert (end["oom"], "beyond" in end) == (1, False)
+
+
+def test_v2_kill_by_oomd_that_is_not_done(slot: Slot, tmp_path: Path) -> None:
+    """systemd-oomd writes how often it killed before it does, and how many processes that were only afterwards."""
+    leaf = plain_cgroup(tmp_path / "job")
+    try:
+        os.setxattr(leaf, "user.oomd_ooms", b"1")
+    except OSError as error:
+        pytest.skip(f"no extended attributes here: {error}")
+    assert run_v2(slot, tmp_path, leaf, f"m{60 * MIB}")["oomd"] == 1
+
+
+def test_v2_processes_that_could_not_be_started(slot: Slot, tmp_path: Path) -> None:
+    """The limit is on every level, and the record says how often it was reached."""
+    outer = plain_cgroup(tmp_path / "job")
+    leaf = plain_cgroup(outer / "script", **{"pids.events": "max 0\n"})
+    end = run_v2(slot, tmp_path, leaf, "L0 job", "L0 script", "n500", pids_events="max 7\n")
+    assert ((outer / "pids.max").read_text(), (leaf / "pids.max").read_text()) == ("500", "500")
+    assert (end["forks"], parse_record(end).refused_forks, end["mem"]) == (7, 7, "cgroup2")

@@ -41,6 +41,7 @@ from aver.errors import AverError, UnreachableError
 from aver.home import Home, read_boot_id
 from aver.launch import coordinator_command
 from aver.log import log
+from aver.model.evidence import Rules
 from aver.plan.packing import Room
 from aver.protocol.lock import Lock, LockBusy
 from aver.store.write.writer import Writer
@@ -120,8 +121,9 @@ def _build(home: Home, lock: Lock, is_service: bool) -> Loop:
     identity = Identity(writer.home_id, read_boot_id(), host, os.urandom(4).hex())
     machine = Machine(
         identity, Room.of(totals.cpus, totals.gpus, totals.mem_bytes), writer.next_id(), capabilities_of,
-        config.max_running, config.slurm.max_submitted, config.slurm.fallback == "completed", config.requeue,
-        dict(config.pools),
+        config.max_running, config.slurm.max_submitted,
+        Rules(fallback_completes=config.slurm.fallback == "completed", overrun_fails=config.memory_overrun == "fail"),
+        config.requeue, dict(config.pools),
     )  # fmt: skip
     machine.live.on_illegal_move = lambda text: log(f"a bug in Aver: {text}, a move that docs/design/states.md lacks")
     poller = select.epoll()

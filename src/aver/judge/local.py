@@ -66,6 +66,8 @@ COORDINATOR = "coordinator"
 ENGINE = "engine"
 
 NOT_OURS = ", and it is not yours alone: move it away, or submit from another folder"
+BEYOND = "no limit of the job was reached: the machine, or a container around it, ran out of memory"
+OOMD = "systemd-oomd ended all processes in its cgroup"
 NeverRan = Refused | CancelledBefore | DeadlinePassed | NeedsUnmet | DependencyFailed
 
 
@@ -222,6 +224,9 @@ def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
         return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, warnings)
     if exit_status.code:
         return _witnessed(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, record, warnings)
+    if rules.overrun_fails and (overrun := _overrun(record)):
+        others = tuple(one for one in warnings if one != overrun)
+        return Verdict(State.FAILED, exit_status, reasons.MEMORY_OVERRUN, True, WITNESS, others, overrun)
     return _witnessed(State.COMPLETED, exit_status, reasons.NONE, record, warnings)
 
 
@@ -253,22 +258,31 @@ def _was_warned(record: WitnessRecord) -> bool:
 
 def _warnings(record: WitnessRecord) -> tuple[str, ...]:
     """What its verdict alone does not say, and every surface must."""
-    if record.stays == record.inner_oom_kills == 0 and record.limit_bytes is None:
+    if record.stays == record.inner_oom_kills == record.refused_forks == 0 and record.limit_bytes is None:
         return ()
-    said: list[str] = []
-    highest = record.highest
-    is_over = record.limit_bytes is not None and highest is not None and highest[0] > record.limit_bytes
-    if is_over and record.watch is MemoryWatch.SAMPLED and not _first(record, ActKind.MEMORY):
-        assert highest is not None
-        whose = " of its largest process" if highest[1] else ""
-        used = f"peak {_size(highest[0])}{whose} of {_size(record.limit_bytes or 0)}"
-        said.append(f"exceeded its memory limit: {used}; the limit could not be enforced here")
+    overrun = _overrun(record)
+    said = [overrun] if overrun else []
     if record.inner_oom_kills:
         kills = _counted(record.inner_oom_kills, "process", "processes")
         said.append(f"the kernel killed {kills} for the memory limit of a cgroup that the job itself made")
+    if record.refused_forks:
+        times = _counted(record.refused_forks, "time", "times")
+        said.append(f"could not start a process {times}: it had as many as max_processes of the settings allows")
     if record.stays:
         said.append(_stays(record.stays))
     return tuple(said)
+
+
+def _overrun(record: WitnessRecord) -> str:
+    """The peak over a limit that nobody enforced; empty: there is none."""
+    highest = record.highest
+    is_over = record.limit_bytes is not None and highest is not None and highest[0] > record.limit_bytes
+    if not is_over or record.watch is not MemoryWatch.SAMPLED or _first(record, ActKind.MEMORY):
+        return ""
+    assert highest is not None
+    whose = " of its largest process" if highest[1] else ""
+    used = f"peak {_size(highest[0])}{whose} of {_size(record.limit_bytes or 0)}"
+    return f"exceeded its memory limit: {used}; the limit could not be enforced here"
 
 
 def _stays(count: int) -> str:
@@ -294,6 +308,10 @@ def _witnessed(
 def _detail(state: State, record: WitnessRecord) -> str:
     """Facts that explain and do not decide."""
     facts = ["its job's time limit passed"] if _first(record, ActKind.JOB_TIME) else []
+    if state is State.OUT_OF_MEMORY and record.beyond_oom_kills:
+        facts.append(BEYOND)
+    if state is State.OUT_OF_MEMORY and record.oomd_kills and not record.oom_kills:
+        facts.append(OOMD)
     if state is State.FAILED and record.exit is not None and record.exit.signal:
         facts += [_sent(act) for act in record.acts if (act.kind, act.signal) == (ActKind.SIGNAL, record.exit.signal)]
         if record.exit.signal in record.got:
@@ -385,4 +403,7 @@ def _judge_vanished(vanished: WitnessVanished) -> Verdict:
         noun = "process" if vanished.swept == 1 else "processes"
         detail += f"; {vanished.swept} {noun} of the job ended afterwards"
     warnings = (_stays(vanished.stays),) if vanished.stays else ()
+    if vanished.oomd_kills:
+        detail = f"{OOMD}, {who} among them; exit code unknown"
+        return Verdict(State.OUT_OF_MEMORY, None, reasons.OUT_OF_MEMORY, True, MACHINE, warnings, detail)
     return Verdict(State.UNVERIFIED, None, reasons.WITNESS_VANISHED, False, COORDINATOR, warnings, detail)

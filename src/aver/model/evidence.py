@@ -110,13 +110,15 @@ class WitnessRecord(Record):
     limit_bytes: int | None = None
     time_limit_s: float | None = None  # as it was at the end
     oom_kills: int = 0
-    inner_oom_kills: int = 0  # likewise, for the limit of a cgroup that the job itself made inside its own
+    beyond_oom_kills: int = 0  # of these, for no limit of the job's: the machine, or a container around it, had no more
+    inner_oom_kills: int = 0  # further ones, for the limit of a cgroup that the job itself made inside its own
     oomd_kills: int = 0  # processes that systemd-oomd says it killed in the job's cgroup
     host_oom_kills: int = 0  # on the whole machine meanwhile: a hint, not a cause
     acts: tuple[Act, ...] = ()
     got: tuple[int, ...] = ()  # signals sent to the witness itself
     left_over: int = 0  # processes that the job left behind, killed
     stays: int = 0  # processes of it that could not be ended
+    refused_forks: int = 0  # processes that it could not start, since it had as many as the settings allow
     is_cpu_least: bool = False  # children that nobody waited for may have used more CPU time than is known
     launch: LaunchFailure | None = None
     boot: str = ""
@@ -142,6 +144,7 @@ class WitnessVanished(Record):
     witness_pid: int | None = None
     swept: int = 0  # processes of the job that were ended afterwards
     stays: int = 0  # those that could not be ended
+    oomd_kills: int = 0  # processes that systemd-oomd says it killed, the witness among them
 
 
 class MachineRestarted(Record):
@@ -369,6 +372,7 @@ class Rules(Record):
     fallback_completes: bool = False  # `settle.fallback: completed`: nobody said how it ended, and it counts as done
     must_write: bool = False  # it has outputs that must be there
     time_limit_s: float | None = None  # that it asked for
+    overrun_fails: bool = False  # `memory_overrun: fail`: over a memory limit that could only be sampled
 
 
 class Verdict(Record):

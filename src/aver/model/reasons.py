@@ -2,8 +2,8 @@
 
 Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`, `Retry`,
 `ConditionNotMet`, `Starting`, `GeneratedJobs` (those that it generated can't be used), `MissingInput`,
-`MissingOutput`, `AllocationPending`, `AllocationTooSmall`, `NoAllocation`, and those that name the need for which a
-job was SKIPPED:
+`MissingOutput`, `MemoryOverrun` (over a memory limit that could only be sampled), `AllocationPending`,
+`AllocationTooSmall`, `NoAllocation`, and those that name the need for which a job was SKIPPED:
 
     NeedFailed:prep(OUT_OF_MEMORY)    the need ended badly
     NeedUnverified:prep(UNVERIFIED)   nobody knows how the need ended
@@ -38,10 +38,11 @@ CONDITION_NOT_MET = "ConditionNotMet"
 GENERATED_JOBS = "GeneratedJobs"
 MISSING_INPUT = "MissingInput"
 MISSING_OUTPUT = "MissingOutput"
+MEMORY_OVERRUN = "MemoryOverrun"
 FROM_RUN = "FromRun"
 
 NOT_STARTED = frozenset({JOB_LAUNCH_FAILURE, MISSING_INPUT})  # of a failure: the program never ran
-THOUGH_ZERO = frozenset({GENERATED_JOBS, MISSING_OUTPUT})  # of a failure: the program exited with 0
+THOUGH_ZERO = frozenset({GENERATED_JOBS, MISSING_OUTPUT, MEMORY_OVERRUN})  # of a failure: the program exited with 0
 
 DEPENDENCY = "Dependency"
 RESOURCES = "Resources"

@@ -314,6 +314,8 @@ def _end(record: WitnessRecord) -> str:
     parts = [f"ended with {render.exit_words(record.exit)} after {render.duration_words(record.elapsed_s)}"]
     if record.oom_kills:
         parts.append(f"the kernel killed {record.oom_kills} of its processes for memory")
+    if record.oomd_kills:
+        parts.append(f"systemd-oomd killed {record.oomd_kills} of its processes for memory")
     if record.highest is not None:
         parts.append(f"peak memory {render.bytes_words(record.highest[0])}{_whose(record.highest[1])}")
     if record.is_cpu_least:

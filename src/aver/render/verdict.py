@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from aver.judge.local import launch_text
+from aver.judge.local import BEYOND, MACHINE, launch_text
 from aver.model import reasons
 from aver.model.evidence import ActKind, Verdict, WitnessRecord
 from aver.model.exit import ExitStatus
@@ -234,7 +234,8 @@ def next_steps(
         case State.COMPLETED | State.CHECKPOINTED:
             return (log,)
         case State.OUT_OF_MEMORY:
-            return (log,) if _limit(record, request) is None else (recover, log)
+            is_helped = _limit(record, request) is not None and not (record and record.beyond_oom_kills)
+            return (recover, log) if is_helped else (log, retry)
         case State.TIMEOUT:
             return (log,) if request is None or request.time_s is None else (recover, log)
         case State.FAILED if verdict.reason in reasons.NOT_STARTED:
@@ -285,12 +286,20 @@ def _failed(verdict: Verdict, record: WitnessRecord | None, after: str) -> str:
 
 
 def _out_of_memory(verdict: Verdict, record: WitnessRecord | None, request: Request | None, after: str) -> str:
-    by_witness = record is not None and not record.oom_kills and any(act.kind is ActKind.MEMORY for act in record.acts)
-    who = "its witness" if by_witness else "the kernel"
-    still = ""
+    if record is None and verdict.source == MACHINE:
+        return f"Killed for memory: {verdict.detail}."
+    still = f"; {BEYOND}" if record is not None and record.beyond_oom_kills else ""
     if verdict.exit is not None and not verdict.exit.signal:
-        still = f"; the script itself ended with {exit_words(verdict.exit)}"
-    return f"Killed by {who} for memory: {_reached(record, _limit(record, request))}{after}{still}."
+        still += f"; the script itself ended with {exit_words(verdict.exit)}"
+    return f"Killed by {_killer(record)} for memory: {_reached(record, _limit(record, request))}{after}{still}."
+
+
+def _killer(record: WitnessRecord | None) -> str:
+    if record is None or record.oom_kills:
+        return "the kernel"
+    if any(act.kind is ActKind.MEMORY for act in record.acts):
+        return "its witness"
+    return "systemd-oomd" if record.oomd_kills else "the kernel"
 
 
 def _reached(record: WitnessRecord | None, limit: int | None) -> str:

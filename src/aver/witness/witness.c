@@ -73,7 +73,7 @@ static struct {
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
-    bytes maxrss, mem_limit, peak, last, oom, inner_oom, oomd, stays, hostoom;
+    bytes maxrss, mem_limit, peak, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
     struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
     int cgroup_version, cgroup, procs; /* cgroup: its folder, or -1; procs: its cgroup.procs until the exec, or -1 */
     int depth;                         /* of levels that are made */
@@ -369,8 +369,10 @@ static void make_record(bool for_journal) {
     for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", job.got[i]);
     say("],\"left\":%d", job.left);
     if (job.limit >= 0) say(",\"time\":%.6f", seconds(job.limit));
+    if (job.beyond) say_number("beyond", true, job.beyond);
     if (job.inner_oom) say_number("inner", true, job.inner_oom);
     if (job.oomd) say_number("oomd", true, job.oomd);
+    if (job.forks) say_number("forks", true, job.forks);
     if (job.stays) say_number("stays", true, job.stays);
     if (job.unwaited) say(",\"cpu\":\"least\"");
     if (looker.said_n) say(",\"files\":%s", looker.said);
@@ -679,13 +681,19 @@ static bool is_limit_reached(void) { /* of the job, its step or its task: any le
     return false;
 }
 
+static bytes mark_of_oomd(const char *folder, const char *name) {
+    char text[32] = "";
+    const ssize_t n = getxattr(folder, name, text, sizeof text - 1);
+    return n > 0 ? strtoll(text, NULL, 10) : 0;
+}
+
 static bytes oomd_kills(const char *folder, int levels) { /* systemd-oomd moves no counter of the kernel's */
-    char path[PATH_KEPT], text[32] = "";
+    char path[PATH_KEPT];
     bytes count = 0;
     snprintf(path, sizeof path, "%s", folder);
-    for (; levels > 0; levels--) {
-        const ssize_t n = getxattr(path, "user.oomd_kill", text, sizeof text - 1);
-        if (n > 0) text[n] = 0, count += strtoll(text, NULL, 10);
+    for (; levels > 0; levels--) { /* it writes how often before it kills, and how many only after that */
+        const bytes times = mark_of_oomd(path, "user.oomd_ooms"), killed = mark_of_oomd(path, "user.oomd_kill");
+        count += killed > times ? killed : times;
         *strrchr(path, '/') = 0;
     }
     return count;
@@ -810,6 +818,7 @@ static void read_cgroup_end(void) {
         job.inner_oom = inner < job.oom ? inner : job.oom;
         job.oom -= job.inner_oom;
     }
+    if (job.oom && job.cgroup >= 0 && !is_limit_reached()) job.beyond = job.oom;
     if (job.cgroup_version == 2 && job.cgroup >= 0 && WIFSIGNALED(job.raw) && WTERMSIG(job.raw) == SIGKILL)
         job.oomd = oomd_kills(job.cgroup_path, job.own_cgroup ? job.depth : 1) - (job.own_cgroup ? 0 : home.oomd_seen);
     if (!job.own_cgroup) {
@@ -821,6 +830,16 @@ static void read_cgroup_end(void) {
     if (job.mem_limit && highest > job.mem_limit) highest = job.mem_limit;
     if (highest > job.peak) job.peak = highest; /* looking may have missed the spike */
     job.sampled = job.peak > 0;
+}
+
+static void read_forks_end(void) { /* v2: processes that could not be started, since its limit was reached */
+    char path[PATH_KEPT];
+    snprintf(path, sizeof path, "%s", job.cgroup_path);
+    for (int i = job.depth - 1; i >= 0; i--) { /* which of the levels counts depends on the kernel */
+        const bytes count = read_of(path, "pids.events") ? number_in(scratch, "max") : 0;
+        if (count > job.forks) job.forks = count;
+        *strrchr(path, '/') = 0;
+    }
 }
 
 static void look_at_status(void) { /* of a process, in scratch */
@@ -1555,6 +1574,7 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
     if (job.cgroup_version) read_cgroup_end();
     if (job.cgroup >= 0) {
         if (job.cgroup_version == 2) read_cpu_end();
+        if (job.own_cgroup && order.value['n']) read_forks_end();
         each_inner(job.cgroup_path, remove_cgroup);
         if (job.own_cgroup) {
             remove_levels();

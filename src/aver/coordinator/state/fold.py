@@ -76,7 +76,7 @@ def apply(live: LiveState, event: Event) -> None:
 def _run_submitted(live: LiveState, event: RunSubmitted) -> None:
     """Raise ValueError, and change nothing, if the flow is no graph."""
     run = LiveRun(event.run, event.first_job, event.submission, live.capabilities_of)
-    run.fallback_completes = live.fallback_completes
+    run.usual_rules = live.usual_rules
     live.roster.add(run)
     live.next_id = max(live.next_id, event.run + 1, event.first_job + run.job_count)
     live.touched[run.number] = None

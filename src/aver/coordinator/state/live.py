@@ -13,6 +13,7 @@ from aver.coordinator.state.run import FindCapabilities, LiveRun
 from aver.coordinator.state.timers import Timers
 from aver.engines.api import Control
 from aver.model.events import Event
+from aver.model.evidence import Rules
 from aver.model.job import FlowSpec
 from aver.model.record import Record
 
@@ -75,12 +76,12 @@ class LiveState:
     """The runs that are not settled, their attempts and steps, and what is to be done about them."""
 
     def __init__(
-        self, identity: Identity, packer: Packers, next_id: int, fallback_completes: bool,
+        self, identity: Identity, packer: Packers, next_id: int, usual: Rules,
         capabilities_of: FindCapabilities, requeues_lost: bool = False,
     ) -> None:  # fmt: skip
         self.identity = identity
         self.requeues_lost = requeues_lost  # as the settings say, of this machine
-        self.fallback_completes = fallback_completes
+        self.usual_rules = usual  # as the settings say
         self.capabilities_of = capabilities_of
         self.next_id = next_id
         self.roster = Roster()

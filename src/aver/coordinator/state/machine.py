@@ -46,6 +46,7 @@ from aver.model.evidence import (
     MachineRestarted,
     NeedsUnmet,
     Refused,
+    Rules,
     WitnessVanished,
 )
 from aver.model.job import FlowSpec, StepSpec, Submission
@@ -60,11 +61,11 @@ __all__ = ["Machine", "Identity"]
 class Machine:
     def __init__(
         self, identity: Identity, total: Room, next_id: int, capabilities_of: FindCapabilities,
-        max_running: int | None = None, max_submitted: int | None = None, fallback_completes: bool = False,
+        max_running: int | None = None, max_submitted: int | None = None, usual: Rules = Rules(),
         requeues_lost: bool = False, pools: Mapping[str, int] = {},
     ) -> None:  # fmt: skip
         packer = Packers(Packer(total, max_running, Pools(pools)), max_submitted)
-        self.live = LiveState(identity, packer, next_id, fallback_completes, capabilities_of, requeues_lost)
+        self.live = LiveState(identity, packer, next_id, usual, capabilities_of, requeues_lost)
         self.identity = identity
         self.packer = packer
         self.runs = self.live.runs

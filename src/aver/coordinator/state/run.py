@@ -69,7 +69,7 @@ class LiveRun:
         self.told_cancelled = RunCancel.NO  # what the plan knows of `cancelled`
         self.moved: list[int] = []  # jobs that settled or were reopened, and the plan does not know
         self.instructions: list[Instruction] = []  # that nobody has carried out
-        self.fallback_completes = False
+        self.usual_rules = Rules()
         self.streams: tuple[int, ...] = ()  # its submitter's, until its job starts
         self._last_member: tuple[int, str, tuple[tuple[str, str], ...]] = (-1, "", ())
         self.sealed: dict[str, str] = {}  # environment values by their digests, once read
@@ -102,7 +102,7 @@ class LiveRun:
             run.add_segment(segment.first_job, segment.flow, segment.made_by)
         run.state, run.round, run.cancelled = self.state, self.round, self.cancelled
         run.states, run.held = self.states, self.held
-        run.extra, run.fallback_completes = self.extra, self.fallback_completes
+        run.extra, run.usual_rules = self.extra, self.usual_rules
         run.attempts, run.history = self.attempts, self.history
         run.retries_used, run._retried, run._retrying = self.retries_used, self._retried, self._retrying
         return run
@@ -212,7 +212,10 @@ class LiveRun:
         """How to judge an attempt of the job. `time_limit_s`: what that attempt asked for, if it is known."""
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
-        return Rules(codes, spec.oom_warns, self.fallback_completes, bool(spec.outputs), time_limit_s)
+        usual = self.usual_rules
+        return Rules(
+            codes, spec.oom_warns, usual.fallback_completes, bool(spec.outputs), time_limit_s, usual.overrun_fails
+        )
 
     def _held_in(self, segment: Segment) -> set[int]:
         """Jobs that are to be held from the start."""

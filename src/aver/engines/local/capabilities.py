@@ -246,9 +246,14 @@ def _upwards(own: _Own) -> Iterator[Path]:
 def _enable_memory(folder: Path) -> str | None:
     """See to it that children of this v2 folder have the memory controller; return why it can't be."""
     control = folder / "cgroup.subtree_control"
-    if "memory" in (_read(control) or "").split():
+    given = (_read(control) or "").split()
+    available = (_read(folder / "cgroup.controllers") or "").split()
+    if "pids" in available and "pids" not in given:
+        with contextlib.suppress(OSError):  # for `max_processes`: without it there is no such limit
+            control.write_text("+pids")
+    if "memory" in given:
         return None
-    if "memory" not in (_read(folder / "cgroup.controllers") or "").split():
+    if "memory" not in available:
         return f"the memory controller is not available in {folder}"
     try:
         control.write_text("+memory")

@@ -34,8 +34,8 @@ from aver.engines.api import (
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses, runs_elsewhere
 from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
-from aver.engines.local.job_cgroup import folders_of, job_of_task, place_of, remove, witness_name
-from aver.engines.local.orders import companion_frame, control_frame, run_frame
+from aver.engines.local.job_cgroup import folders_of, job_of_task, oomd_kills, place_of, remove, witness_name
+from aver.engines.local.orders import Bounds, companion_frame, control_frame, run_frame
 from aver.engines.local.process import reap_stranger, take_orphans
 from aver.engines.local.slot import Launch, Slot, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
@@ -43,6 +43,7 @@ from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
 from aver.model import reasons
 from aver.model.evidence import HeldBack, LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
+from aver.model.record import replace
 from aver.ownership import make_folder
 
 IDLE_SLOT_S = 5.0
@@ -74,6 +75,7 @@ class LocalEngine:
         cgroup: CgroupBase | None,
         hides_gpus: bool = True,
         launch: Launch = Launch(),
+        bounds: Bounds = Bounds(),
     ) -> None:
         self.totals = totals
         self._cpu_sets = cpu_sets(totals.cpus)
@@ -83,6 +85,7 @@ class LocalEngine:
         self._binary = os.fspath(binary)
         self._cgroup = cgroup
         self._launch = launch
+        self._bounds = bounds
         self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._poller = select.epoll()
         self._slots: dict[int, Slot] = {}  # by descriptor
@@ -133,7 +136,8 @@ class LocalEngine:
             return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
         try:
             of_witness = witness_name(order.key, slot.number, self._place)
-            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, self._fields(order))
+            fields = self._fields(order)
+            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds)
             slot.send(frame, self._poller, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
@@ -374,6 +378,7 @@ class LocalEngine:
             else:
                 folders = self._cgroups_of(slot.key, slot.number)
                 swept = sweep(slot.key, session, folders, adopted=slot.is_ours, spared=self._children)
+                swept = replace(swept, oomd_kills=oomd_kills(folders))
                 if self._cgroup is not None:
                     remove(self._cgroup.folder, folders, REMOVE_WAIT_S)
             self._tell_vanished(slot, swept)
@@ -393,8 +398,9 @@ class LocalEngine:
         """Nobody will ever say how the slot's attempt ended."""
         assert slot.key is not None
         key, slot.key = slot.key, None
-        vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays)
-        said = json.dumps({"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays})
+        vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays, swept.oomd_kills)
+        facts = {"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays, "oomd": swept.oomd_kills}
+        said = json.dumps(facts)
         self._heard.append(Heard(key, "coordinator", said, vanished))
         self._by_key.pop(key, None)
         self._release_cpus(key)

@@ -1,7 +1,8 @@
 """The memory cgroups of jobs: their names, who is in them, and their removal. The design is `docs/design/witness.md`.
 
-A job with a memory limit has `KEY`, which has the limit, and in it `script`, and `sN/tM` for each task of its steps. A
-job without one shares the cgroup in which its witness lives, `HOME.wNUMBER-PLACE`, with nobody else.
+A job with a limit of memory or processes has `KEY`, which has the limit, and in it `script`, and `sN/tM` for each
+task of its steps. A job without one shares the cgroup in which its witness lives, `HOME.wNUMBER-PLACE`, with nobody
+else.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ from aver.engines.api import Order
 
 SCRIPT = "script"
 PAUSE_S = 0.01
+OOMD_MARKS = ("user.oomd_ooms", "user.oomd_kill")  # how often, written before it kills; how many, after that
 _TOP = re.compile(
     r"[0-9a-f]{8}\.([0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?|w[0-9]+-[0-9a-f]{8})"
 )  # a job's or a witness's
 _TASK = re.compile(r"(.+)\.(s[0-9]+)\.(t[0-9]+)")
 
 
-def levels(order: Order) -> list[tuple[int, str]]:
-    """The cgroups that the order is to run in, from outside, each with its limit (0: none); none without a limit."""
-    mem_bytes = order.request.mem_bytes
-    if mem_bytes is None:
+def levels(order: Order, counts_processes: bool = False) -> list[tuple[int, str]]:
+    """The cgroups that the order is to run in, from outside, each with its limit of memory (0: none).
+
+    None without such a limit, unless its processes are to be counted.
+    """
+    mem_bytes = order.request.mem_bytes or 0
+    if not mem_bytes and not counts_processes:
         return []
     task = _TASK.fullmatch(order.key)
     if task is None:
@@ -80,6 +85,18 @@ def folders_of(base: str, key: str, of_witness: str) -> list[str]:
     task = _TASK.fullmatch(key)
     own = (key, SCRIPT) if task is None else task.groups()
     return [os.path.join(base, *own), os.path.join(base, of_witness)]
+
+
+def oomd_kills(folders: list[str]) -> int:
+    """How many processes in these cgroups systemd-oomd says that it killed: no counter of the kernel's has them."""
+    return sum(max(_number(folder, mark) for mark in OOMD_MARKS) for folder in folders)
+
+
+def _number(folder: str, mark: str) -> int:
+    try:
+        return int(os.getxattr(folder, mark))
+    except (OSError, ValueError):
+        return 0
 
 
 def remove(base: str, folders: list[str], wait_s: float) -> None:

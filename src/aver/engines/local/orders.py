@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 import struct
 from collections.abc import Sequence
 
@@ -15,17 +16,27 @@ from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.job_cgroup import levels
 from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
 from aver.model.job import Scope
+from aver.model.record import Record
 
 FRAME_LIMIT_BYTES = 8 << 20
 _SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
 _VERBS = {
     "cancel": "C", "time_out": "C", "signal": "S", "suspend": "P", "resume": "U", "limit": "T", "job_limit": "T",
 }  # fmt: skip
+RLIMITS = {"none": None, "data": resource.RLIMIT_DATA, "as": resource.RLIMIT_AS}
+
+
+class Bounds(Record):
+    """What the settings allow each job, beside its own request."""
+
+    processes: int | None = None  # at once, where there is cgroup v2
+    rlimit: int | None = None  # where memory can only be sampled: the limit by which each process has the job's `mem`
 
 
 def run_frame(
-    order: Order, cgroup: CgroupBase | None, of_witness: str, durable_offset: int, place: Sequence[str] = ()
-) -> bytes:
+    order: Order, cgroup: CgroupBase | None, of_witness: str, durable_offset: int, place: Sequence[str] = (),
+    bounds: Bounds = Bounds(),
+) -> bytes:  # fmt: skip
     """The frame that starts the order; `of_witness` is the witness's own cgroup.
 
     `place` are fields that the order's own environment may replace.
@@ -46,7 +57,7 @@ def run_frame(
         fields.append(f"O{order.own_parts}")
     if order.streams:
         fields.append("F")
-    fields += [f"l{resource} {soft} {hard}" for resource, soft, hard in order.limits]
+    fields += [f"l{number} {soft} {hard}" for number, soft, hard in order.limits]
     if can_mark():
         fields.append(f"l{RLIMIT_LOCKS} {mark_of(order.key)} -1")
     request = order.request
@@ -60,15 +71,26 @@ def run_frame(
     limits = [limit for limit in (request.mem_bytes, order.job_mem_bytes) if limit is not None]
     if limits:
         fields.append(f"m{min(limits)}")
+        if cgroup is None and bounds.rlimit is not None:
+            fields.append(f"l{bounds.rlimit} {_lower(order, bounds.rlimit, min(limits))}")
     if cgroup is not None:
+        counts = cgroup.version == 2 and bounds.processes is not None
         fields += [f"g{cgroup.version} {cgroup.folder}", "G" + of_witness]
-        fields += [f"L{limit} {name}" for limit, name in levels(order)]
+        fields += [f"L{limit} {name}" for limit, name in levels(order, counts)]
+        if counts:
+            fields.append(f"n{bounds.processes}")
     fields.append(f"K{int(order.kill_wait_s * 1000)}")
     fields += ["f" + file for file in order.files]
     if order.clean:
         fields.append("c" + order.clean)
     fields += ["a" + argument for argument in order.args]
     return _frame(fields)
+
+
+def _lower(order: Order, number: int, mem_bytes: int) -> str:
+    """The soft and the hard limit: those that it would have, if they are lower."""
+    own = next(((soft, hard) for one, soft, hard in order.limits if one == number), (-1, -1))
+    return " ".join(str(mem_bytes if one < 0 else min(one, mem_bytes)) for one in own)
 
 
 def control_frame(control: Control) -> bytes:

@@ -25,6 +25,7 @@ START_TOLERANCE_S = 2.5  # the kernel gives the time of its boot in whole second
 class Swept(Record):
     killed: int
     stays: int  # processes of the attempt that could not be ended
+    oomd_kills: int = 0  # processes that systemd-oomd had killed before
 
 
 def sweep(key: str, session: int | None, cgroups: list[str], adopted: bool, spared: set[int]) -> Swept:

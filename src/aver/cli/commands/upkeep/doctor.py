@@ -65,7 +65,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
     found = capabilities()
     checks = (
         *_resources(found),
-        _memory_limit(found),
+        *_limits(found),
         _processes(found),
         _core_dumps(found),
         _open_files(),
@@ -114,6 +114,13 @@ def _config() -> Config:
         return Config()
 
 
+def _limits(found: Capabilities) -> Iterator[Check]:
+    yield _memory_limit(found)
+    most = _config().max_processes
+    if most is not None and unified_cgroup() is None:
+        yield Check("process limit", LIMITED, f"max_processes = {most} of the settings needs cgroup v2", None)
+
+
 def _memory_limit(found: Capabilities) -> Check:
     if delegated_cgroup() is not None or unified_cgroup() is None:
         obstacle = None
@@ -125,10 +132,12 @@ def _memory_limit(found: Capabilities) -> Check:
     if found.cgroup is not None:
         return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
     what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
+    number = _config().memory_rlimit
+    also = "" if number == "none" else f", and by RLIMIT_{number.upper()} for each process"
     return Check(
         "memory limit",
         LIMITED,
-        f"by sampling, which a job that grows fast may outrun: {what}",
+        f"by sampling, which a job that grows fast may outrun{also}: {what}",
         remedy,
     )
 
