@@ -1,8 +1,9 @@
 """A campaign: rounds of jobs with known outcomes, each under one kind of fault, and what was found.
 
 A round is a home of its own, decided by the campaign's seed and the round's number alone (what the machine's load
-makes of it aside). What was counted stands in `campaign.json`, so that a campaign goes on where it was ended. A round
-with a finding keeps its home and its ledger.
+makes of it aside). What was counted stands in `campaign.json`, by default the one beside this file, so that hours add
+up over machines and days. A finding that was looked into moves from `findings` to `explained` by hand. A round with a
+finding keeps its home and its ledger.
 """
 
 from __future__ import annotations
@@ -27,12 +28,11 @@ from fault_kinds import CONTROL, KINDS, NONE, Kind, Target, compile_shim, send
 from known_jobs import Maker, Submission
 from ledger_check import Findings, check, read_jobs
 
-CLIENTS = 3
 SETTLE_S = 300.0
 COMMAND_S = 120.0
 CONFIG = "cpus = 8\nkill_wait = 2\nidle_exit = 2\n"
 TRIES = 20
-COLUMNS = ("rounds", "jobs", "strikes", "lost", "doubled", "invented")
+COLUMNS = ("rounds", "jobs", "strikes", "kills", "lost", "doubled", "invented")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Round:
         until = None
         while until is None or time.monotonic() < until:
             running = [one for one in running if not self._reap(one)]
-            if len(running) < CLIENTS and len(self._made) < self._submissions:
+            if len(running) < self._kind.clients and len(self._made) < self._submissions:
                 self._made.append(self._maker.make())
                 self._start(self._made[-1])
                 running.append(self._made[-1])
@@ -232,7 +232,7 @@ class Campaign:
     def __init__(self, folder: Path, seed: int) -> None:
         self._path = folder / "campaign.json"
         folder.mkdir(parents=True, exist_ok=True)
-        self.state = {"seed": seed, "round": 0, "seconds": 0.0, "kinds": {}, "findings": []}
+        self.state = {"seed": seed, "round": 0, "seconds": 0.0, "kinds": {}, "findings": [], "explained": []}
         if self._path.exists():
             self.state = json.loads(self._path.read_text())
 
@@ -248,19 +248,18 @@ class Campaign:
         result = Round(kind, seed, submissions, 2.0, shim).run()
         found = result.findings
         counts = Counter(self.state["kinds"].get(result.kind, {}))
-        counts.update(
-            rounds=1, jobs=result.jobs, strikes=result.strikes, lost=len(found.lost), doubled=len(found.doubled),
-            invented=len(found.invented),
-        )  # fmt: skip
+        kills = result.strikes if kind.kills else 0
+        found_by_word = {word: len(getattr(found, word)) for word in ("lost", "doubled", "invented")}
+        counts.update(rounds=1, jobs=result.jobs, strikes=result.strikes, kills=kills, **found_by_word)
         self.state["kinds"][result.kind] = dict(counts)
         self.state["round"] += 1
         self.state["seconds"] += time.monotonic() - began
-        for word in ("lost", "doubled", "invented"):
+        for word in found_by_word:
             for text in getattr(found, word):
-                self.state["findings"].append(f"round {seed} ({result.kind}): {word}: {text}; {result.folder}")
-                print(self.state["findings"][-1], flush=True)
+                self.state["findings"].append(f"round {seed} ({result.kind}): {word}: {text}")
+                print(f"{self.state['findings'][-1]}; {result.folder}", flush=True)
         part = self._path.with_suffix(".part")
-        part.write_text(json.dumps(self.state, indent=1))
+        part.write_text(json.dumps(self.state, indent=1) + "\n")
         part.replace(self._path)
 
     def table(self) -> str:
@@ -282,17 +281,19 @@ def main() -> int:
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--state", type=Path, default=Path("/tmp/aver-campaign"), help="where it is counted, and goes on"
+        "--state", type=Path, default=Path(__file__).parent, help="folder of campaign.json (default: the source's)"
     )
     parser.add_argument("--submissions", type=int, default=40, help="of each round")
     parser.add_argument("--kind", action="append", help="only these kinds: a part of their names")
+    parser.add_argument("--table", action="store_true", help="print what was counted, and run nothing")
     asked = parser.parse_args()
     kinds = tuple(kind for kind in KINDS if not asked.kind or any(word in kind.name for word in asked.kind))
     campaign = Campaign(asked.state, asked.seed)
     for number in (signal.SIGINT, signal.SIGTERM):  # the round is cleared away, and the next one goes on
         signal.signal(number, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
-        campaign.go_on(time.monotonic() + asked.hours * 3600, asked.submissions, kinds)
+        if not asked.table:
+            campaign.go_on(time.monotonic() + asked.hours * 3600, asked.submissions, kinds)
     print(campaign.table())
     return 1 if campaign.state["findings"] else 0
 

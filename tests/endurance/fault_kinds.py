@@ -80,6 +80,14 @@ def send(pid: int | None, number: int) -> bool:
     return False
 
 
+def kill_some(pids: Sequence[int], chance: random.Random) -> int:
+    """Kill one of them, or about half of them at once; how many were killed."""
+    chosen = [pid for pid in pids if chance.random() < 0.5] or [chance.choice(pids)] if pids else []
+    if chosen and chance.random() < 0.5:
+        chosen = chosen[:1]
+    return sum(send(pid, signal.SIGKILL) for pid in chosen)
+
+
 class Kind:
     """One kind of fault. `strike` does it once, and returns how often something was really done."""
 
@@ -88,6 +96,8 @@ class Kind:
     needs_shim = False
     pause_s = 0.6  # at most, between two strikes
     types = True  # whether commands are typed while it lasts
+    kills = False  # whether a strike is one or more SIGKILLs, counted one by one
+    clients = 3  # at a time
 
     def __init__(self, target: Target, chance: random.Random, control: Path) -> None:
         self.target = target
@@ -118,6 +128,8 @@ class Kind:
 
 class KillCoordinator(Kind):
     name = "coordinator killed"
+    kills = True
+    pause_s = 0.4
 
     def strike(self) -> int:
         return send(self.target.coordinator(), signal.SIGKILL)
@@ -125,29 +137,35 @@ class KillCoordinator(Kind):
 
 class KillClient(Kind):
     name = "client killed"
+    kills = True
     pause_s = 0.4
+    clients = 6
 
     def strike(self) -> int:
-        running = [client for client in self.target.clients if client.poll() is None]
-        return send(self.chance.choice(running).pid, signal.SIGKILL) if running else 0
+        return kill_some([client.pid for client in self.target.clients if client.poll() is None], self.chance)
 
 
 class KillWitness(Kind):
     name = "witness killed"
     excuses = Excuses(loses_witnesses=True)
+    kills = True
+    pause_s = 0.4
 
     def strike(self) -> int:
-        running = self.target.witnesses()
-        return send(self.chance.choice(running), signal.SIGKILL) if running else 0
+        return kill_some(self.target.witnesses(), self.chance)
 
 
 class KillAny(Kind):
     name = "coordinator, client and witness killed"
     excuses = Excuses(loses_witnesses=True)
+    kills = True
+    pause_s = 0.4
+    clients = 6
 
     def strike(self) -> int:
+        """Two of the three, or all three at once."""
         count = 0
-        for kind in self.chance.sample((KillCoordinator, KillClient, KillWitness), 2):
+        for kind in self.chance.sample((KillCoordinator, KillClient, KillWitness), self.chance.choice((2, 2, 3))):
             count += kind(self.target, self.chance, self._control).strike()
         return count
 
@@ -156,6 +174,7 @@ class KillUnattended(Kind):
     """Nobody types a command meanwhile: a witness starts the next coordinator."""
 
     name = "coordinator killed, nobody types"
+    kills = True
     types = False
     pause_s = 3.0
     most = 3
