@@ -66,7 +66,7 @@ def _look_up(home: Home, key: str, error: AverError) -> Submitted:
         with reader:
             run = reader.run_by_key(key)
         if run is not None:
-            return Submitted(run.id, run.first_job, run.jobs)
+            return Submitted(run.id, run.first_job, run.jobs, lower_limits=())
     if may_be_taken:
         raise UnreachableError(f"{error}; it may still take the submission: repeat it with --key {key}, it runs once")
     raise UnreachableError(f"not submitted: {error}")

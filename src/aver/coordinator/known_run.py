@@ -48,7 +48,7 @@ def find_known(machine: Machine, reader: Reader | None, submission: Submission) 
     for run in machine.runs.values():
         if run.submission.key == submission.key:
             _check_same(run.number, run.submission, submission)
-            return Submitted(run.number, run.job_number(0), run.job_count)
+            return Submitted(run.number, run.job_number(0), run.job_count, lower_limits=())
     if reader is None:
         return None
     with reader:
@@ -57,7 +57,7 @@ def find_known(machine: Machine, reader: Reader | None, submission: Submission) 
     if row is None or stored is None:
         return None
     _check_same(row.id, stored, submission)
-    return Submitted(row.id, row.first_job, row.jobs)
+    return Submitted(row.id, row.first_job, row.jobs, lower_limits=())
 
 
 def _check_same(number: int, known: Submission, asked: Submission) -> None:

@@ -242,7 +242,7 @@ class Submitted(Record):
     run: int
     first_job: int
     jobs: int
-    lower_limits: tuple[str, ...] = ()  # hard limits of the submitter that its jobs here can't be given
+    lower_limits: tuple[str, ...]  # hard limits of the submitter that its jobs here can't be given
 
 
 class BatchSubmitted(Record):
@@ -257,7 +257,7 @@ class BatchSubmitted(Record):
     clusters: str | None
     given: tuple[str, ...]  # options that say how to answer
     ignored: tuple[str, ...]
-    lower_limits: tuple[str, ...] = ()  # as in Submitted
+    lower_limits: tuple[str, ...]  # as in Submitted
 
 
 class ResultCode(StrEnum):

@@ -27,7 +27,7 @@ def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmi
         env = batch_submission.environment(call, request)
         if call.has("test-only"):
             number = context.machine.next_id
-            reply = Submitted(number, number, FlowIndex(submission.flow).count)
+            reply = Submitted(number, number, FlowIndex(submission.flow).count, lower_limits=())
         else:  # its outputs have names: nothing is to be prepared for them
             number, submission = numbered(context, submission)
             reply = take(context, submission, env, number, now)
