@@ -40,7 +40,7 @@ def crashing(live: LiveHome, monkeypatch: pytest.MonkeyPatch, point: str) -> Ite
 def assert_one_run(live: LiveHome, run: int) -> None:
     live.settle([run])
     with live.reader() as reader:
-        assert reader.run_numbers() == {run}
+        assert [row.id for row in reader.runs()] == [run]
     assert live.job(run).state is State.COMPLETED
     assert sorted(live.keys_run().values()) == [1]
 
@@ -139,7 +139,7 @@ def submitted_once(live: LiveHome, seed: int, count: int) -> None:
     assert len(runs) == count
     live.settle(sorted(runs))
     with live.reader() as reader:
-        stored = Counter(run.key for run in (reader.run(number) for number in reader.run_numbers()) if run is not None)
+        stored = Counter(run.key for run in reader.runs())
         unsettled = reader.unsettled_runs()
     assert {key for key in stored if key is not None and key.startswith("raw ")} == {f"raw {key}" for key in keys}
     assert set(stored.values()) == {1}
