@@ -113,7 +113,7 @@ def test_lines_that_are_no_options() -> None:
         ("#SBATCH -J 'x", "t.sh:2:9: no closing quotation in this #SBATCH line"),
         (
             "#SBATCH --array=1-3",
-            "t.sh:2:9: --array in a script is not supported here; write a flow with a matrix instead",
+            "t.sh:2:9: --array is for sbatch; run it with: aver shell -- sbatch t.sh, or write a flow with a matrix",
         ),
         ("#SBATCH --open-mode=x", "t.sh:2:9: --open-mode: 'x' is neither append nor truncate"),
     ],

@@ -90,6 +90,12 @@ PENDING_WORDS: dict[str, str] = {
     "BadConstraints": "no node has what it asks for",
     JOB_HELD_ADMIN: "an operator of the cluster holds it",
     "Reservation": "its reservation has not begun",
+    # how Slurm's commands fail; the job is handed over when they answer
+    "NoConfiguration": "Slurm has no configuration on this machine; see `aver doctor --engine slurm`",
+    "CommandNotFound": "Slurm's commands are not on this machine; see `aver doctor --engine slurm`",
+    "ControllerUnreachable": "Slurm's controller does not answer; see `aver doctor --engine slurm`",
+    "ControllerStandby": "Slurm's controller is in standby; see `aver doctor --engine slurm`",
+    "Authentication": "Slurm's authentication (munge) does not answer; see `aver doctor --engine slurm`",
 }
 
 

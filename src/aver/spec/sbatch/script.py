@@ -7,6 +7,7 @@ and can't be honoured, are mistakes, each at its line. The last of two lines win
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from functools import cache
 
@@ -21,8 +22,8 @@ from aver.spec.sbatch.options import USES, Values
 from aver.spec.sbatch.table import sbatch_table
 
 _REFUSED = {
-    "array": "write a flow with a matrix instead",
-    "dependency": "write a flow with needs instead",
+    "array": "run it with: aver shell -- sbatch {file}, or write a flow with a matrix",
+    "dependency": "run it with: aver shell -- sbatch {file}, or write a flow with needs",
     "wrap": "a script is given already",
 }
 _READ_AND_IGNORED = frozenset({"nodes", "requeue", "no-requeue"})
@@ -137,7 +138,7 @@ class _Options:
 
     def _use(self, name: str, value: str) -> None:
         if name in _REFUSED:
-            self._wrong(f"--{name} in a script is not supported here", _REFUSED[name])
+            self._wrong(f"--{name} is for sbatch", _REFUSED[name].format(file=shlex.quote(self._mistakes.file)))
             return
         if name not in USES or name in _READ_AND_IGNORED:
             self._ignored[f"--{name}: means nothing on this machine"] = None
