@@ -18,7 +18,7 @@ pytest.register_assert_rewrite("vm_desk")
 from vm_desk import FOLDER, Vm, is_built, lab  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-LEFT = ("/home/alice/.local/state/aver", "/home/alice/.config/systemd")
+LEFT = ("/home/alice/.local/state/aver", "/home/alice/.config/systemd", "/home/alice/.config/aver")
 NOT_BUILT = f"no virtual machine in {FOLDER}: `scripts/vm-lab build` makes it (root, Debian's packages, 10 minutes)"
 
 

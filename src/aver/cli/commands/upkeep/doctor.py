@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import subprocess
@@ -36,6 +37,10 @@ OK, LIMITED, MISSING = "ok", "limited", "missing"
 VERSION_TIMEOUT_S = 5
 FEW_FILES = 1024  # four or so for each job that runs, and for each client
 TOO_FEW_FILES = 128
+WRITABLE = (
+    "start the container with `podman run --security-opt unmask=/sys/fs/cgroup`, "
+    "or `docker run --security-opt writable-cgroups=true`"
+)
 
 
 @click.command("doctor")
@@ -132,6 +137,8 @@ def _memory_limit(found: Capabilities) -> Check:
     if found.cgroup is not None:
         return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
     what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
+    if os.strerror(errno.EROFS) in found.cgroup_reason:
+        what, remedy = found.cgroup_reason, WRITABLE
     number = _config().memory_rlimit
     also = "" if number == "none" else f", and by RLIMIT_{number.upper()} for each process"
     return Check(
