@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def coordinators(live: LiveHome) -> list[int]:
             if b"aver.coordinator" in command and os.fsencode(live.home.path) in command and is_alive(pid):
                 found.append(pid)
     return found
+
+
+def cpu_s(pid: int) -> float:
+    """The CPU time that the process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +110,23 @@ def test_store_deleted_while_it_runs(live: LiveHome, typed: Typed) -> None:
     live.settle([running])
     assert live.job(running).state is State.COMPLETED
     assert sorted(live.keys_run().values()) == [1]
+
+
+def test_store_deleted_while_jobs_end(live: LiveHome, typed: Typed) -> None:
+    """What witnesses tell meanwhile waits with them and keeps nobody busy; the coordinator can be stopped."""
+    live.wait_running(live.run_text(f"{NOTE_AND_WAIT}; touch ended"))
+    pid = live.coordinator()
+    assert pid is not None
+    for path in live.home.path.glob("aver.db*"):
+        path.unlink()
+    wait_for(lambda: "was removed or replaced" in live.home.log.read_text(), "the loss of the store is noticed")
+    (live.folder / "go").touch()
+    wait_for((live.folder / "ended").exists, "the job's end")
+    before_s = cpu_s(pid)
+    time.sleep(2.0)
+    assert cpu_s(pid) - before_s < 0.3
+    assert_gone(typed("stop"))
+    wait_for(lambda: live.coordinator() is None, "the coordinator's end")
 
 
 def test_store_deleted_under_who_waits(live: LiveHome, typed: Typed) -> None:

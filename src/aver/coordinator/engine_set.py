@@ -36,6 +36,7 @@ class Engines:
         self._made: dict[str, Engine] = {}
         self._allocators: list[Allocator] = []
         self._descriptors: set[int] = set()
+        self._wakes = True
 
     def attach(self) -> None:
         for registration in self._known:
@@ -55,8 +56,15 @@ class Engines:
         if registration.capabilities.uses_allocations:
             self._allocators.append(cast(Allocator, engine))
         self._descriptors.add(engine.fileno())
-        self._poller.register(engine.fileno(), select.EPOLLIN)
+        self._poller.register(engine.fileno(), select.EPOLLIN if self._wakes else 0)
         return engine
+
+    def wake_loop(self, wakes: bool) -> None:
+        """Whether the loop is woken by what the engines hear: not while nothing can be made of it."""
+        if wakes is not self._wakes:
+            self._wakes = wakes
+            for descriptor in self._descriptors:
+                self._poller.modify(descriptor, select.EPOLLIN if wakes else 0)
 
     def has(self, fd: int) -> bool:
         """Whether the loop is woken by an engine: they are heard in every turn."""

@@ -235,6 +235,7 @@ class Loop:
 
     def _hear(self, now: float) -> None:
         """Take what the engines have heard. Without a store nothing can be made of it: it stays with the witnesses."""
+        self._engines.wake_loop(not self._guard.is_store_lost)
         if self._guard.is_store_lost:
             return
         new = [one for one in self._engines.heard() if not (self._may_be_stopped(one) and self._questions.keep(one))]

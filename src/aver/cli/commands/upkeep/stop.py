@@ -36,9 +36,11 @@ def command(as_json: bool) -> None:
         _forget_dead(session.home)
         answer(session.output, nobody(session), as_json)
         return
-    facts = read_status(session, client, "stopped")
-    client.ask(Stop(), Done)
-    client.close()
+    try:
+        facts = read_status(session, client, "stopped")
+    finally:  # also when its store is gone, and nobody can say what runs
+        client.ask(Stop(), Done)
+        client.close()
     answer(session.output, facts, as_json)
 
 
