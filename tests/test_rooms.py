@@ -25,10 +25,10 @@ IO_AND_CLOCK = {
     "threading",
     "time",
 }
-PURE = ("model/", "judge/", "plan/", "render/")
+PURE = ("model/", "judge/", "plan/", "render/", "coordinator/state/")
 EDGES = {
-    "cli/main.py", "slurm_cli/main.py", "coordinator/main.py", "coordinator/__main__.py", "coordinator/background.py",
-    "coordinator/requests/dispatch.py", "calls/user_code.py",
+    "cli/main.py", "coordinator/__main__.py", "coordinator/background.py", "coordinator/requests/dispatch.py",
+    "calls/user_code.py",
 }  # fmt: skip
 SHIPPED = {"local", "slurm"}
 ENGINE_NAMES = SHIPPED | {"allocation"}

@@ -36,7 +36,7 @@ def test_each_case_expects_something(one: Case) -> None:
 
 def test_each_difference_shows_somewhere() -> None:
     """No difference is named that no case shows."""
-    assert {row.difference for case in CASES for row in case.rows if row.differs} == set(differences())
+    assert {row.difference for case in CASES for row in case.rows if row.difference} == set(differences())
 
 
 def test_the_page_is_in_step() -> None:

@@ -22,19 +22,19 @@ def test_recorded_facts() -> None:
     facts = scontrol.read_facts(Reply(0, text, "", 0.1), (22, 5, 8))
     assert isinstance(facts, Facts)
     assert (facts.version, facts.cluster, facts.max_array_size) == ((22, 5, 8), "lab", 1001)
-    assert (facts.min_job_age_s, facts.kill_wait_s, facts.max_jobs) == (20, 2, 10000)
-    assert (facts.accounting, facts.keeps_accounts) == ("accounting_storage/slurmdbd", True)
+    assert (facts.min_job_age_s, facts.kill_wait_s) == (20, 2)
+    assert facts.accounting == "accounting_storage/slurmdbd"
     assert facts.select == "select/cons_tres"
     assert not facts.has_whole_codes
 
 
 def test_facts_of_a_site_without_accounts() -> None:
-    """(null) and /none are no accounting; what is not said is not known."""
-    for text in ("accounting_storage/none", "(null)"):
+    """(null) is nothing said; what is not said is not known."""
+    for text, said in (("accounting_storage/none", "accounting_storage/none"), ("(null)", "")):
         facts = scontrol.read_facts(Reply(0, f"ClusterName = x\nAccountingStorageType   = {text}\n", "", 0.1))
         assert isinstance(facts, Facts)
-        assert not facts.keeps_accounts
-        assert (facts.version, facts.kill_wait_s, facts.max_jobs) == (None, None, None)
+        assert facts.accounting == said
+        assert (facts.version, facts.kill_wait_s) == (None, None)
 
 
 @pytest.mark.parametrize(

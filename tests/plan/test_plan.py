@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aver.model.job import Argv, Condition, FlowSpec, JobSpec, Matrix, Need, Needs, Outcome
+from aver.model.reasons import counts_as_success
 from aver.model.states import SETTLED, State
 from aver.plan.planner import Cancel, Instruction, Plan, RunCancel, Skip, Start, Unskip
 
@@ -79,7 +80,7 @@ def test_daft_bg_dependent_skipped_when_dep_fails() -> None:
     """A background job whose need failed never starts, is SKIPPED, and names the need."""
     plan = begun(job("a", background=True), job("b", "a", background=True))
     told = plan.settle(0, FAILED)
-    assert told == [Skip(1, "NeedFailed:a(FAILED)", "a, which it needs, is FAILED", False)]
+    assert told == [Skip(1, "NeedFailed:a(FAILED)", "a, which it needs, is FAILED")]
     assert plan.state(1) is SKIPPED
 
 
@@ -199,7 +200,7 @@ def test_a_failure_edge_of_a_need_that_succeeded_is_a_skip_that_counts_as_succes
     told = plan.settle(0, COMPLETED)
     assert skips(told) == [skip(1, "NeedSucceeded:a(COMPLETED)")]
     assert isinstance(told[0], Skip)
-    assert told[0].counts_as_success
+    assert counts_as_success(told[0].reason)
     assert plan.run_state() is COMPLETED
 
 
@@ -209,7 +210,7 @@ def test_cancelled_and_unverified_are_no_failure(state: State) -> None:
     plan = begun(job("a"), job("mend", Need("a", Outcome.FAILURE)))
     told = plan.settle(0, state)
     assert isinstance(told[0], Skip)
-    assert not told[0].counts_as_success
+    assert not counts_as_success(told[0].reason)
 
 
 def test_a_list_of_states_is_exact() -> None:
@@ -420,7 +421,7 @@ def test_restore_gives_what_is_outstanding() -> None:
     """Start again for what is PENDING with its needs met, Skip that was never stored, nothing for what runs."""
     plan = Plan(flow(job("a"), job("b", "a"), job("c", "a"), job("d"), job("e", "d"), job("f", "e")))
     told = plan.restore([COMPLETED, State.PENDING, State.RUNNING, FAILED, SKIPPED, State.PENDING])
-    assert told == [Start(1), Skip(5, "NeedSkipped:e(SKIPPED)", "e, which it needs, is SKIPPED", False)]
+    assert told == [Start(1), Skip(5, "NeedSkipped:e(SKIPPED)", "e, which it needs, is SKIPPED")]
 
 
 def test_restore_brings_back_what_was_skipped_for_a_need_that_is_open_again() -> None:

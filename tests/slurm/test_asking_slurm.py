@@ -120,7 +120,7 @@ def test_facts(commands: Commands) -> None:
     facts = scontrol.ask_facts(commands, 30)
     assert isinstance(facts, Facts)
     assert facts.version is not None
-    assert (facts.cluster, facts.keeps_accounts, facts.max_array_size) == ("lab", True, 1001)
+    assert (facts.cluster, facts.accounting, facts.max_array_size) == ("lab", "accounting_storage/slurmdbd", 1001)
 
 
 @pytest.mark.parametrize(

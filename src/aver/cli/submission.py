@@ -213,7 +213,7 @@ def build(
     path = None if file in (None, STDIN) or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
     submission = Submission(
-        flow, origin, None, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
+        flow, origin, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
     )
     submission = on_host(on_engine(submission, engine, slurm_options), host)
     if flow.is_single and _is_elsewhere(submission.engine):  # the cluster sends the mails of its own --mail-type

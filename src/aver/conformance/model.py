@@ -111,10 +111,6 @@ class Row:
     difference: str
     since: Version | None = None
 
-    @property
-    def differs(self) -> bool:
-        return bool(self.difference)
-
 
 @dataclass(frozen=True)
 class Case:

@@ -29,7 +29,7 @@ from aver.coordinator.requests.dispatch import Dispatch
 from aver.coordinator.requests.step import forget_env
 from aver.coordinator.requests.submit import take_back
 from aver.coordinator.schedule import Schedules
-from aver.coordinator.server import Server
+from aver.coordinator.server import Server, close_all
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.stop_note import Questions, StopNote
 from aver.coordinator.upkeep import Outcome, Upkeep
@@ -209,7 +209,7 @@ class Loop:
             job, attempt, step = (int(word) for word in token.split("."))
             key = self._machine.live.keys.get((job, attempt))
             if key is not None:
-                self._machine.abandon_step(key, step, now)
+                close_all(self._machine.abandon_step(key, step, now))
 
     # ---- the turn -------------------------------------------------------------------------------
 
@@ -307,8 +307,7 @@ class Loop:
                     self._machine.rejected(self._machine.attempts[reply.key], reply.text, now)
                     has_room_again = True
             for attempt in starts:
-                for descriptor in attempt.streams:
-                    os.close(descriptor)
+                close_all(attempt.streams)
                 attempt.streams = ()
             if has_room_again:
                 self._machine.schedule(now)
@@ -335,8 +334,7 @@ class Loop:
             if task.key in refused:
                 self._machine.task_rejected(task, refused[task.key], now)
         for step in {id(step): step for step, _ in starts}.values():
-            for descriptor in step.streams:
-                os.close(descriptor)
+            close_all(step.streams)
             step.streams = ()
 
     def _follow_clock(self, now: float) -> None:
@@ -355,9 +353,8 @@ class Loop:
         for number in out.finished_runs:
             run = self._machine.runs.get(number)
             if run is not None and run.streams:  # its job never started; who reads at the other end must see the end
-                streams, run.streams = run.streams, ()
-                for descriptor in streams:
-                    os.close(descriptor)
+                close_all(run.streams)
+                run.streams = ()
         self._finished += out.finished_runs
         out.finished_runs = []
         if self._commits.begin():

@@ -329,7 +329,6 @@ class Allocation(Record):
 class Submission(Record):
     flow: FlowSpec
     origin: Origin
-    env_name: str | None = None  # file below AVER_HOME/env
     engine: str = "local"  # of jobs that name none
     allocation: Allocation | None = None  # then jobs on the engine `allocation` run in these
     host: str = ""  # of jobs on a cluster that name none; empty: this machine has its commands

@@ -14,12 +14,11 @@ class Start(Record):
 
 
 class Skip(Record):
-    """It is SKIPPED. `counts_as_success`: its condition simply did not apply."""
+    """It is SKIPPED."""
 
     job: int
     reason: str
     detail: str
-    counts_as_success: bool
 
 
 class Unskip(Record):

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 from aver.judge.run import WORST_FIRST
 from aver.model.job import Condition, FlowSpec
-from aver.model.reasons import CONDITION_NOT_MET, counts_as_success, need_reason
+from aver.model.reasons import CONDITION_NOT_MET, need_reason
 from aver.model.states import ACTIVE, State
 from aver.plan.gates import CLEAN, CODES, DEAD, FAILURES, MET, SKIPPED, STATES, TAINTED, UNKNOWN, Gates
 from aver.plan.graph import Graph
@@ -345,14 +345,14 @@ class Plan:
         need, code, text = blame
         state = STATES[code]
         if state is None:
-            return Skip(job, CONDITION_NOT_MET, "nothing that it needs failed", True)
+            return Skip(job, CONDITION_NOT_MET, "nothing that it needs failed")
         name = text or self._graph.name(need)
         reason = need_reason(name, state)
         if state is State.COMPLETED:
             detail = f"{name} is COMPLETED, and was to end otherwise"
         else:
             detail = f"{name}, which it needs, is {state}"
-        return Skip(job, reason, detail, counts_as_success(reason))
+        return Skip(job, reason, detail)
 
     def _told(self) -> list[Instruction]:
         """The instructions of this event, without what only undoes itself: a job that is skipped as before."""

@@ -73,10 +73,6 @@ class Lock:
         self._text_fd = text_fd
         return True
 
-    def has_store(self) -> bool:
-        """Whether the database that is locked is the one that everybody else finds in the home."""
-        return is_file(self._home.database, self._database_fd)
-
     def release(self) -> None:
         """Let go, saying so: the text is empty."""
         os.ftruncate(self._text_fd, 0)

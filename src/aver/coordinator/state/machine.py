@@ -449,10 +449,10 @@ class Machine:
     def has_waiting_steps(self) -> bool:
         return steps.has_waiting(self.live)
 
-    def abandon_step(self, key: str, number: int, now: float) -> None:
-        """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
-        steps.abandon(self.live, key, number, now)
+    def abandon_step(self, key: str, number: int, now: float) -> tuple[int, ...]:
+        unused = steps.abandon(self.live, key, number, now)
         self.advance(now)
+        return unused
 
     def resume_steps(self, attempt: LiveAttempt, now: float) -> None:
         """The job goes on: so do steps that were asked for meanwhile."""

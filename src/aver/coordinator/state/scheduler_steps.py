@@ -7,8 +7,6 @@ then are lost; of a step without any record the controller's DerivedExitCode is 
 
 from __future__ import annotations
 
-import os
-
 from aver.coordinator.state import steps
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.fold import emit, widen
@@ -36,7 +34,7 @@ def heard(
     tasks = min(max(record.step_tasks or 1, task + 1), MOST_TASKS)
     step = table.live.get(number)
     if step is None:
-        program = os.path.basename(record.name) or "srun"
+        program = record.name.rpartition("/")[2] or "srun"
         spec = StepSpec(program, (record.name or "?",), "", tasks, is_open=record.step_tasks is None)
         step = _watch(live, attempt, number, spec, now)
     elif step.is_open:

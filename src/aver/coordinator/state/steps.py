@@ -6,8 +6,6 @@ an event; the last one makes the step's verdict.
 
 from __future__ import annotations
 
-import os
-
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import as_measured
 from aver.coordinator.state.fold import STEP_WAIT, emit
@@ -80,25 +78,21 @@ def has_waiting(live: LiveState) -> bool:
     return bool(live.waiting_steps)
 
 
-def abandon(live: LiveState, key: str, number: int, now: float) -> None:
-    """Its srun is gone: a step that has not begun never does. One that runs is not ended by that."""
+def abandon(live: LiveState, key: str, number: int, now: float) -> tuple[int, ...]:
+    """Drop a step that has not begun, since its srun is gone; return its descriptors. One that runs is not ended."""
     attempt = live.attempts.get(key)
     if attempt is None or attempt.steps is None:
-        return
+        return ()
+    unused: tuple[int, ...] = ()
     for step in [step for step in attempt.steps.waiting if step.number == number]:
         attempt.steps.waiting.remove(step)
         live.steps.pop(step.token, None)
-        _close_streams(step)
+        unused, step.streams = unused + step.streams, ()
         _admit(live, attempt, now)
     begun = attempt.steps.live.get(number)
     if begun is not None and not begun.streams and not any(task.is_dispatched for task in begun.tasks):
         cancel(live, begun, "the end of its srun", now)
-
-
-def _close_streams(step: LiveStep) -> None:
-    for descriptor in step.streams:
-        os.close(descriptor)
-    step.streams = ()
+    return unused
 
 
 def allowed_cpus(live: LiveState, attempt: LiveAttempt) -> int:
@@ -155,7 +149,7 @@ def move_limit(live: LiveState, attempt: LiveAttempt, due_s: float | None) -> No
 
 def is_shared(spec: StepSpec, pattern: str | None) -> bool:
     """Whether all tasks of a step write to the one file of this pattern: srun opens it, once for all of them."""
-    return spec.tasks > 1 and pattern is not None and pattern != os.devnull and not names_task(pattern)
+    return spec.tasks > 1 and pattern is not None and pattern != "/dev/null" and not names_task(pattern)
 
 
 def needs_streams(spec: StepSpec) -> bool:

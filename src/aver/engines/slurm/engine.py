@@ -20,10 +20,8 @@ from aver.engines.api import (
     NotListed,
     ObserveReply,
     Order,
-    Rejected,
     Seen,
     SubmitReply,
-    Unsure,
 )
 from aver.engines.slurm.batches import Batch, Shelf
 from aver.engines.slurm.commands.call import Commands
@@ -96,14 +94,7 @@ class SlurmEngine(Worker):
             self._start()
 
     def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
-        replies: list[SubmitReply] = []
-        taken = []
-        for order in orders:
-            if order.streams:
-                replies.append(Rejected(order.key, "descriptors can't be handed to a cluster's node"))
-            else:
-                taken.append(order)
-                replies.append(Unsure(order.key, "being handed to sbatch"))
+        taken, replies = self._accept(orders, "being handed to sbatch")
         self._known.update(order.key for order in taken)
         with self._lock:
             self._work.orders += taken

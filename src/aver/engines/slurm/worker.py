@@ -12,7 +12,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from aver.engines.api import Heard
+from aver.engines.api import Heard, Order, Rejected, SubmitReply, Unsure
 
 LEAVING_S = 2.0  # so long a thread that waits for one of Slurm's commands is waited for
 
@@ -65,6 +65,15 @@ class Worker(ABC):
             self._thread.join(timeout=LEAVING_S)
         if self._thread is None or not self._thread.is_alive():
             os.close(self._wake_fd)  # a thread that still waits would write to whoever has the number next
+
+    @staticmethod
+    def _accept(orders: Sequence[Order], said: str) -> tuple[list[Order], list[SubmitReply]]:
+        """The orders that a node can carry out, and the reply to each of all; `said` of those that it can."""
+        accepted = [order for order in orders if not order.streams]
+        rejected = "descriptors can't be handed to a cluster's node"
+        return accepted, [
+            Rejected(order.key, rejected) if order.streams else Unsure(order.key, said) for order in orders
+        ]
 
     def _run(self) -> None:
         try:

@@ -24,11 +24,9 @@ from aver.engines.api import (
     NotListed,
     ObserveReply,
     Order,
-    Rejected,
     Seen,
     SubmitReply,
     Totals,
-    Unsure,
 )
 from aver.engines.slurm.allocation.accounting import StepAccounts
 from aver.engines.slurm.allocation.cancels import Cancels
@@ -152,14 +150,7 @@ class AllocationEngine(Worker):
         return [folder.run for folder in folders_in(self._path) if not folder.is_closed]
 
     def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
-        replies: list[SubmitReply] = []
-        taken = []
-        for order in orders:
-            if order.streams:
-                replies.append(Rejected(order.key, "descriptors can't be handed to a cluster's node"))
-            else:
-                taken.append(order)
-                replies.append(Unsure(order.key, "being put in the folder of its allocations"))
+        taken, replies = self._accept(orders, "being put in the folder of its allocations")
         self._known.update(order.key for order in taken)
         self._give(Work(orders=taken))
         return replies

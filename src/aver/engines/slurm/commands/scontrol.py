@@ -25,19 +25,12 @@ class Facts(Record):
     version: tuple[int, ...] | None = None  # of the controller: (22, 5, 8)
     cluster: str = ""
     max_array_size: int = _USUAL_ARRAY_SIZE  # the highest index is one less
-    max_jobs: int | None = None  # that the controller holds at one time
     min_job_age_s: int | None = None  # so long the controller remembers a job that has ended
     kill_wait_s: int | None = None
-    message_timeout_s: int | None = None
     accounting: str = ""  # such as `accounting_storage/slurmdbd`
     enforced: str = ""  # limits that are: `associations,limits,qos`
     select: str = ""  # such as `select/cons_tres`
-    tracking: str = ""  # such as `proctrack/cgroup`
     has_whole_codes: bool = False  # sacct prints exit codes of 128 and more as they are
-
-    @property
-    def keeps_accounts(self) -> bool | None:
-        return None if not self.accounting else not self.accounting.endswith("/none")
 
 
 def ask_facts(commands: Commands, timeout_s: float) -> Facts | NoAnswer:
@@ -90,14 +83,11 @@ def read_facts(reply: Reply | Trouble, sacct_version: tuple[int, ...] | None = N
         version=parse_version(settings.get("SLURM_VERSION", "")),
         cluster=settings.get("ClusterName", ""),
         max_array_size=_USUAL_ARRAY_SIZE if array_size is None else array_size,
-        max_jobs=parse_count(settings.get("MaxJobCount", "")),
         min_job_age_s=_seconds(settings.get("MinJobAge", "")),
         kill_wait_s=_seconds(settings.get("KillWait", "")),
-        message_timeout_s=_seconds(settings.get("MessageTimeout", "")),
         accounting=settings.get("AccountingStorageType", ""),
         enforced=settings.get("AccountingStorageEnforce", ""),
         select=settings.get("SelectType", ""),
-        tracking=settings.get("ProctrackType", ""),
         has_whole_codes=has_whole_codes(sacct_version),
     )
 
