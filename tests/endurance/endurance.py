@@ -62,7 +62,7 @@ class Round:
         self._submissions = submissions
         self._strike_s = strike_s
         self._aver = os.path.join(os.path.dirname(sys.executable), "aver")
-        self._maker = Maker(self.folder, self._home, self._aver, self._chance)
+        self._maker = Maker(self.folder, self._home, self._aver, self._chance, kind.jobs_of_flow)
         self._made: list[Submission] = []
         self._strikes = 0
         self._jobs = 0  # that had a verdict at the end
@@ -171,16 +171,21 @@ class Round:
     def _resubmit(self) -> None:
         """Nobody knows whether a submission whose client was killed was taken: with its key it is repeated safely.
 
-        One that was refused with a sentence was not taken, whatever the way: it is tried again.
+        One that was refused with a sentence was not taken, whatever the way: it is tried again, for a while, since a
+        coordinator that could not write tries again only after a pause.
         """
         for submission in self._made:
             if submission.is_accepted or submission.way == "srun":
                 continue
             if submission.was_killed and submission.way != "flow":
                 continue  # there once or not at all
-            self._start(submission)
-            while not self._reap(submission):
-                time.sleep(0.01)
+            for _ in range(TRIES):
+                self._start(submission)
+                while not self._reap(submission):
+                    time.sleep(0.01)
+                if submission.is_accepted or submission.was_killed:
+                    break
+                time.sleep(0.5)
 
     # ---- the end ---------------------------------------------------------------------------------
 

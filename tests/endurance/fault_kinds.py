@@ -98,6 +98,7 @@ class Kind:
     types = True  # whether commands are typed while it lasts
     kills = False  # whether a strike is one or more SIGKILLs, counted one by one
     clients = 3  # at a time
+    jobs_of_flow = (2, 8)  # at least and at most
 
     def __init__(self, target: Target, chance: random.Random, control: Path) -> None:
         self.target = target
@@ -147,9 +148,10 @@ class KillClient(Kind):
 
 class KillWitness(Kind):
     name = "witness killed"
-    excuses = Excuses(loses_witnesses=True)
+    excuses = Excuses(loses_witnesses=True, refuses_launches=True)
     kills = True
-    pause_s = 0.4
+    pause_s = 0.2
+    jobs_of_flow = (20, 100)
 
     def strike(self) -> int:
         return kill_some(self.target.witnesses(), self.chance)
@@ -157,9 +159,10 @@ class KillWitness(Kind):
 
 class KillAny(Kind):
     name = "coordinator, client and witness killed"
-    excuses = Excuses(loses_witnesses=True)
+    excuses = Excuses(loses_witnesses=True, refuses_launches=True)
     kills = True
     pause_s = 0.4
+    jobs_of_flow = (10, 40)
     clients = 6
 
     def strike(self) -> int:

@@ -47,12 +47,15 @@ class Submission:
 class Maker:
     """Makes submissions, by seed."""
 
-    def __init__(self, folder: Path, home: Path, aver: str, chance: random.Random) -> None:
+    def __init__(
+        self, folder: Path, home: Path, aver: str, chance: random.Random, jobs_of_flow: tuple[int, int]
+    ) -> None:
         self.ledger = folder / "ledger"
         self._folder = folder
         self._home = home
         self._aver = aver
         self._chance = chance
+        self._jobs_of_flow = jobs_of_flow
         self._count = 0
 
     def make(self, way: str | None = None) -> Submission:
@@ -99,7 +102,7 @@ class Maker:
         """Short jobs of every end, a retry, a limit, and jobs that need others."""
         jobs: list[Mapping[str, object]] = []
         expected = {}
-        for number in range(self._chance.randint(2, 8)):
+        for number in range(self._chance.randint(*self._jobs_of_flow)):
             name = f"{token}-{number}"
             text, expected[name] = self._end(name)
             jobs.append({"name": name, "run": text})

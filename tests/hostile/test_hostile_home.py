@@ -201,6 +201,15 @@ def test_read_only_home(live: LiveHome, typed: Typed, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
 
 
+def test_a_log_that_can_not_be_written(live: LiveHome, typed: Typed) -> None:
+    """On a full disk the coordinator goes on without its log."""
+    live.home.path.mkdir(mode=0o700, exist_ok=True)
+    live.home.log.symlink_to("/dev/full")
+    for _ in range(2):
+        done = typed("run", "--", "true")
+        assert done.returncode == 0, done.stderr
+
+
 def test_lock_of_another_host(live: LiveHome, typed: Typed) -> None:
     """Nobody steals: writing says which host holds the home, with status 69; reading works."""
     number = live.run_text("exit 3")

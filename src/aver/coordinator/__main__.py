@@ -181,6 +181,5 @@ if __name__ == "__main__":
     except SystemExit:
         raise
     except BaseException:
-        traceback.print_exc()
-        log("a bug in Aver: see the lines above")
+        log(f"a bug in Aver: {traceback.format_exc()}")
         os._exit(70)

@@ -2032,8 +2032,9 @@ static bool stays_for_restart(void) { /* with nobody connected and nothing to do
     if (!restart.command) return false;
     if (restart.answer >= 0 && !due(restart.until)) return true;
     if (restart.answer >= 0) end_restart();
-    if (!due(restart.at)) return true;
+    const bool waits = !due(restart.at) && !due(now() + SECOND); /* looks meanwhile: one may have come, and left */
     const enum holder holder = find_holder();
+    if (waits) return holder != NONE;
     if (holder == NONE || (holder == LIVES && now() >= restart.until)) return false;
     if (holder == DIED && (restart.tries == RESTARTS || !claim_restart())) return false;
     if (holder == DIED) start_coordinator();
