@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,7 +17,11 @@ from aver.cli.address import runs_back, typed_address
 from aver.cli.commands.look.overview import SHOWN
 from aver.cli.completion import complete_address
 from aver.cli.output.table import Table, cell_count, draw, shortened
+from aver.cli.output.text import folded
 from aver.cli.output.views import near_moment
+from aver.model.exit import ExitStatus
+from aver.model.states import State
+from aver.render.verdict import short_words
 
 LONG = "prepare-the-data-of-the-whole-year[learning_rate=0.0001,seed=17]"
 
@@ -155,3 +163,47 @@ def test_python_is_not_buffered(aver: Product) -> None:
     script = "echo $PYTHONUNBUFFERED"
     assert aver("run", "-q", "--", "sh", "-c", script).out == "1\n"
     assert aver("run", "-q", "--env", "PYTHONUNBUFFERED=", "--", "sh", "-c", script).out == "\n"
+
+
+@pytest.mark.parametrize(("command", "row"), [("jobs", "exit 3"), ("results", "exit 3"), ("usage", "train")])
+def test_listings_fit_80_columns_in_words(past: Path, aver: Product, command: str, row: str) -> None:
+    """No line is folded by the terminal, and no exit or reason needs Slurm's manual."""
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "aver", command, "3"]
+    environment = {**os.environ, "AVER_HOME": str(past), "COLUMNS": "80", "NO_COLOR": "1"}
+    done = subprocess.run(words, stdout=theirs, env=environment, timeout=60, check=True)
+    os.close(theirs)
+    lines = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    assert done.returncode == 0
+    assert max(map(len, lines)) <= 80, lines
+    assert any(row in line for line in lines), lines
+    assert not any("NonZeroExitCode" in line for line in lines)
+
+
+def test_a_note_is_folded_between_words_and_not_inside_a_command() -> None:
+    """What is to be typed stays in one line."""
+    text = "aver: job 4 FAILED in 7.2 s, and a long text up to the edge of it; aver why 4"
+    assert folded(text, 80) == [text]
+    lines = folded(text, 76)
+    assert lines == ["aver: job 4 FAILED in 7.2 s, and a long text up to the edge of it;", "aver why 4"]
+    assert folded("say `aver jobs 3 --all` or", 16) == ["say", "`aver jobs 3 --all`", "or"]
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "reason", "words"),
+    [
+        (State.FAILED, ExitStatus(3), "NonZeroExitCode", "exit 3"),
+        (State.FAILED, ExitStatus(0, 11), "RaisedSignal:11(Segmentation_fault)", "signal 11 (SIGSEGV)"),
+        (State.FAILED, ExitStatus(0), "MissingOutput", "output missing"),
+        (State.FAILED, None, "JobLaunchFailure", "could not start"),
+        (State.OUT_OF_MEMORY, ExitStatus(0, 9), "OutOfMemory", ""),
+        (State.SKIPPED, None, "NeedFailed:prep(FAILED)", "needs prep (FAILED)"),
+        (State.PENDING, None, "JobHeldUser", "held"),
+        (State.PENDING, None, "QOSMaxCpuPerUserLimit", "QOSMaxCpuPerUserLimit"),
+        (State.COMPLETED, ExitStatus(0), "FromRun:12(14)", ""),
+    ],
+)
+def test_short_words(state: State, ended: ExitStatus | None, reason: str, words: str) -> None:
+    """A reason of Slurm's that has no words of ours stays as it is."""
+    assert short_words(state, ended, reason) == words

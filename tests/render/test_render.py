@@ -288,6 +288,12 @@ def test_next_steps(verdict: Verdict, first: str) -> None:
     assert next_steps(verdict, 7, None, REQUEST)[0] == first
 
 
+def test_a_skipped_job_names_the_need_as_one_can_type_it() -> None:
+    """Its name alone is no address."""
+    verdict = made(State.SKIPPED, reason="NeedFailed:train[seed=2](FAILED)")
+    assert next_steps(verdict, 7, run=3)[0] == "aver why '3/train[seed=2]'"
+
+
 def test_every_state_has_a_next_step() -> None:
     """Nobody is left without a command, whatever happened and however little is known."""
     for state in State:

@@ -98,6 +98,34 @@ PENDING_WORDS: dict[str, str] = {
     "Authentication": "Slurm's authentication (munge) does not answer; see `aver doctor --engine slurm`",
 }
 
+SHORT_WORDS: dict[str, str] = {  # for a table or a tree, beside the state
+    DEPENDENCY: "waiting for its needs",
+    RESOURCES: "waiting for resources",
+    PRIORITY: "queued",
+    BEGIN_TIME: "waiting for its begin time",
+    JOB_HELD_USER: "held",
+    JOB_HELD_ADMIN: "held by an operator",
+    JOB_REQUEUED_HELD: "requeued and held",
+    JOB_ARRAY_TASK_LIMIT: "waiting: max_parallel reached",
+    LICENSES: "waiting for a pool",
+    MAX_JOBS: "waiting: max_running reached",
+    RETRY: "waiting to retry",
+    REQUEUE: "waiting to run again",
+    CHECKPOINT: "checkpointed",
+    STARTING: "starting",
+    ALLOCATION_PENDING: "waiting for an allocation",
+    ALLOCATION_TOO_SMALL: "allocation too small",
+    NO_ALLOCATION: "no allocation left",
+    JOB_LAUNCH_FAILURE: "could not start",
+    WITNESS_VANISHED: "nobody saw its end",
+    CONDITION_NOT_MET: "not needed: its condition does not apply",
+    GENERATED_JOBS: "generated jobs can't be used",
+    MISSING_INPUT: "input missing",
+    MISSING_OUTPUT: "output missing",
+    NODE_DOWN: "node down",
+}
+SAID_BY_STATE = frozenset({OUT_OF_MEMORY, TIME_LIMIT, DEADLINE, PREEMPTED, NONE, ""})
+
 
 class NeedKind(StrEnum):
     FAILED = "NeedFailed"

@@ -5,6 +5,7 @@ Pure text: no colours, no tables, no clock. Unknown is `?`, never 0.
 
 from __future__ import annotations
 
+import shlex
 from typing import assert_never
 
 from aver.judge.local import BEYOND, MACHINE, launch_text
@@ -49,6 +50,17 @@ def exit_words(exit_status: ExitStatus | None) -> str:
 
 def reason_text(reason: str) -> str:
     return reason or reasons.NONE
+
+
+def short_words(state: State, exit_status: ExitStatus | None, reason: str) -> str:
+    """What a newcomer reads beside the state: `exit 3`, `needs prep (FAILED)`, `held`; empty if the state is all."""
+    if (need := reasons.parse_need_reason(reason)) is not None:
+        return f"needs {need.need} ({need.state})"
+    if exit_status is not None and state is State.FAILED and reason not in reasons.THOUGH_ZERO:
+        return exit_words(exit_status).replace("exit code", "exit")
+    if reason in reasons.SAID_BY_STATE or reasons.parse_from_run(reason) is not None:
+        return ""
+    return reasons.SHORT_WORDS.get(reason, reason)
 
 
 def state_text(verdict: Verdict) -> str:
@@ -246,7 +258,9 @@ def next_steps(
             return (log, retry) if verdict.exit is not None else (retry,)
         case State.SKIPPED:
             need = reasons.parse_need_reason(verdict.reason)
-            return (f"aver show {job}",) if need is None else (f"aver why {need.need}", retry)
+            if need is None:
+                return (f"aver show {job}",)
+            return (f"aver why {shlex.quote(need.need if run is None else f'{run}/{need.need}')}", retry)
         case State.UNVERIFIED:
             return (log, f"aver accept {job}", retry)
         case State.NODE_FAIL | State.BOOT_FAIL | State.PREEMPTED:

@@ -20,6 +20,7 @@ from aver.errors import AverError
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec
 from aver.model.states import State
+from aver.render.verdict import short_words
 from aver.report.graph.layers import picture
 from aver.store.read.reader import Reader
 from aver.store.read.rows import GroupRow, JobRow
@@ -205,6 +206,5 @@ def _times(state: State, started_at: float | None, elapsed_s: float | None) -> t
 
 
 def _detail(state: State, exit_status: ExitStatus | None, reason: str, job: int) -> str:
-    words = [str(exit_status)] if exit_status is not None and state is not State.COMPLETED else []
-    number = [f"(job {job})"] if _has_failed(state) else []
-    return " ".join([*words, *([reason] if reason not in ("", "None") else []), *number])
+    number = f"(job {job})" if _has_failed(state) else ""
+    return " ".join(filter(None, [short_words(state, exit_status, reason), number]))

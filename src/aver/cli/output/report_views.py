@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, assert_never
 from aver.cli.output import report_documents as doc
 from aver.cli.output.table import Table, fits, show_table
 from aver.cli.output.text import Output, coloured, unselected_text
+from aver.cli.output.views import say
+from aver.cli.output.words import in_words
+from aver.model.record import replace
 from aver.model.states import State
 from aver.printable import one_line
 from aver.render import verdict
@@ -101,7 +104,15 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
     rows = tuple(_result_row(one) for one in document.results)
     heads = ("JOB", "NAME", "TRY", "STATE", "EXIT", "RC", "REASON", "TIME", "CPU", "PEAK", "NODE")
     if rows:
-        show_table(output, Table(heads, rows, right=frozenset({0, 2, 5, 7, 8, 9}), wide=6))
+        table = Table(heads, rows, right=frozenset({0, 2, 5, 7, 8, 9}), wide=6, spare=(10, 8))
+        if output.out_is_terminal:
+            table = in_words(
+                table, [verdict.short_words(one.state, one.exit, one.reason or "") for one in document.results]
+            )
+            nodes = {row[10] for row in rows} - {NOTHING}
+            alike = ((2, ("1",)), *(((10, tuple(nodes)),) if len(nodes) == 1 else ()))
+            table = replace(table, silent=(*table.silent, *alike))
+        show_table(output, table)
     for one in document.results:
         for warning in one.warnings:
             output.line(f"job {one.job}: warning: {one_line(warning)}")
@@ -110,7 +121,7 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
             _show_log(output, one)
     if document.left_out:
         output.note(f"{_count(document.left_out, 'more row')}; --all shows them")
-    output.line(sums_text(document))
+    say(output, sums_text(document))
 
 
 def _result_row(one: Result) -> tuple[str, ...]:
@@ -218,7 +229,10 @@ def _show_uses(
 
     def table(bars: bool) -> Table:
         rows = tuple((*first, *_use_cells(one, bars), ", ".join(by)) for first, one, by in items)
-        return Table(heads, rows, right=right if bars else right | {4, 7, 10}, wide=0 if number else 1)
+        return Table(
+            heads, rows, right=right if bars else right | {4, 7, 10}, wide=0 if number else 1,
+            silent=((12, ("witness",)),), spare=(12, 7, 5, 6, 4, 10),
+        )  # fmt: skip
 
     drawn = table(bars=True) if output.out_is_terminal else None
     show_table(output, drawn if drawn is not None and fits(drawn, output.width) else table(bars=False))

@@ -16,6 +16,7 @@ from aver.printable import one_line, printable
 GAP = 2
 LEAST = 8  # columns that a shortened value keeps
 EMPTY = ("-", "")
+ENDS = frozenset({"NAME", "GROUP", "NEEDS"})  # columns whose values differ at their ends
 SHORTENED = frozenset({"NAME", "REASON", "WARNING", "NODE"})  # by their heads, beside the widest one
 
 
@@ -23,6 +24,7 @@ class Table(Record):
     """`right` are the columns that hold numbers; `wide` is the column that is shortened first on a terminal.
 
     `silent` are values that say nothing, by column: a column of only these is left out on a terminal.
+    `spare` are columns that are left out on a terminal, in this order, until a line fits.
     """
 
     heads: tuple[str, ...]
@@ -30,6 +32,7 @@ class Table(Record):
     right: frozenset[int] = frozenset()
     wide: int = -1
     silent: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    spare: tuple[int, ...] = ()
 
 
 def show_table(output: Output, table: Table) -> None:
@@ -43,8 +46,8 @@ def show_table(output: Output, table: Table) -> None:
 
 def fits(table: Table, width: int) -> bool:
     """Whether a terminal shows all of the table, but for what may be shortened."""
-    shown = _without_empty(table)
-    return sum(_widths(shown, width)) + GAP * (len(shown.heads) - 1) <= width
+    shown = _shown(table, width)
+    return len(shown.heads) == len(_kept(table)) and sum(_widths(shown, width)) + GAP * (len(shown.heads) - 1) <= width
 
 
 def plain(table: Table) -> list[str]:
@@ -63,7 +66,7 @@ def plain(table: Table) -> list[str]:
 def draw(table: Table, width: int, has_colours: bool, mask: Callable[[str], str] = str) -> list[str]:
     """Return the lines of the table as a terminal of this width shows it."""
     masked = replace(table, rows=tuple(tuple(mask(printable(cell)) for cell in row) for row in table.rows))
-    shown = _without_empty(masked)
+    shown = _shown(masked, width)
     widths = _widths(shown, width)
     lines = []
     for number, row in enumerate((shown.heads, *shown.rows)):
@@ -71,7 +74,8 @@ def draw(table: Table, width: int, has_colours: bool, mask: Callable[[str], str]
         for column, (cell, size) in enumerate(zip(row, widths, strict=True)):
             style = ("1" if number == 0 else _style(cell)) if has_colours else ""
             is_last = column == len(row) - 1 and column not in shown.right
-            text = shortened(cell, size) if is_last else _padded(shortened(cell, size), size, column in shown.right)
+            short = (shortened if shown.heads[column] in ENDS else cut)(cell, size)
+            text = short if is_last else _padded(short, size, column in shown.right)
             cells.append(f"\x1b[{style}m{text}\x1b[0m" if style else text)
         lines.append("  ".join(cells).rstrip())
     return lines
@@ -93,6 +97,16 @@ def shortened(text: str, width: int) -> str:
     return f"{head}…{tail}"
 
 
+def cut(text: str, width: int) -> str:
+    """The text, or its beginning and an ellipsis where it takes more than so many columns."""
+    if cell_count(text) <= width:
+        return text
+    head = text[: width - 1]
+    while cell_count(head) > width - 1:
+        head = head[:-1]
+    return f"{head.rstrip()}…"
+
+
 def cell_count(text: str) -> int:
     """The columns that a text takes on a terminal: wide characters take two, marks on others none."""
     if text.isascii():
@@ -108,16 +122,31 @@ def _padded(cell: str, width: int, is_number: bool) -> str:
     return space + cell if is_number else cell + space
 
 
-def _without_empty(table: Table) -> Table:
-    """Without columns that say nothing, or the same as the first."""
+def _kept(table: Table) -> list[int]:
+    """The columns that say something."""
     silent = dict(table.silent)
-    kept = [
+    return [
         column
         for column in range(len(table.heads))
         if column == 0
         or not table.rows
         or not all(row[column] in (*EMPTY, *silent.get(column, ())) for row in table.rows)
     ]
+
+
+def _shown(table: Table, width: int) -> Table:
+    """Without columns that say nothing, and without spare ones where a line would not fit."""
+    kept = _kept(table)
+    shown = _with(table, kept)
+    for spare in table.spare:
+        if sum(_widths(shown, width)) + GAP * (len(kept) - 1) <= width:
+            break
+        kept = [column for column in kept if column != spare]
+        shown = _with(table, kept)
+    return shown
+
+
+def _with(table: Table, kept: list[int]) -> Table:
     wide = table.wide % len(table.heads)
     return Table(
         tuple(table.heads[column] for column in kept),

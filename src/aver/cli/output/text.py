@@ -35,6 +35,8 @@ COLOURS = {
 }
 BAD = "31"
 NAMED = 5  # names of jobs in a summary
+_COMMAND = re.compile(r"`[^`]*`|(?<=; )aver [^;]*$")
+_GLUE = "\ue000"  # in place of a space that stays within its line
 _COLOURED = re.compile(r"(\x1b\[[0-9]{1,2}m[A-Z_]+\x1b\[0m|[\n\t])")  # what `coloured` makes, and the ends of lines
 
 
@@ -111,7 +113,9 @@ class Output:
 
     def note(self, text: str) -> None:
         """Write one line about the answer, to stderr."""
-        _write(self._err, to_bytes(f"aver: {_safe(self.masking.whole(text), self.err_is_terminal)}\n"))
+        said = f"aver: {_safe(self.masking.whole(text), self.err_is_terminal)}"
+        lines = folded(said, self.width) if self.err_is_terminal else [said]
+        _write(self._err, to_bytes("\n  ".join(lines) + "\n"))
 
     def quote(self, line: bytes) -> None:
         """Write one line of a job's output, to stderr."""
@@ -121,6 +125,17 @@ class Output:
     def error_raw(self, data: bytes) -> None:
         """Write bytes to stderr as they are; the caller has masked them."""
         _write(self._err, data)
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in lines of this width, broken between words but never inside a command that it names."""
+    if len(text) <= width or "\n" in text:
+        return [text]
+    import textwrap  # only where a line is too long
+
+    joined = _COMMAND.sub(lambda found: found.group().replace(" ", _GLUE), text)
+    lines = textwrap.wrap(joined, width - 2, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def _named(variable: str, otherwise: int) -> int:

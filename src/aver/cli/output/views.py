@@ -12,6 +12,7 @@ from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
 from aver.cli.output.table import Table, show_table
 from aver.cli.output.text import Output, coloured
+from aver.cli.output.words import bad_first_text, in_words, reason_words
 from aver.model.record import replace
 from aver.model.states import State
 from aver.printable import one_line
@@ -209,6 +210,9 @@ def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) ->
         output.note("no jobs; `aver run -- COMMAND` runs one")
         return
     table = job_table(jobs, time.time())
+    if output.out_is_terminal:
+        words = [reason_words(State(job.state), job.exit, job.reason) for job in jobs]
+        table = in_words(table, words)
     if all(row[0] == row[1] for row in table.rows):  # single jobs: the run is the job
         table = replace(table, silent=(*table.silent, (1, tuple(row[1] for row in table.rows))))
     show_table(output, table)
@@ -226,7 +230,7 @@ def _show_runs(output: Output, document: doc.RunList) -> None:
             str(run.id),
             run.name,
             run.state,
-            counts_text(run.counts),
+            (bad_first_text if output.out_is_terminal else counts_text)(run.counts),
             when(run.submitted_at),
             when(run.ended_at),
         )
@@ -253,7 +257,7 @@ def _facts(output: Output, pairs: Sequence[tuple[str, str]]) -> None:
 def _show_job(output: Output, document: doc.JobShown) -> None:
     job = document.job
     output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified, job.reason)}")
-    output.line(document.sentence)
+    say(output, document.sentence)
     output.line("")
     pairs = [
         ("run", str(job.run)),
@@ -399,9 +403,9 @@ def _show_run(output: Output, document: doc.RunShown) -> None:
 
 def _show_why(output: Output, document: doc.Explained) -> None:
     job = document.job
-    output.line(document.sentence)
+    say(output, document.sentence)
     for warning in job.warnings:
-        output.line(f"Warning: {warning}")
+        say(output, f"Warning: {warning}")
     output.line("")
     width = max((len(item.source) for item in document.timeline), default=0)
     day = time.strftime("%Y-%m-%d")
@@ -419,6 +423,12 @@ def _show_why(output: Output, document: doc.Explained) -> None:
             output.line(f"  {command}")
 
 
+def say(output: Output, sentence: str) -> None:
+    """Write a sentence, folded between words on a terminal."""
+    for part in _folded(output, sentence, 0):
+        output.line(part)
+
+
 def _folded(output: Output, text: str, used: int) -> list[str]:
     """The text in lines that fit beside what is before it, on a terminal; whole elsewhere."""
     left = output.width - used
@@ -426,7 +436,7 @@ def _folded(output: Output, text: str, used: int) -> list[str]:
         return [text]
     import textwrap  # only where a line is too long
 
-    return textwrap.wrap(text, left)
+    return textwrap.wrap(text, left, break_long_words=False, break_on_hyphens=False)
 
 
 def _show_timeline(output: Output, document: doc.Timeline) -> None:

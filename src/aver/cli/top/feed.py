@@ -85,7 +85,7 @@ class Feed:
         explained = 0
         items = []
         for row in rows:
-            note = row.reason if row.reason != "None" else ""
+            note = verdict.short_words(row.state, row.exit, row.reason)
             if row.state is State.PENDING and explained < MOST_EXPLAINED:
                 explained += 1
                 note = self._waits_for(row) or note
