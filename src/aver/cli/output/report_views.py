@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, assert_never
 from aver.cli.output import report_documents as doc
 from aver.cli.output.table import Table, fits, show_table
 from aver.cli.output.text import Output, coloured, unselected_text
-from aver.cli.output.views import say
 from aver.cli.output.words import in_words
 from aver.model.record import replace
 from aver.model.states import State
@@ -121,7 +120,7 @@ def _show_results(output: Output, document: doc.ResultList) -> None:
             _show_log(output, one)
     if document.left_out:
         output.note(f"{_count(document.left_out, 'more row')}; --all shows them")
-    say(output, sums_text(document))
+    output.say(sums_text(document))
 
 
 def _result_row(one: Result) -> tuple[str, ...]:

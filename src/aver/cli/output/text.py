@@ -100,6 +100,11 @@ class Output:
         """Write one line of the answer."""
         self.raw(to_bytes(_safe(self.masking.whole(text), self.out_is_terminal)) + b"\n")
 
+    def say(self, sentence: str) -> None:
+        """Write a sentence of the answer, folded between words on a terminal."""
+        for part in folded(sentence, self.width) if self.out_is_terminal else [sentence]:
+            self.line(part)
+
     def raw(self, data: bytes) -> None:
         """Write bytes of the answer as they are; the caller has masked them."""
         _write(self._out, data)

@@ -257,7 +257,7 @@ def _facts(output: Output, pairs: Sequence[tuple[str, str]]) -> None:
 def _show_job(output: Output, document: doc.JobShown) -> None:
     job = document.job
     output.line(f"job {job.id} {one_line(job.name)} {state_text(output, job.state, job.verified, job.reason)}")
-    say(output, document.sentence)
+    output.say(document.sentence)
     output.line("")
     pairs = [
         ("run", str(job.run)),
@@ -403,9 +403,9 @@ def _show_run(output: Output, document: doc.RunShown) -> None:
 
 def _show_why(output: Output, document: doc.Explained) -> None:
     job = document.job
-    say(output, document.sentence)
+    output.say(document.sentence)
     for warning in job.warnings:
-        say(output, f"Warning: {warning}")
+        output.say(f"Warning: {warning}")
     output.line("")
     width = max((len(item.source) for item in document.timeline), default=0)
     day = time.strftime("%Y-%m-%d")
@@ -421,12 +421,6 @@ def _show_why(output: Output, document: doc.Explained) -> None:
         output.line("Next:")
         for command in document.next:
             output.line(f"  {command}")
-
-
-def say(output: Output, sentence: str) -> None:
-    """Write a sentence, folded between words on a terminal."""
-    for part in _folded(output, sentence, 0):
-        output.line(part)
 
 
 def _folded(output: Output, text: str, used: int) -> list[str]:
