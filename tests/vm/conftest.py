@@ -15,7 +15,7 @@ import pytest
 
 pytest.register_assert_rewrite("vm_desk")
 
-from vm_desk import FOLDER, Vm, is_built, lab  # noqa: E402
+from vm_desk import FOLDER, SUITE, Vm, is_built, lab  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 LEFT = ("/home/alice/.local/state/aver", "/home/alice/.config/systemd", "/home/alice/.config/aver")
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def booted() -> Iterator[None]:
     """The machine runs; the last process that uses it stops it."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "users").open("w") as users, (FOLDER / "in-use").open("w") as turn:
+    with (FOLDER / f"users-{SUITE}").open("w") as users, (FOLDER / f"in-use-{SUITE}").open("w") as turn:
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(turn, fcntl.LOCK_EX)
         lab("start")
@@ -50,7 +50,7 @@ def booted() -> Iterator[None]:
 @pytest.fixture
 def vm(booted: None) -> Iterator[Vm]:
     """The machine, for this test alone, with nothing of an earlier test in alice's home of Aver."""
-    with (FOLDER / "in-use").open("w") as turn:
+    with (FOLDER / f"in-use-{SUITE}").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         machine = Vm()
         machine.set_linger(False)

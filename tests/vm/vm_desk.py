@@ -12,7 +12,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("AVER_VM_LAB") or os.path.join(tempfile.gettempdir(), "aver-vm-lab"))
-TREES = ("root-trixie.packages", "qemu-root.packages")
+SUITE = os.environ.get("AVER_VM_LAB_SUITE") or "trixie"
+TREES = (f"root-{SUITE}.packages", "qemu-root.packages")
 ANSWER_S = 1200  # the processor is emulated, and shared with whatever else the host does
 
 

@@ -37,10 +37,10 @@ OK, LIMITED, MISSING = "ok", "limited", "missing"
 VERSION_TIMEOUT_S = 5
 FEW_FILES = 1024  # four or so for each job that runs, and for each client
 TOO_FEW_FILES = 128
-WRITABLE = (
-    "start the container with `podman run --security-opt unmask=/sys/fs/cgroup`, "
-    "or `docker run --security-opt writable-cgroups=true`"
-)
+WRITABLE = {  # by the version of cgroups: the option of podman or docker
+    1: "start the container with `-v /sys/fs/cgroup:/sys/fs/cgroup:rw`",
+    2: "start the container with `--security-opt unmask=/sys/fs/cgroup` (docker: `--security-opt writable-cgroups=true`)",
+}
 
 
 @click.command("doctor")
@@ -138,7 +138,7 @@ def _memory_limit(found: Capabilities) -> Check:
         return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
     what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
     if os.strerror(errno.EROFS) in found.cgroup_reason:
-        what, remedy = found.cgroup_reason, WRITABLE
+        what, remedy = found.cgroup_reason, WRITABLE[1 if unified_cgroup() is None else 2]
     number = _config().memory_rlimit
     also = "" if number == "none" else f", and by RLIMIT_{number.upper()} for each process"
     return Check(
