@@ -39,7 +39,7 @@ FEW_FILES = 1024  # four or so for each job that runs, and for each client
 TOO_FEW_FILES = 128
 WRITABLE = {  # by the version of cgroups: the option of podman or docker
     1: "start the container with `-v /sys/fs/cgroup:/sys/fs/cgroup:rw`",
-    2: "start the container with `--security-opt unmask=/sys/fs/cgroup` (docker: `--security-opt writable-cgroups=true`)",
+    2: "start the container with `--security-opt unmask=/sys/fs/cgroup` (docker: `writable-cgroups=true`)",
 }
 
 
