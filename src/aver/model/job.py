@@ -177,12 +177,22 @@ class Streams(Record):
     log_folder: str = ""
 
 
+class Container(Record):
+    """The image that the job runs in, and who runs it: podman, apptainer or docker."""
+
+    image: str
+    engine: str = "podman"
+    mounts: tuple[str, ...] = ()  # paths that are seen inside beside the job's folder: /data, /data:ro, /here:/there
+    options: tuple[str, ...] = ()  # further words for the engine
+
+
 class Setup(Record):
-    """What the job runs in: environment modules, a conda environment, a Python venv."""
+    """What the job runs in: environment modules, a conda environment, a Python venv, a container."""
 
     modules: tuple[str, ...] = ()
     conda: str | None = None
     venv: str | None = None
+    container: Container | None = None
 
 
 class JobSpec(Record):

@@ -43,6 +43,7 @@ enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE
 #define NEVER INT64_MAX
 #define TIME_MAX (NEVER / MS / 4) /* milliseconds; any sum of two such times fits */
 #define GRACE (2 * SECOND)        /* a task ends itself so long after its job's limit, if nobody else does */
+#define RELAY (5 * SECOND)         /* so late an engine may hand on a signal that its container got directly */
 #define HOLD (3 * MS)              /* so long a start waits for its end, so that one line wakes the coordinator for both */
 
 typedef long long usec; /* CLOCK_MONOTONIC, microseconds */
@@ -2043,6 +2044,9 @@ static bool stays_for_restart(void) { /* with nobody connected and nothing to do
     return true;
 }
 
+static char relay; /* once: in a container, whose engine hands signals on: to whom they go, as in signal_job */
+static usec got_by_all[SIGNALS]; /* when a signal came to all last: what an engine hands on of it is a second one */
+
 static void take_signals(void) {
     struct signalfd_siginfo info[16];
     ssize_t n = read(signals, info, sizeof info);
@@ -2055,7 +2059,10 @@ static void take_signals(void) {
         if (job.phase == IDLE || sig == SIGCHLD) continue;
         note_got(sig);
         bool of_terminal = info[i].ssi_code == SI_KERNEL; /* the whole group got it */
-        if (job.phase == RUN && !of_terminal && !came_to_all(sig)) kill(job.pid, sig);
+        if (job.phase != RUN || of_terminal) continue;
+        if (came_to_all(sig)) got_by_all[sig - 1] = now();
+        else if (!relay) kill(job.pid, sig);
+        else if (now() - got_by_all[sig - 1] > RELAY) signal_job(sig, sig == SIGTERM ? 'a' : relay);
     }
     if (job.phase == RUN || job.phase == SWEEP) reap();
 }
@@ -2175,6 +2182,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
     for (i = 2; i + 1 < argc && strcmp(argv[i], "--"); i += 2) {
         for (tag = sizeof names / sizeof *names - 1; tag && strcmp(argv[i], names[tag]); tag--) continue;
         if (!task && !strcmp(argv[i], "--record")) record = argv[i + 1];
+        else if (!task && !strcmp(argv[i], "--relay") && strspn(argv[i + 1], "apb") == 1) relay = *argv[i + 1];
         else if (task && !strcmp(argv[i], "--records")) folder = argv[i + 1];
         else if (!tag || !set_field((char)tag, argv[i + 1])) break;
     }

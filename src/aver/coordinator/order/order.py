@@ -21,6 +21,7 @@ from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
 from aver.model.threads import thread_pairs
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
+from aver.spec.flow.container import in_container
 from aver.spec.flow.setup import after_setup, with_setup
 from aver.spec.patterns import Facts, expand_pattern
 from aver.spec.prologue import interpreter, prologue
@@ -113,6 +114,8 @@ def _script(run: LiveRun, attempt: LiveAttempt) -> ScriptText | None:
             return ScriptText(interpreter(text), text, args)
         case Shell(text=text, shell=shell):
             spec = run.spec(attempt.index)
+            if spec.setup.container is not None:
+                return None
             filled = with_setup(spec.setup, shell, fill_shell(text, dict(run.values(attempt.index)), shell))
             is_long = len(os.fsencode(filled)) > LONGEST_INLINE_TEXT_BYTES
             return ScriptText(shell, filled) if is_long else None
@@ -145,6 +148,8 @@ def _options(run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
 def _warning(spec: JobSpec, of_step: WarningSignal | None = None) -> WarningSignal | None:
     """A command with no shell is the program itself: the warning is for it, whether it traps it or not."""
     warning = of_step or spec.warning
+    if warning is not None and spec.setup.container is not None:  # for the shell that hands it on
+        return WarningSignal(warning.signal, warning.lead_s, Scope.SCRIPT)
     if warning is not None and warning.scope is Scope.PROGRAM and isinstance(spec.command, Argv):
         return WarningSignal(warning.signal, warning.lead_s, Scope.ALL)
     return warning
@@ -245,6 +250,16 @@ def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) ->
 
 
 def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    spec, args = run.spec(attempt.index), _plain_args(home, run, attempt)
+    if spec.setup.container is None:
+        return args
+    seen = () if run.host(attempt.index) else (run.submission.origin.folder,)
+    path = _text_path(home, run, attempt)
+    return in_container(spec, run.name(attempt.index), args, (*seen, path) if path in args else seen)
+
+
+def _plain_args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+    """Those of a job with no container, and what its container starts."""
     values = dict(run.values(attempt.index))
     spec, name = run.spec(attempt.index), run.name(attempt.index)
     match spec.command:
@@ -255,21 +270,24 @@ def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
             return (*interpreter(text), path, *args)
         case Shell(text=text, shell=shell):
             filled = fill_shell(text, values, shell) if values else text
-            filled = prologue(shell, os.fspath(home.bin)) + with_setup(spec.setup, shell, filled)
+            start = "" if spec.setup.container is not None else prologue(shell, os.fspath(home.bin))
+            filled = start + with_setup(spec.setup, shell, filled)
             if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
                 return after_setup(spec.setup, name, (*shell, "-c", filled, name), shell)
-            path = os.fspath(_write_text(home, run, attempt, filled))
+            path = _text_path(home, run, attempt)
+            _write_text(path, filled)
             return after_setup(spec.setup, name, (*shell, path), shell)
 
 
-def _write_text(home: Home, run: LiveRun, attempt: LiveAttempt, text: str) -> Path:
-    folder = home.scripts(run.number)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"run-{attempt.job}"
+def _text_path(home: Home, run: LiveRun, attempt: LiveAttempt) -> str:
+    return os.fspath(home.scripts(run.number) / f"run-{attempt.job}")
+
+
+def _write_text(path: str, text: str) -> None:
+    Path(path).parent.mkdir(mode=0o700, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(os.fsencode(text))
-    return path
 
 
 def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from aver.model.job import (
     CheckpointRule,
     Command,
     Condition,
+    Container,
     JobSpec,
     Matrix,
     PoolShares,
@@ -82,6 +83,7 @@ class Draft:
     module: tuple[str, ...] = ()
     conda: str | None = None
     venv: str | None = None
+    container: Container | None = None
 
     def template(self) -> JobSpec | None:
         """What jobs that are generated later have by default; where they run is said by the job that makes them."""
@@ -108,6 +110,7 @@ class Draft:
         draft.shell, draft.signal, draft.kill_wait = template.command.shell, template.warning, template.kill_wait_s
         setup = template.setup
         draft.module, draft.conda, draft.venv = setup.modules, setup.conda, setup.venv
+        draft.container = setup.container
         draft.begin, draft.deadline = template.begin_at, template.deadline_at
         for name in _SAME:
             setattr(draft, name, getattr(template, name))
@@ -153,7 +156,7 @@ class Draft:
             params=self.params,
             tags=self.tags,
             pools=self.pools,
-            setup=Setup(self.module, self.conda, self.venv),
+            setup=Setup(self.module, self.conda, self.venv, self.container),
         )
 
 

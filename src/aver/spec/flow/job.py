@@ -27,6 +27,7 @@ from aver.plan.shell_text import WHOLE_NUMBER, Context, places_in, used_in
 from aver.spec.clock import parse_moment
 from aver.spec.document import Entry, Mapping, Scalar, Sequence
 from aver.spec.flow.cluster_keys import CLUSTER_READERS
+from aver.spec.flow.container import read_container
 from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
 from aver.spec.flow.file_keys import put_inputs, put_outputs
 from aver.spec.flow.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
@@ -149,6 +150,7 @@ def _check_whole(mapping: Mapping, draft: Draft, params: Params, reader: Reader)
         reader.wrong(parts["if"], "is failure, and there is no need that could fail", 'add "needs"')
     if draft.begin is not None and draft.deadline is not None and draft.begin >= draft.deadline:
         reader.wrong(parts.get("deadline") or parts["begin"], "leaves no time between begin and deadline")
+    _check_container(parts, draft, reader)
     if draft.matrix is None and not params.values:
         return
     values = {} if draft.matrix is None else values_by_name(draft.matrix)
@@ -157,6 +159,19 @@ def _check_whole(mapping: Mapping, draft: Draft, params: Params, reader: Reader)
     )
     if draft.matrix is not None:
         _check_axes_used(parts["matrix"], draft, values.keys() - unknown, reader)
+
+
+def _check_container(parts: dict[str, Entry], draft: Draft, reader: Reader) -> None:
+    if draft.container is None:
+        return
+    for key, value in (("venv", draft.venv), ("conda", draft.conda), ("module", draft.module)):
+        if value:
+            place = parts.get("container") or parts.get(key) or parts["run"]
+            reader.wrong(place, f"is in a container, which has no {key} of this machine", f'leave "{key}" out')
+    if draft.container.engine == "docker" and draft.mem is not None:
+        place = parts.get("mem") or parts.get("container") or parts["run"]
+        text = "has a memory limit, which nobody can watch in a container of docker's daemon"
+        reader.wrong(place, text, "use podman or apptainer, or leave mem out")
 
 
 def _check_places(entry: Entry | None, draft: Draft, values: dict[str, set[str]], reader: Reader) -> set[str]:
@@ -379,6 +394,7 @@ _READERS: dict[str, Put] = {
     "pools": _pools,
     "env_file": _env_file,
     "module": simple("module", Reader.texts),
+    "container": simple("container", lambda reader, entry: read_container(entry, reader)),
     "conda": simple("conda", Reader.text),
     "venv": simple("venv", Reader.text),
     "engine": _engine,

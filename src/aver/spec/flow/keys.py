@@ -50,6 +50,7 @@ JOB_KEYS: dict[str, Key] = {
     "env_file": Key(TEXTS, "files with NAME=VALUE lines, read at submission; env counts before them"),
     "venv": Key(TEXT, "folder of a Python venv that the job runs in"),
     "conda": Key(TEXT, "name or folder of a conda environment that the job runs in"),
+    "container": Key(_ref("container"), "image that the job runs in, and the engine that runs it"),
     "module": Key(TEXTS, "environment modules that are loaded before the job"),
     "shell": Key(TEXTS, "the shell for the text of run"),
     "folder": Key(TEXT, "working folder, relative to the run's"),

@@ -15,6 +15,7 @@ from aver.model.job import NotifyOn, Outcome
 from aver.model.notify_target import KINDS
 from aver.model.states import SETTLED
 from aver.plan.address import SAME
+from aver.spec.flow.container import ENGINES
 from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, TEXTS, Key, Schema
 from aver.spec.flow.lists import LISTS
 from aver.spec.flow.needs import GROUPS
@@ -42,6 +43,7 @@ def flow_schema(engines: Sequence[str] = SHIPPED_ENGINES) -> Schema:
             "axes": {"type": "object", "additionalProperties": _axis()},
             "inputs": _files({}),
             "outputs": _files({"clean": FLAG}),
+            "container": {"anyOf": [TEXT, _container()]},
             "pools": {"anyOf": [*TEXTS["anyOf"], {"type": "object", "additionalProperties": COUNT}]},
             "retry": _retry(),
             "notify": _notify(),
@@ -121,6 +123,11 @@ def _files(more: Schema) -> Schema:
     several: Schema = {"anyOf": [TEXT, {"type": "array", "items": {"anyOf": [TEXT, some]}}]}
     whole = _closed({"files": several, "required": FLAG, **more}) | {"required": ["files"]}
     return {"anyOf": [*several["anyOf"], whole]}
+
+
+def _container() -> Schema:
+    engine: Schema = {"enum": [*ENGINES]}
+    return _closed({"image": TEXT, "engine": engine, "mounts": TEXTS, "options": TEXTS}) | {"required": ["image"]}
 
 
 def _notify() -> Schema:

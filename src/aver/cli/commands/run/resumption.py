@@ -16,6 +16,7 @@ from aver.plan.matrix import FlowIndex
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
 from aver.render.masking import Masking, to_bytes, values_of
+from aver.spec.flow.container import in_container
 from aver.spec.flow.setup import after_setup, with_setup
 from aver.store.read.rows import RunRow
 
@@ -84,7 +85,7 @@ def _job(
         why=_why(submission.flow, spec) if choice is None else choice.why or None,
         from_run=None if origin is None else origin.run,
         from_job=None if origin is None else origin.job,
-        command=_command(spec, name, filled),
+        command=in_container(spec, name, _command(spec, name, filled), (submission.origin.folder,)),
         script=_script(spec, filled),
         folder=files.folder,
         env=_env(spec, filled),

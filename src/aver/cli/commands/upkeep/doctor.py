@@ -22,13 +22,14 @@ from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus
 from aver.engines.local.login import ends_at_logout, linger_command
-from aver.engines.local.tools import has_conda, has_modules
+from aver.engines.local.tools import container_problem, has_conda, has_container_engine, has_modules
 from aver.engines.local.user_manager import SLICE, probe_manager
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UsageError
 from aver.protocol.client import Client
 from aver.protocol.messages import Ping, Pong
 from aver.render import verdict
+from aver.spec.flow.container import ENGINES
 from aver.store.open import is_on_network, sqlite_version
 from aver.version import __version__
 from aver.witness import binary as find_witness
@@ -75,6 +76,7 @@ def command(engine: str, host: str | None, as_json: bool) -> int:
         _core_dumps(found),
         _open_files(),
         _tools(),
+        _containers(),
         _witness(),
         *_home(session),
         _coordinator(session),
@@ -179,6 +181,17 @@ def _tools() -> Check:
     lacking = [name for name, is_there in found.items() if not is_there]
     more = f"; not here: {', '.join(lacking)}" if lacking else ""
     return Check("environments", OK, f"jobs may have {', '.join(there)}{more}", None)
+
+
+def _containers() -> Check:
+    found = {name: container_problem(name) for name in ENGINES if has_container_engine(name)}
+    if not found:
+        return Check("containers", OK, f"none: neither {', '.join(ENGINES[:-1])} nor {ENGINES[-1]} is on PATH", None)
+    good = [name for name, problem in found.items() if not problem]
+    wrong = "; ".join(f"{name}: {problem}" for name, problem in found.items() if problem)
+    if good:
+        return Check("containers", OK, f"jobs may have {', '.join(good)}" + (f"; not {wrong}" if wrong else ""), None)
+    return Check("containers", OK, f"none: {wrong}", None)
 
 
 def _core_dumps(found: Capabilities) -> Check:
