@@ -99,7 +99,7 @@ class Home:
         return self.database.exists()
 
     def holder(self) -> dict[str, object]:
-        """Who the lock's text names; empty if nobody holds it or it can't be read."""
+        """The holder that the lock's text names; empty if nobody holds it or the text can't be read."""
         try:
             return parse_holder(self.lock.read_bytes()[:4096])
         except OSError:

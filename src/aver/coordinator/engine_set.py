@@ -76,7 +76,7 @@ class Engines:
             cast(Allocator, engine).allocate(asks)
 
     def release(self, runs: Sequence[int]) -> None:
-        """These runs are settled."""
+        """Release what engines hold for runs that are settled."""
         for engine in self._allocators if runs else ():
             engine.release(runs)
 

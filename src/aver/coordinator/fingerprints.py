@@ -42,7 +42,7 @@ class Fingerprinter:
         self._known: dict[tuple[str, int, int], str] = {}
 
     def note(self, events: Iterable[Event], runs: dict[int, LiveRun]) -> None:
-        """These are durable: look at the files of the jobs that completed."""
+        """Fingerprint the files of the jobs that these durable events completed."""
         for event in events:
             if not isinstance(event, Observed) or event.verdict is None or event.state is not State.COMPLETED:
                 continue

@@ -1,4 +1,4 @@
-"""Watches over the files of the home that the coordinator has open: others may remove or replace them.
+"""Guard the files of the home that the coordinator has open: others may remove or replace them.
 
 A cleaner of old files takes the socket or the lock: they are made again. Without its store the coordinator says so,
 takes nothing new, and goes on when the store is back. The kernel tells of changes in the home at once; on a network

@@ -1,4 +1,4 @@
-"""Coming back: the stored events of a run go through `fold.apply`, and the engines are asked about its attempts.
+"""Restart: replay the stored events of open runs through `fold.apply`, then ask the engines about their attempts.
 
 Used at the start and whenever a settled run is taken up again. Start-up is not special.
 

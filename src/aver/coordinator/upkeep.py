@@ -1,4 +1,4 @@
-"""What the coordinator does aside: it tells users of verdicts, in a thread of its own, and cuts old logs.
+"""Background work of the coordinator: notifications, in a thread of their own, and the retention of old logs.
 
 It also finds the settled runs whose environments are to be removed; the loop removes them, which alone knows for sure
 that nobody runs them again at this moment.
@@ -82,7 +82,7 @@ class Upkeep:
         self._prune_if_due()
 
     def note(self, events: Iterable[Event]) -> None:
-        """These are durable."""
+        """Notify of these durable events, and prune if a run is settled."""
         events = tuple(events)
         self._notifier.note(events, self._rules_of)
         if any(isinstance(event, RunMoved) and event.state.is_settled for event in events):

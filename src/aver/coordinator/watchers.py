@@ -79,7 +79,7 @@ class Watchers:
         return all(job.state.is_settled for index, job in enumerate(jobs) if run.plan.is_foreground(index))
 
     def tell(self, events: Sequence[Event]) -> None:
-        """These are durable: push what each watcher waits for."""
+        """Push to each watcher what it waits for of these durable events."""
         self._tell_steps(events)
         watching = [peer for peer in self._server.peers.values() if peer.watches]
         if not watching:

@@ -141,7 +141,7 @@ class Rejected(Record):
 
 
 class Unsure(Record):
-    """It may have been taken or not; ask again, do not submit again."""
+    """The engine may or may not have the attempt: ask again, do not submit again."""
 
     key: str
     text: str
@@ -229,7 +229,7 @@ class Engine(Protocol):
         """Return what was heard since the last call, in order; never blocks."""
 
     def settle(self, keys: Sequence[str]) -> None:
-        """These ends are durable in the store: the engine may forget them."""
+        """Forget attempts whose ends are durable in the store."""
 
     def tidy(self) -> float | None:
         """Let go of what is idle; in how many seconds to call again, None: after the next evidence."""
@@ -273,7 +273,7 @@ class Allocator(Engine, Protocol):
         """Take these, each once however often it is asked for."""
 
     def release(self, runs: Sequence[int]) -> None:
-        """These runs are settled and need nothing any more."""
+        """Release what is held for runs that are settled."""
 
     def open_runs(self) -> list[int]:
         """Runs that were given something and not released."""

@@ -253,7 +253,7 @@ def _judge_step(tasks: Sequence[JudgedTask], folded: StepExit, is_open: bool) ->
 
 
 def _never_began(verdict: Verdict) -> bool:
-    """It was cancelled before it was handed over: nothing ran, so nothing is unknown."""
+    """Whether the task was cancelled before it was handed over: nothing ran, so nothing is unknown."""
     return verdict.state is State.CANCELLED and verdict.source == COORDINATOR
 
 

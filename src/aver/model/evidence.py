@@ -267,7 +267,7 @@ class NobodySaid(Record):
 
 
 class NeverSeen(Record):
-    """It was taken, and neither the queue nor accounting ever had a record of it."""
+    """The attempt was submitted, and neither the queue nor accounting ever had a record of it."""
 
     at: float
     waited_s: float

@@ -8,13 +8,13 @@ from aver.model.record import Record
 
 
 class Start(Record):
-    """Its needs are settled as required: it may be scheduled now."""
+    """The needs of the job are settled as required: it may be scheduled now."""
 
     job: int
 
 
 class Skip(Record):
-    """It is SKIPPED."""
+    """The job is SKIPPED."""
 
     job: int
     reason: str
@@ -22,13 +22,13 @@ class Skip(Record):
 
 
 class Unskip(Record):
-    """It was SKIPPED and is PENDING (Dependency) again."""
+    """The job was SKIPPED and is PENDING (Dependency) again."""
 
     job: int
 
 
 class Cancel(Record):
-    """It had not started and is CANCELLED."""
+    """The job had not started and is CANCELLED."""
 
     job: int
 

@@ -166,7 +166,7 @@ class Client:
         return value
 
     def _refusal(self) -> AverError | None:
-        """It may have answered before it hung up: then that is the better sentence."""
+        """The refusal that the coordinator may have sent before hanging up: it says more than a lost connection."""
         try:
             reply = self._line(1.0)
         except (AverError, TimeoutError):

@@ -23,7 +23,7 @@ SOMEBODY = "somebody"
 
 
 class Ping(Record):
-    """Who are you, and what do you do?"""
+    """Ask for the coordinator's process, version and load."""
 
 
 class Submit(Record):
@@ -228,7 +228,7 @@ class Refusal(Record):
 
 
 class Done(Record):
-    """It is done; there is nothing to say."""
+    """The request was carried out; there is nothing to add."""
 
 
 class Pong(Record):

@@ -16,7 +16,7 @@ def home_folder() -> str:
 
 
 def user_name() -> str:
-    """Who asks, as `getpass.getuser` finds it."""
+    """The name of the calling user, as `getpass.getuser` finds it."""
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         if os.environ.get(variable):
             return os.environ[variable]

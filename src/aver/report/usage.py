@@ -117,7 +117,7 @@ def group_name(name: str) -> str:
 
 
 def measured_by(row: Outcome) -> str:
-    """Who measured: the witness wherever there is a record of it, else sacct; nobody, where nobody saw the end."""
+    """The source of the measurement: the witness where it left a record, else sacct; none where nobody saw the end."""
     return _MEASURED_BY.get(row.source or "", "nobody")
 
 

@@ -79,7 +79,7 @@ class Notifier:
             self._poke()
 
     def note(self, events: Iterable[Event], rules_of: Callable[[int], Sequence[NotifyRule]]) -> None:
-        """These are durable; `rules_of` says whom a run's flow wants to be told."""
+        """Notify of these durable events; `rules_of` gives the receivers that a run's flow names."""
         for event in events:
             occasions = occasions_of(event)
             if occasions and any(rule.on in occasions for rule in (*self._rules, *rules_of(event.run))):

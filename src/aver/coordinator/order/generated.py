@@ -1,4 +1,4 @@
-"""The batch of jobs that a job has generated: its file is read by a process of its own, aside from the loop.
+"""The batch of jobs that a job has generated: its file is read by a process of its own, not in the loop.
 
 Nothing of it is in the store before the maker's verdict is; values that are secrets are put in the vault here, so that
 the store never has them.

@@ -1,4 +1,4 @@
-"""`python -m aver.coordinator.order.generated_reader`: read what a job generated, in a process that may come to grief.
+"""`python -m aver.coordinator.order.generated_reader`: read what a job generated, in a process that may crash.
 
 The question is a line of JSON on stdin, the answer one on stdout: the batch of jobs, or what is wrong with it. The file
 may be anything: it is looked at only if it is a regular file of a bearable size, and what it costs to read is limited

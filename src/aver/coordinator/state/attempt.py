@@ -24,7 +24,7 @@ class Planned(Record):
 
 
 class Ready(Record):
-    """It has room, and waits for its intent or its GPUs to be durable."""
+    """The attempt has room, and waits for its intent or its GPUs to be durable."""
 
     is_durable: bool
 
@@ -47,7 +47,7 @@ class Parked(Record):
 
 
 class Reading(Record):
-    """It has completed, with this evidence and verdict; the jobs that it generated are being read."""
+    """The attempt has completed, with this evidence and verdict; the jobs that it generated are being read."""
 
     heard: Heard
     verdict: Verdict
@@ -164,7 +164,7 @@ class LiveAttempt:
 
     @property
     def waits_to_start(self) -> bool:
-        """It has room, and waits only for something to be durable."""
+        """Whether the attempt has room, and waits only for something to be durable."""
         return isinstance(self.phase, Ready)
 
     @property

@@ -71,7 +71,7 @@ FindPast = Callable[[int], Past | None]  # by the number of a run or of a job
 
 
 class Dependencies:
-    """Who waits for whom, over all live runs. It changes neither the runs nor the attempts that it is given."""
+    """Which job waits for which, over all live runs. Changes neither the runs nor the attempts that it is given."""
 
     def __init__(self, roster: Roster, by_job: Mapping[int, LiveAttempt]) -> None:
         self._roster = roster
@@ -233,7 +233,7 @@ class Dependencies:
                     self._waiting.setdefault(target.run, {})[job] = None
 
     def leave(self, job: int) -> None:
-        """It no longer waits for what it waited for."""
+        """Drop the dependencies of a job that no longer waits for them."""
         if job in self._jobs:
             self._jobs.discard(job)
             self._waiting = {run: jobs for run, jobs in self._waiting.items() if _without(jobs, job)}

@@ -416,7 +416,7 @@ def _pool_sized(live: LiveState, event: PoolSized) -> None:
 
 
 def _nothing(live: LiveState, event: Event) -> None:
-    """It says nothing of what is live."""
+    """Ignore an event that changes nothing in the live state."""
 
 
 _APPLY: dict[type, Callable[[LiveState, Any], None]] = {

@@ -22,7 +22,7 @@ ReadGenerated = Callable[[LiveRun, int, TakeGenerated], None]
 
 
 class Identity(Record):
-    """Who we are: the prefix of keys, this boot, this host.
+    """The identity of this coordinator: the prefix of keys, this boot, this host.
 
     `term` is random, of this coordinator's life: a key never comes back, also where the store is put back as it was
     earlier and numbers are given again.

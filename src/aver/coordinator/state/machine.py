@@ -1,4 +1,4 @@
-"""The coordinator's mind: what was heard and asked comes in; events to commit and orders to give come out.
+"""The state machine of the coordinator: evidence and requests in, events to commit and orders for engines out.
 
 No sockets, no disk, no clock: time is an argument. Law 3 is kept here: an attempt is handed to its engine only after
 `committed` saw its intent, and a person's request is acted on only after it is durable. Law 4 as well: every change
@@ -240,7 +240,7 @@ class Machine:
             self.advance(now)
 
     def committed(self, events: Sequence[Event], now: float) -> list[str]:
-        """These are durable: start what waited for it. Returns the keys whose ends are durable."""
+        """Start what waited for these events to be durable; return the keys whose ends are durable."""
         ended = []
         live = self.live
         for event in events:

@@ -65,7 +65,7 @@ def _watch(live: LiveState, attempt: LiveAttempt, number: int, spec: StepSpec, n
 
 
 def _widen(live: LiveState, step: LiveStep, tasks: int, is_all: bool, now: float) -> None:
-    """It has at least so many tasks; `is_all`: just so many."""
+    """Raise the number of the step's tasks to `tasks`, the final number if `is_all`."""
     widen(live, step, tasks)
     if is_all:
         step.is_open = False

@@ -63,6 +63,6 @@ def _add(live: LiveState, run: LiveRun, job: int, flow: FlowSpec, now: float) ->
 
 
 def take_over(live: LiveState, run: LiveRun, taken: Taken, now: float) -> None:
-    """These jobs of a new run are not run: their verdicts are those of an earlier one."""
+    """Give jobs of a new run the verdicts of an earlier one instead of running them."""
     for index, verdict in taken.items():
         emit(live, JobMoved(now, run.number, run.job_number(index), verdict.state, verdict.reason, verdict))

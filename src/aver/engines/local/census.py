@@ -66,7 +66,7 @@ def _journal(pid: int) -> bytes:
 
 
 def _appends(pid: str) -> bool:
-    """Who only reads a journal is no witness."""
+    """Whether the process writes the journal: one that only reads it is not a witness."""
     with open(f"/proc/{pid}/fdinfo/{JOURNAL_FD}") as file:
         flags = next(int(line.split()[1], 8) for line in file if line.startswith("flags:"))
     return flags & os.O_APPEND != 0 and flags & os.O_ACCMODE == os.O_WRONLY

@@ -2,7 +2,7 @@
 
 One worker thread calls Slurm's commands; the coordinator's loop never waits for them. All that must not be lost is on
 disk before it is acted on (`batches`), the jobs are Slurm's, and their witnesses' records are files: after a restart
-the engine reads its shelf and asks. It decides no outcome: `tracking` makes evidence of the answers, core judges it.
+the engine reads its shelf and asks. It decides no outcome: `tracking` makes evidence of the answers, `judge` decides.
 Here is the loop's side and the thread's turn; `handover` gives orders to sbatch, `cancelling` signals to scancel,
 `listening` asks and hears.
 """
@@ -192,7 +192,7 @@ class SlurmEngine(Worker):
         self._control([Control(key, "cancel") for key in self._handover.to_cancel(batch)])
 
     def _ask_soon(self, batch: Batch) -> None:
-        """It was handed over, or may have been."""
+        """Ask soon about a batch that sbatch took, or may have taken."""
         if batch.id is None:
             self._next_poll = time.monotonic()
             return

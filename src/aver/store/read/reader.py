@@ -201,7 +201,7 @@ class Reader(Database):
         return None
 
     def origin(self, run: int) -> Origin | None:
-        """Who submitted the run; its flow, which may be large, is not made."""
+        """The origin of the run; its flow, which may be large, is not decoded."""
         found = self.sketch(run)
         return None if found is None else found.origin
 

@@ -12,7 +12,7 @@ from aver.model.job import FlowSpec, JobSpec, Origin, Submission
 
 
 class Sketch:
-    """Who submitted what. `flow` is as the event holds it."""
+    """The submission without its jobs decoded. `flow` is as the event holds it."""
 
     def __init__(self, origin: Origin, flow: dict[str, Any]) -> None:
         self.origin = origin

@@ -135,7 +135,7 @@ class AllocationEngine(Worker):
         self._give(Work(asks=list(asks)))
 
     def release(self, runs: Sequence[int]) -> None:
-        """These runs are settled: their allocations leave. Durable when this returns, where the disk allows it."""
+        """Give back the allocations of settled runs. Durable when this returns, where the disk allows it."""
         for run in runs:
             path = self._path / str(run)
             if path.is_dir():

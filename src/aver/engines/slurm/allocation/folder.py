@@ -116,7 +116,7 @@ class RunFolder:
 
     @property
     def is_in_use(self) -> bool:
-        """It is open, or has steps of which nobody knows how they ended."""
+        """Whether the folder is open, or has steps whose end nobody knows."""
         try:
             return not self.is_closed or bool(os.listdir(self.path / "started"))
         except OSError:

@@ -64,5 +64,5 @@ class Questions:
         return self._facts
 
     def forget_facts(self) -> None:
-        """They turned out to be others by now."""
+        """Forget the site's facts, which have changed; the next question asks for them again."""
         self._facts = None

@@ -1,4 +1,4 @@
-"""What sbatch's answer means: taken, refused, held back, not reached, or nobody knows.
+"""What sbatch's answer means: submitted, refused, deferred, not reached, or unknown.
 
 Only a sentence that the controller says for a refusal, or that sbatch says before it talks to the controller, means
 that nothing was submitted. Whatever else went wrong may have gone wrong after the controller took the job: then the
@@ -14,20 +14,20 @@ from aver.model.record import Record
 
 
 class Handed(Record):
-    """It is in the queue."""
+    """sbatch put the batch into the queue."""
 
     id: int
     cluster: str = ""
 
 
 class Refusal(Record):
-    """It will never be taken as it is."""
+    """sbatch will never take the batch as it is."""
 
     text: str
 
 
 class Busy(Record):
-    """It was not taken and may be later."""
+    """sbatch did not take the batch, and may take it later."""
 
     reason: str
     text: str
@@ -41,7 +41,7 @@ class Unreachable(Record):
 
 
 class Lost(Record):
-    """It may have been taken or not."""
+    """Nobody knows whether sbatch took the batch."""
 
     text: str
 

@@ -74,12 +74,12 @@ class Track:
 
     @property
     def is_over(self) -> bool:
-        """It has left the queue, or the queue calls it ended."""
+        """Whether the attempt has left the queue, or the queue calls it ended."""
         return self.is_gone or (self.said is not None and not self.said.word.state.is_present)
 
     @property
     def has_ended(self) -> bool:
-        """It is over, and Slurm has not started it again."""
+        """Whether the attempt is over, and Slurm has not started it again."""
         return self.is_over and "again" not in self.told
 
     @property

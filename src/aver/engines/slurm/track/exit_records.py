@@ -31,7 +31,7 @@ class RecordsFolder(Protocol):
         """Those of these attempts (KEY.rN) that were not given before: name, task, text, record."""
 
     def remove(self, keys: Collection[str]) -> None:
-        """They are not needed any more."""
+        """Remove records that are not needed any more."""
 
 
 def in_order(records: RecordsFolder, names: Collection[str]) -> list[Found]:

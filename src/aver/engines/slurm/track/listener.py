@@ -226,7 +226,7 @@ class Listening:
         return [track.key for track in tracks if track.given_up_at is not None and track.given_up_at < oldest]
 
     def _nobody_knows(self, batch: Batch, at: float) -> None:
-        """It may have been taken, have ended and be forgotten: it is not handed over a second time."""
+        """Give up on a batch that Slurm may have run and forgotten; it is not handed over a second time."""
         for key in batch.keys:
             track = self._tracks.get(key)
             if track is not None and "nobody" not in track.told:

@@ -1,4 +1,5 @@
-"""How often Slurm is asked: soon after a change, ever more seldom while nothing happens, and never more than it bears.
+"""Polling interval with exponential back-off: short after a change, longer while nothing happens, and a
+multiple of what a slow call takes.
 
 Pure: the times are arguments.
 """
