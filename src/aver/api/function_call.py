@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
-from aver.calls import program
-from aver.calls.files import Reference, dump, pickler
+from aver.calls import forkserver, program
+from aver.calls.files import Reference, dump, pickler, write_imports
 from aver.durable_files import naming_failures
 from aver.engines.registry import find_engine
 from aver.errors import UsageError
@@ -34,6 +36,31 @@ def calls_folder(home: Home, engine: str, name: str) -> str:
 def command_words(path: str, call: str) -> tuple[str, ...]:
     """The command of the job that makes this call of the file."""
     return (sys.executable, "-P", os.path.abspath(program.__file__), path, call)
+
+
+def server_words(folder: str, modules: Sequence[str], alike: str) -> tuple[str, ...]:
+    """The command of a server of warm calls that has these modules; one for all calls whose `alike` is the same.
+
+    `alike` says all else that such calls share: their environment, what they ask for. The file is durable.
+    """
+    parts = (sys.version, sys.executable, sys.path, modules, alike)
+    name = hashlib.sha256(repr(parts).encode(errors="surrogateescape")).hexdigest()[:24]
+    path = os.path.join(folder, f"{name}.warm")
+    with naming_failures(path):
+        if not os.path.exists(path):
+            write_imports(path, list(modules))
+    return (sys.executable, "-P", os.path.abspath(forkserver.__file__), path)
+
+
+def imports_of_main() -> tuple[str, ...]:
+    """The modules that the caller's script or notebook has imported, or has imported something from."""
+    found = set()
+    for value in vars(sys.modules["__main__"]).values():
+        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        if name not in ("__main__", "builtins", "aver") and getattr(module, "__spec__", None) is not None:
+            found.add(str(name))
+    return tuple(sorted(found))
 
 
 def reference_of(spec: JobSpec) -> Reference | None:

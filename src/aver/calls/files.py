@@ -3,6 +3,7 @@
 All are whole or absent, and lie in one folder:
 
     BATCH.calls        the calls of one submission, with the caller's sys.path
+    SERVER.warm        what a server of warm calls imports
     CALL.ATTEMPT       the outcome of one attempt of a call; written before the job's program exits
     CALL.log           what the job wrote
 
@@ -37,6 +38,13 @@ class Outcome(NamedTuple):
     kind: str
     text: str
     data: bytes
+
+
+class Imports(NamedTuple):
+    """What a server of warm calls imports, and where it finds that."""
+
+    path: list[str]
+    modules: list[str]
 
 
 class Head(NamedTuple):
@@ -85,8 +93,24 @@ def write_calls(path: str, calls: Mapping[str, bytes]) -> None:
     for call, data in calls.items():
         places[call] = (begin, len(data))
         begin += len(data)
-    head = Head([os.path.abspath(one) for one in sys.path], sys.argv, places)
+    head = Head(absolute_path(), sys.argv, places)
     write_chunks(path, (pickle.dumps(tuple(head), PROTOCOL), *calls.values()), 0o600)
+
+
+def absolute_path() -> list[str]:
+    """This process's sys.path, whatever the folder of who uses it."""
+    return [os.path.abspath(one) for one in sys.path]
+
+
+def write_imports(path: str, modules: list[str]) -> None:
+    """Durable when this returns. OSError."""
+    write_chunks(path, (pickle.dumps((absolute_path(), modules), PROTOCOL),), 0o600)
+
+
+def read_imports(path: str) -> Imports:
+    """OSError."""
+    with open(path, "rb") as file:
+        return Imports(*pickle.load(file))
 
 
 def read_call(path: str, call: str) -> tuple[Head, bytes]:

@@ -48,9 +48,10 @@ class WarningSignal(Record):
 
 
 class Argv(Record, tag=True, tag_field="is"):
-    """A command as it is, with no shell."""
+    """A command as it is, with no shell. `warm`: the command of a server that can fork it, if an engine has one."""
 
     args: tuple[str, ...]
+    warm: tuple[str, ...] = ()
 
 
 class Script(Record, tag=True, tag_field="is"):

@@ -3,7 +3,7 @@
  * It is not a judge: it says what it saw and what it did. The contract is docs/design/witness.md.
  * What always holds: one thread; no call that waits for the coordinator; every signal is blocked and read
  * from a signalfd, and no handler exists, so a child that is not yet exec'ed can't run one of ours; between vfork
- * and exec the child writes to `failure` and to nothing else that the parent reads. */
+ * and exec the child writes to `failure` and `is_handed_over` and to nothing else that the parent reads. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <endian.h>
@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -32,6 +33,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,7 +55,8 @@ enum phase { IDLE, RUN, SWEEP, LOOK, RECORD };
 static struct { /* what is to be started; pointers into the frame or into argv, valid until the exec */
     char **argv, **over, **unset, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME; unset: if it lacks NAME */
     char **files; /* KIND PATTERN each: i an input, o an output, p an output that may be missing */
-    size_t args, overs, unsets, files_n;
+    char **warm;  /* the command of the server that can fork it */
+    size_t args, overs, unsets, files_n, warms;
     const char *value[128]; /* of the fields d e i o r g A B F O c, by tag */
     cpu_set_t cpus;         /* with B */
     int umask, limits, levels;
@@ -85,6 +88,7 @@ static struct {
 } job;
 
 static volatile struct { const char *op; int err, join; char path[PATH_KEPT + 1]; } failure; /* of the launch */
+static volatile bool is_handed_over; /* to the spare of the warm server */
 static bool slot, served, journal_torn;
 static int conn = -1, signals = -1;
 static int streams[3], streams_n; /* descriptors that came over the connection and no run order has taken yet */
@@ -115,6 +119,13 @@ static struct { /* how the next coordinator is started if ours dies */
     usec at, until, connected;    /* at: to look next; until: a living one has time to come to us */
     int tries, claim, answer;     /* claim: only who has it starts one; answer: of the one that was started */
 } restart = {.claim = -1, .answer = -1};
+static struct { /* a server that has imported what calls of functions need, and forks a process for each */
+    pid_t server, spare; /* spare: forked in advance, our child, no job's; 0: none that we know of */
+    int link;            /* to whoever is spare */
+    char **words;        /* its command, NULL at the end; NULL: there is none */
+    bool is_proven;      /* it has made a spare */
+    char cgroup[PATH_KEPT]; /* its own, so that its end is no job's; empty: there are none */
+} warm = {.link = -1};
 static pid_t *others; /* witnesses of tasks of this job, whose processes count in its memory where that is sampled */
 static size_t others_n;
 
@@ -331,7 +342,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":4,\"witness\":%d", getpid());
+    say(",\"protocol\":5,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
@@ -396,8 +407,13 @@ static void make_record(bool for_journal) {
 static pid_t *pids, canary; /* canary: once, a child of ours that does nothing, and whose signals stay pending */
 static size_t pids_n, pids_size;
 
+static bool is_warm(pid_t pid) { /* the server, its spare, or the one between them: no job's */
+    if (pid == job.pid) return false;
+    return (warm.spare && pid == warm.spare) || (warm.server && (pid == warm.server || getsid(pid) == warm.server));
+}
+
 static void add_pid(long pid) {
-    if (pid <= 1 || pid == getpid() || pid == canary || pid == looker.pid) return;
+    if (pid <= 1 || pid == getpid() || pid == canary || pid == looker.pid || is_warm((pid_t)pid)) return;
     if (pids_n == pids_size) pids = need(realloc(pids, (pids_size = pids_size * 2 + 64) * sizeof *pids));
     pids[pids_n++] = (pid_t)pid;
 }
@@ -1428,14 +1444,155 @@ static void child_execs(void) {
     child_fails("exec", name);
 }
 
+/* ---- warm calls ----
+ * The server, our child, keeps one process forked in advance: the spare, which is our child too, since the process
+ * between them has ended and we are sub-reaper. A call is handed to the spare, with the files that were opened for it;
+ * without a spare the order's own command is started. */
+#define SPARE_WAIT (100 * MS) /* for the next spare of a server that has made one before */
+
+static bool is_living_child(pid_t pid) {
+    siginfo_t ended = {.si_pid = 0};
+    return pid > 0 && !waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) && !ended.si_pid;
+}
+
+static void end_child(pid_t pid) {
+    if (pid > 0 && !kill(pid, SIGKILL)) waitpid(pid, NULL, 0);
+}
+
+static void end_warm(void) { /* a spare that is just being made sees the end of the link */
+    if (warm.link >= 0) close(warm.link);
+    end_child(warm.spare);
+    end_child(warm.server);
+    for (char **word = warm.words; word && *word; word++) free(*word);
+    free(warm.words);
+    if (*warm.cgroup) rmdir(warm.cgroup);
+    memset(&warm, 0, sizeof warm);
+    warm.link = -1;
+}
+
+static __attribute__((noinline)) pid_t spawn_server(char **env, int link, int procs) { /* shares our memory until its exec */
+    pid_t pid = vfork();
+    if (pid) return pid;
+    setsid();
+    if (procs >= 0 && write(procs, "0", 1) < 0) _exit(126);
+    if (order.value['d'] && chdir(order.value['d'])) _exit(126);
+    dup2(link, 3);
+    set_mask(SIG_SETMASK, 0);
+    execve(warm.words[0], warm.words, env);
+    _exit(127);
+}
+
+static void start_warm(void) { /* with the environment of this order, of which the order after it has the same */
+    int ends[2], procs = -1;
+    char path[PATH_KEPT + 16];
+    size_t n = 0;
+    warm.words = need(calloc(order.warms + 1, sizeof *warm.words));
+    for (size_t i = 0; i < order.warms; i++) warm.words[i] = need(strdup(order.warm[i]));
+    if (home.version && snprintf(warm.cgroup, sizeof warm.cgroup, "%s-warm", home.path) < (int)sizeof warm.cgroup) {
+        mkdir(warm.cgroup, 0755);
+        snprintf(path, sizeof path, "%s/cgroup.procs", warm.cgroup);
+        if ((procs = open(path, O_WRONLY | O_CLOEXEC)) < 0) return;
+    }
+    if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+        for (char **one = environ; *one; one++) n++;
+        char **env = need(calloc(n + 1, sizeof *env)), **to = env;
+        for (char **one = environ; *one; one++)
+            if (strncmp(*one, "AVER_KEY=", 9)) *to++ = *one;
+        const pid_t pid = spawn_server(env, ends[1], procs);
+        free(env);
+        close(ends[1]);
+        warm.link = ends[0];
+        warm.server = pid > 0 ? pid : 0;
+    }
+    if (procs >= 0) close(procs);
+}
+
+static void find_spare(void) {
+    struct pollfd link = {warm.link, POLLIN, 0};
+    const usec until = now() + (warm.is_proven ? SPARE_WAIT : 0);
+    if (is_living_child(warm.spare)) return;
+    if (warm.spare) waitpid(warm.spare, NULL, WNOHANG);
+    warm.spare = 0;
+    while (!warm.spare && warm.link >= 0) {
+        const usec left = until - now();
+        char text[16] = "";
+        if (poll(&link, 1, left > 0 ? (int)((left + MS - 1) / MS) : 0) <= 0) return;
+        if (recv(warm.link, text, sizeof text - 1, MSG_DONTWAIT) <= 0) return; /* it is gone */
+        const pid_t pid = (pid_t)strtol(text, NULL, 10);
+        if (is_living_child(pid)) warm.spare = pid;
+        warm.is_proven = warm.is_proven || warm.spare;
+    }
+}
+
+static void prepare_warm(void) { /* the server that the order names, and no other */
+    bool is_same = warm.words && order.warms;
+    for (size_t i = 0; i < order.warms && is_same; i++) is_same = warm.words[i] && !strcmp(warm.words[i], order.warm[i]);
+    is_same = is_same && !warm.words[order.warms];
+    if (is_same) find_spare();
+    if (!is_same || (warm.is_proven && !warm.spare && !is_living_child(warm.server))) end_warm();
+    if (order.warms && !warm.words) start_warm(); /* one that never came so far is not started again */
+}
+
+static pid_t heir; /* the spare that the child hands its order to; 0: the child is the job */
+
+static bool heir_joins(void) { /* the cgroup of the job */
+    char text[16];
+    const int n = snprintf(text, sizeof text, "%d", heir);
+    if (job.procs >= 0) return write(job.procs, text, (size_t)n) == n;
+    return !home.version || spit_number(home.path, "cgroup.procs", heir);
+}
+
+static bool put(int fd, char tag, const char *text) {
+    const struct iovec parts[2] = {{&tag, 1}, {(void *)text, strlen(text) + 1}};
+    return writev(fd, parts, 2) == (ssize_t)strlen(text) + 2;
+}
+
+static bool put_order(int fd) {
+    char text[96];
+    bool good = true;
+    snprintf(text, sizeof text, "%d", heir);
+    good = put(fd, 'p', text);
+    snprintf(text, sizeof text, "%d", order.umask);
+    if (order.umask >= 0) good = good && put(fd, 'u', text);
+    for (int i = 0; i < order.limits; i++) {
+        const struct rlimit *want = &order.limit[i].value;
+        const long long soft = want->rlim_cur == RLIM_INFINITY ? -1 : (long long)want->rlim_cur;
+        const long long hard = want->rlim_max == RLIM_INFINITY ? -1 : (long long)want->rlim_max;
+        snprintf(text, sizeof text, "%u %lld %lld", order.limit[i].resource, soft, hard);
+        good = good && put(fd, 'l', text);
+    }
+    for (int i = 0; order.value['B'] && i < CPU_SETSIZE; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        if (CPU_ISSET(i, &order.cpus)) good = good && put(fd, 'B', text);
+    }
+    for (char **one = order.argv; *one; one++) good = good && put(fd, 'a', *one);
+    for (char **one = environ; *one; one++) good = good && put(fd, 'E', *one);
+    return good;
+}
+
+static _Noreturn void child_hands_over(void) { /* what it has opened, where it is, and the rest of the order */
+    int fds[5] = {0, 1, 2, open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), memfd_create("order", MFD_CLOEXEC)};
+    union { struct cmsghdr align; char space[CMSG_SPACE(sizeof fds)]; } control = {.space = {0}};
+    struct iovec part = {"", 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+    message.msg_controllen = CMSG_LEN(sizeof fds);
+    control.align = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.align), fds, sizeof fds);
+    if (fds[3] >= 0 && fds[4] >= 0 && put_order(fds[4]))
+        is_handed_over = sendmsg(warm.link, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+    _exit(0);
+}
+
 static bool is_born_inside;
 
 static _Noreturn void child_main(void) {
     if (slot) setsid();
+    if (heir && !heir_joins()) _exit(0);
     if (job.procs >= 0 && !is_born_inside && write(job.procs, "0", 1) < 0) failure.join = errno;
     if (order.umask >= 0) umask((mode_t)order.umask);
     if (order.value['d'] && chdir(order.value['d'])) child_fails("chdir", order.value['d']);
     child_opens_all();
+    if (heir) child_hands_over();
     child_sets_limits();
     if (order.value['B']) sched_setaffinity(0, sizeof order.cpus, &order.cpus); /* CPUs that are gone: it runs on all */
     set_mask(SIG_SETMASK, 0);
@@ -1462,6 +1619,19 @@ static __attribute__((noinline)) pid_t spawn(void) { /* shares our memory until 
     pid_t pid = vfork();
     if (pid == 0) child_main();
     return pid;
+}
+
+static pid_t spawn_warm(void) { /* the job's process is the spare if there is one that takes it */
+    heir = warm.spare;
+    warm.spare = 0;
+    is_handed_over = false;
+    const pid_t helper = heir ? spawn() : 0;
+    if (helper > 0) waitpid(helper, NULL, 0);
+    const pid_t taken = heir;
+    heir = 0;
+    if (is_handed_over) return taken;
+    end_child(taken);
+    return failure.op ? helper : spawn();
 }
 
 static bool load_env(const char *path) {
@@ -1506,7 +1676,8 @@ static bool launch(void) {
     add_to_env();
     if (order.value['g']) open_cgroup(order.value['g']);
     else if (!slot) find_cgroup();
-    pid_t pid = spawn();
+    prepare_warm();
+    pid_t pid = spawn_warm();
     job.end = now();
     close_streams();
     if (failure.join) leave_cgroup();
@@ -1616,10 +1787,12 @@ static void reap(void) {
     int raw, none;
     while (ended.si_pid = 0, !(none = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT)) && ended.si_pid) {
         const pid_t pid = ended.si_pid;
-        const bool is_others = pid != job.pid && is_apart(pid);
+        const bool is_others = pid != job.pid && (is_warm(pid) || is_apart(pid));
         wait4(pid, &raw, 0, &use);
         if (is_others || pid == canary || pid == looker.pid) {
             if (pid == canary) canary = 0;
+            if (pid == warm.server) warm.server = 0;
+            if (pid == warm.spare) warm.spare = 0;
             if (pid == looker.pid) looker.pid = 0;
             continue;
         }
@@ -1765,6 +1938,9 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'a':
         order.argv[order.args++] = v;
         return true;
+    case 'W':
+        order.warm[order.warms++] = v;
+        return true;
     case 'E':
         order.over[order.overs++] = v;
         return true;
@@ -1810,6 +1986,7 @@ static const char *order_run(char *p, char *end) {
     order.argv = need(calloc(fields, sizeof *order.argv));
     order.over = need(calloc(fields, sizeof *order.over));
     order.unset = need(calloc(fields, sizeof *order.unset));
+    order.warm = need(calloc(fields, sizeof *order.warm));
     for (; p < end && good; p += strlen(p) + 1) good = set_field(*p, p + 1);
     const char *wrong = !good ? "unknown or malformed field in a run order"
                       : !*job.key ? "an order without a key"
@@ -1819,6 +1996,7 @@ static const char *order_run(char *p, char *end) {
     free(order.over);
     free(order.files);
     free(order.unset);
+    free(order.warm);
     free(order.env);
     free(order.env_text);
     environ = none;
@@ -2053,6 +2231,7 @@ static void take_signals(void) {
     for (ssize_t i = 0; i < n / (ssize_t)sizeof *info; i++) {
         int sig = (int)info[i].ssi_signo;
         if (job.phase == IDLE && (sig == SIGTERM || sig == SIGINT)) {
+            end_warm();
             leave_home();
             exit(0);
         }
@@ -2112,6 +2291,7 @@ static int run_slot(int argc, char **argv) { /* slot [HOME PROGRAM ARGS…] */
     syscall(SYS_close_range, OWN_FILE + 1u, ~0u, 0u);
     set_up();
     loop();
+    end_warm();
     leave_home();
     return 0;
 }

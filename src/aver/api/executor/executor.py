@@ -12,14 +12,14 @@ import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 from aver.api.executor.future import Future
 from aver.api.executor.pump import KEY, Pump
 from aver.api.executor.submission import Call, check_name, dump_call, fingerprint, job_name, job_spec
-from aver.api.function_call import calls_folder, reference_of
+from aver.api.function_call import calls_folder, imports_of_main, reference_of
 from aver.client.submit import check_key
 from aver.config import load_config
 from aver.errors import AverError, UsageError
@@ -27,7 +27,7 @@ from aver.home import Home
 from aver.store.read.reader import Reader
 
 Result = TypeVar("Result")
-OWN_OPTIONS = ("name", "key")
+OWN_OPTIONS = ("name", "key", "warm")
 LONGEST_KEY = 100
 ANYBODY = "-"  # whose calls with a key are those of executors without a name
 
@@ -37,8 +37,10 @@ class Executor(concurrent.futures.Executor):
 
     `name`: an executor of this name finds the calls of an earlier one (`futures`), also after a restart. Jobs outlive
     this process either way. `max_workers`: so many jobs of this executor at once; the others are submitted when there
-    is room (default: all are submitted at once, and run as CPUs are free). `options` are keys of a flow's job, for
-    every call: `mem`, `time`, `cpus`, `gpus`, `retry`, `engine`, `env` and so on.
+    is room (default: all are submitted at once, and run as CPUs are free). `warm`: calls are forked from a Python that
+    has imported these modules, or with True those that the script has imported; each call is a process of its own all
+    the same. `options` are keys of a flow's job, for every call: `mem`, `time`, `cpus`, `gpus`, `retry`, `engine` and
+    so on.
 
     >>> with Executor(mem="1G") as executor:
     ...     executor.submit(pow, 2, 10).result()
@@ -46,7 +48,13 @@ class Executor(concurrent.futures.Executor):
     """
 
     def __init__(
-        self, name: str | None = None, *, max_workers: int | None = None, home: Home | None = None, **options: object
+        self,
+        name: str | None = None,
+        *,
+        max_workers: int | None = None,
+        warm: bool | Sequence[str] = False,
+        home: Home | None = None,
+        **options: object,
     ) -> None:
         if name is not None:
             check_name(name)
@@ -55,7 +63,7 @@ class Executor(concurrent.futures.Executor):
         self.name = name or f"executor-{os.urandom(6).hex()}"
         self._is_named = name is not None
         self._home = home or Home.find()
-        self._options: Mapping[str, object] = options
+        self._options: Mapping[str, object] = {**options, "warm": warm}
         self._shared = _Shared(Pump(self._home, self.name, max_workers))
         _living.add(self)
         job_spec({key: value for key, value in options.items() if key not in OWN_OPTIONS})
@@ -79,6 +87,7 @@ class Executor(concurrent.futures.Executor):
             raise RuntimeError("cannot schedule new futures after shutdown")
         options = {**self._options, **(aver or {})}
         name, key = options.pop("name", None), options.pop("key", None)
+        modules = self._shared.modules(options.pop("warm", False))
         if key is not None:
             check_key(str(key))
             if len(str(key)) > LONGEST_KEY:
@@ -105,7 +114,7 @@ class Executor(concurrent.futures.Executor):
             self._shared.pump,
             None if key is None else str(key),
         )
-        self._shared.submit(number, Call(future, data, spec, needs, run_key, mark))
+        self._shared.submit(number, Call(future, data, spec, needs, modules, run_key, mark))
         return future
 
     def map(
@@ -177,6 +186,7 @@ class _Shared:
         self.pump = pump
         self.numbers = itertools.count(1)
         self.is_shut = False
+        self._of_main: tuple[str, ...] | None = None  # modules of the script, as they were at the first warm call
         self.held: weakref.WeakValueDictionary[int, Future[Any]] = weakref.WeakValueDictionary()
         self._found: dict[int, Future[Any]] = {}
         self._folders: dict[tuple[str | None, str], str] = {}
@@ -188,6 +198,16 @@ class _Shared:
         if known is None:
             known = self._folders[engine, place] = calls_folder(home, engine or load_config().engine, place)
         return known
+
+    def modules(self, warm: object) -> tuple[str, ...] | None:
+        """What a server of warm calls imports; None without one. UsageError."""
+        if isinstance(warm, bool):
+            if warm and self._of_main is None:
+                self._of_main = imports_of_main()
+            return self._of_main if warm else None
+        if isinstance(warm, str) or not isinstance(warm, Sequence) or not all(isinstance(one, str) for one in warm):
+            raise UsageError(f"warm: True, False or a list of modules, not {warm!r}")
+        return tuple(warm)
 
     def submit(self, number: int, call: Call) -> None:
         self.held[number] = call.future

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from aver.api.executor.future import Future
 from aver.api.flow import Flow
-from aver.api.function_call import command_words, pickled_call
+from aver.api.function_call import command_words, pickled_call, server_words
 from aver.calls.files import Reference, dump, write_calls
 from aver.client.origin import origin_of
 from aver.config import load_config
@@ -34,6 +34,7 @@ class Call(NamedTuple):
     data: bytes
     spec: JobSpec
     needs: tuple[Future[Any], ...]
+    modules: tuple[str, ...] | None = None  # that a server imports and then forks the call; None: no server
     run_key: str = ""  # of a call with a key: that of its run
     fingerprint: str = ""  # of a call with a key
 
@@ -126,7 +127,8 @@ def make_submission(name: str, key: str, calls: Sequence[Call]) -> Submission:
     with naming_failures(path):
         write_calls(path, {call.future._reference[1]: call.data for call in calls})
     here = {id(call.future): call.future.name for call in calls}
-    jobs = tuple(_job(call, path, here) for call in calls)
+    servers = {group: _server(group, folder) for group in {_group(call) for call in calls}}
+    jobs = tuple(_job(call, path, here, servers[_group(call)]) for call in calls)
     submission = Submission(
         FlowSpec(name, jobs), origin_of(("python",), config.secrets), engine=config.engine, host=config.slurm.host,
         key=key,
@@ -138,7 +140,7 @@ def make_submission(name: str, key: str, calls: Sequence[Call]) -> Submission:
     return submission
 
 
-def _job(call: Call, path: str, here: Mapping[int, str]) -> JobSpec:
+def _job(call: Call, path: str, here: Mapping[int, str], server: tuple[str, ...]) -> JobSpec:
     reference = call.future._reference
     own = tuple(Need(here[id(need)]) for need in call.needs if id(need) in here)
     numbers = tuple(
@@ -149,11 +151,22 @@ def _job(call: Call, path: str, here: Mapping[int, str]) -> JobSpec:
     return replace(
         call.spec,
         name=call.future.name,
-        command=Argv((*words, call.fingerprint) if call.fingerprint else words),
+        command=Argv((*words, call.fingerprint) if call.fingerprint else words, server),
         needs=Needs(own),
         after=Afters((After(AfterKind.AFTEROK, numbers),), ends_if_never=True) if numbers else None,
         streams=call.spec.streams if call.spec.streams != Streams() else Streams(stdout=log),
     )
+
+
+def _group(call: Call) -> tuple[tuple[str, ...] | None, str]:
+    """Calls with the same one may be forked by the same server: modules, environment and resources are alike."""
+    request = call.spec.request
+    return call.modules, "" if call.modules is None else repr((call.spec.env, request.cpus, request.gpus))
+
+
+def _server(group: tuple[tuple[str, ...] | None, str], folder: str) -> tuple[str, ...]:
+    modules, alike = group
+    return () if modules is None else server_words(folder, modules, repr((sorted(os.environ.items()), alike)))
 
 
 def _is_there(need: Future[Any]) -> bool:

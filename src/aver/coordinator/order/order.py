@@ -17,7 +17,7 @@ from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.steps import is_shared
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
-from aver.model.job import Argv, JobSpec, Scope, Script, Shell, WarningSignal
+from aver.model.job import Argv, JobSpec, Scope, Script, Setup, Shell, WarningSignal
 from aver.model.threads import thread_pairs
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
@@ -47,6 +47,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
     return Order(
         key=attempt.key,
         args=_args(home, run, attempt),
+        warm=spec.command.warm if isinstance(spec.command, Argv) and spec.setup == Setup() else (),
         folder=files.folder,
         env_file=_env_file(home, run.number),
         env=_env(home, run, attempt, name),

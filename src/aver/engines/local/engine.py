@@ -37,7 +37,7 @@ from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
 from aver.engines.local.job_cgroup import folders_of, job_of_task, oomd_kills, place_of, remove, witness_name
 from aver.engines.local.orders import Bounds, companion_frame, control_frame, run_frame
 from aver.engines.local.process import reap_stranger, take_orphans
-from aver.engines.local.slot import Launch, Slot, words_of
+from aver.engines.local.slot import Launch, Slot, take_idle, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
@@ -47,7 +47,8 @@ from aver.model.record import replace
 from aver.ownership import make_folder
 
 IDLE_SLOT_S = 5.0
-PROTOCOL = 4  # of a witness that knows every order of ours
+WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
+PROTOCOL = 5  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
@@ -131,7 +132,7 @@ class LocalEngine:
 
     def _submit(self, order: Order) -> SubmitReply:
         try:
-            slot = self._idle.pop() if self._idle else self._open_slot()
+            slot = take_idle(self._idle, order) if self._idle else self._open_slot()
         except OSError as error:
             return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
         try:
@@ -150,7 +151,7 @@ class LocalEngine:
         slot.key, slot.order, slot.has_begun = order.key, order, False
         slot.given_at, slot.due_s, slot.cancelled_at, slot.is_told_starting = time.monotonic(), None, None, False
         slot.job_pid, slot.kill_wait_s = None, order.kill_wait_s
-        slot.cgroup_name = of_witness
+        slot.cgroup_name, slot.warm = of_witness, order.warm
         self._by_key[order.key] = slot
         return Submitted(order.key)
 
@@ -362,8 +363,7 @@ class LocalEngine:
             self._children.discard(slot.witness_pid)
             self._dead.add(slot.witness_pid)
             self._reap()
-        if self._cgroup is not None and slot.cgroup_name is not None:
-            self._left_cgroups.append(os.path.join(self._cgroup.folder, slot.cgroup_name))
+        self._leave_cgroups(slot)
         unread = slot.order if slot.key is not None and not slot.has_begun else None
         if unread is not None:  # its journal has no beginning of it: it never ran
             self._by_key.pop(unread.key, None)
@@ -439,7 +439,9 @@ class LocalEngine:
         for slot in busy:
             self._tend(slot)
         now = time.monotonic()
-        for slot in [slot for slot in self._idle if now - slot.idle_since >= IDLE_SLOT_S and not slot.unsettled]:
+        for slot in [slot for slot in self._idle if not slot.unsettled]:
+            if now - slot.idle_since < (WARM_SLOT_S if slot.warm else IDLE_SLOT_S):
+                continue
             self._forget(slot)  # the witness sees the end of its connection and leaves
             self._bury(slot, was_connected=True)
         self._reap()
@@ -454,6 +456,11 @@ class LocalEngine:
             held = HeldBack(time.time(), reasons.STARTING, STARTING)
             self._heard.append(Heard(slot.key, "engine", STARTING, held))
         tend(slot, self._cgroups_of(slot.key, slot.number))
+
+    def _leave_cgroups(self, slot: Slot) -> None:
+        if self._cgroup is not None and slot.cgroup_name is not None:
+            folder = os.path.join(self._cgroup.folder, slot.cgroup_name)
+            self._left_cgroups += (folder, f"{folder}-warm")  # the other is that of its server of warm calls
 
     def _remove_cgroups(self, wait_s: float) -> None:
         """Those of witnesses that have left; they can do it themselves where a cgroup may have members and children."""
@@ -477,8 +484,7 @@ class LocalEngine:
             self._forget(slot)
             if is_idle:
                 slot.remove_files()
-                if self._cgroup is not None and slot.cgroup_name is not None:
-                    self._left_cgroups.append(os.path.join(self._cgroup.folder, slot.cgroup_name))
+                self._leave_cgroups(slot)
         self._remove_cgroups(REMOVE_WAIT_S)
         self._poller.close()
         os.close(self._folder_fd)

@@ -83,6 +83,7 @@ def run_frame(
     fields += ["f" + file for file in order.files]
     if order.clean:
         fields.append("c" + order.clean)
+    fields += ["W" + word for word in order.warm]
     fields += ["a" + argument for argument in order.args]
     return _frame(fields)
 

@@ -65,6 +65,7 @@ class Slot:
         self.ended: set[str] = set()  # keys whose end is in the journal and was heard
         self.cut_off: set[str] = set()  # the same, in the part that the witness was told to cut off
         self.job_pid: int | None = None
+        self.warm: tuple[str, ...] = ()  # the server that it has: that of its last order
         self.cgroup_name: str | None = None  # of the witness's own, once it has had an order
         self.given_at = 0.0  # its order, by the monotonic clock, as the next two
         self.due_s: float | None = None  # when its time limit passes, as its witness says
@@ -243,6 +244,12 @@ class Slot:
             aside = self.journal_path.with_suffix(".log.damaged")
             self.journal_path.replace(aside)
             log(f"a journal with lines that no witness writes is set aside: {aside}")
+
+
+def take_idle(idle: list[Slot], order: Order) -> Slot:
+    """Take the one whose server can fork the order, if there is one; else the last one."""
+    alike = [number for number, slot in enumerate(idle) if slot.warm == order.warm]
+    return idle.pop(alike[-1] if alike else -1)
 
 
 def _connect(path: str) -> socket.socket | None:
