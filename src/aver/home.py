@@ -70,6 +70,11 @@ class Home:
         return self.path / "stdin"
 
     @property
+    def terminals(self) -> Path:
+        """Sockets of jobs that have a terminal."""
+        return self.path / "terminals"
+
+    @property
     def schedules(self) -> Path:
         return self.path / "schedules"
 

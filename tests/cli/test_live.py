@@ -96,6 +96,9 @@ class Terminal:
                 self.seen += data
         return self.seen.decode()
 
+    def press(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
     def close(self) -> int:
         os.close(self._master)
         return self.process.wait(DEADLINE_S)

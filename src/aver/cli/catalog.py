@@ -14,6 +14,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
             "check": "Check a flow or a script without running it.",
             "graph": "Draw a flow as a text tree, DOT or SVG.",
             "watch": "Wait until jobs or runs are settled.",
+            "attach": "Attach to the terminal of a job that was started with --pty.",
         },
     ),
     "look": (

@@ -87,6 +87,15 @@ def _chosen(files: JobFiles, err: bool) -> str:
     return files.stderr if err and files.stderr is not None else files.stdout
 
 
+def _typed(args: tuple[str, ...]) -> tuple[str, ...]:
+    """The command without what gives it a terminal."""
+    if args[1:3] != ("-P", "-m"):
+        return args
+    from aver.cli.terminal.host import without_terminal  # few jobs have one
+
+    return without_terminal(args)
+
+
 def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
     """The command with the member's values in it; a script or a shell's text as one word."""
     spec = session.spec(job)
@@ -94,7 +103,7 @@ def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
     command: Command = spec.command
     match command:
         case Argv(args=args):
-            return tuple(fill(arg, values) for arg in args)
+            return tuple(fill(arg, values) for arg in _typed(args))
         case Shell(text=text, shell=shell):
             try:
                 return (*shell, "-c", fill_shell(text, values, shell))

@@ -25,7 +25,7 @@ from aver.config import load_config
 from aver.durable_files import sync_file
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
-from aver.model.job import After, AfterKind, Afters, FlowSpec, NotifyOn, NotifyRule, RetryRule, Submission
+from aver.model.job import After, AfterKind, Afters, Argv, FlowSpec, NotifyOn, NotifyRule, RetryRule, Submission
 from aver.model.notify_target import parse_target
 from aver.model.record import Record, replace
 from aver.model.units import parse_count
@@ -125,6 +125,7 @@ def submission_options(function: Function) -> Function:
         click.option(
             "--stdin", "-i", metavar="FILE", help="File for stdin; - copies this command's stdin (default: empty)."
         ),
+        click.option("--pty", is_flag=True, help="Give the command a terminal; `aver attach` shows it."),
         click.option("--folder", "-D", metavar="FOLDER", help="Working folder (default: the current one)."),
         click.option("--signal", metavar="SIG@TIME", help="Send this signal TIME before the time limit."),
         click.option("--kill-wait", metavar="TIME", help="Time between TERM and KILL (default: 30 s)."),
@@ -193,7 +194,7 @@ def build(
         raise UsageError("stdin can't be both the flow and what its job reads: give a file for one of them")
     if stdin == STDIN:
         options["stdin"] = None
-    needs, retry = tuple(options.pop("needs")), options.pop("retry")
+    needs, retry, has_pty = tuple(options.pop("needs")), options.pop("retry"), options.pop("pty")
     overrides = parse_overrides(now=time.time(), **options)
     environment = environment_of(extra)
     flow = _flow(invocation, file, args, overrides, settings)
@@ -216,12 +217,27 @@ def build(
         flow, origin, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
     )
     submission = on_host(on_engine(submission, engine, slurm_options), host)
+    if has_pty:
+        submission = _on_terminal(submission, invocation)
     if flow.is_single and _is_elsewhere(submission.engine):  # the cluster sends the mails of its own --mail-type
         submission = replace(submission, flow=replace(submission.flow, notify=()))
     submission = replace(submission, flow=replace(submission.flow, notify=(*submission.flow.notify, *told)))
     if invocation.command is not None:
         submission = in_log_folder(submission, session.home, config.slurm.folder, _is_elsewhere(submission.engine))
     return submission, environment
+
+
+def _on_terminal(submission: Submission, invocation: Invocation) -> Submission:
+    from aver.cli.terminal.host import with_terminal  # few need it
+
+    spec = submission.flow.jobs[0]
+    if invocation.command is None or not isinstance(spec.command, Argv) or _is_elsewhere(submission.engine):
+        raise UsageError("--pty is for a command after -- on this machine")
+    if spec.streams.stdin is not None:
+        raise UsageError("give --pty or --stdin, not both: a terminal's input is its keys")
+    return replace(
+        submission, flow=replace(submission.flow, jobs=(replace(spec, command=Argv(with_terminal(spec.command.args))),))
+    )
 
 
 def _receivers(texts: Sequence[str]) -> tuple[NotifyRule, ...]:

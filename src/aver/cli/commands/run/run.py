@@ -82,6 +82,7 @@ def command(
       aver run flow.yaml --since 12 --dry-run
     """
     session = Session()
+    has_pty = options["pty"]
     submission, environment = build(session, invocation, file, args, options)
     if forward_exit and not submission.flow.is_single:
         raise UsageError("--forward-exit is for a script or a command: a flow has no return code of its own")
@@ -96,6 +97,10 @@ def command(
     if detach:
         report(session, submit(session, submission, environment), quiet, as_json)
         return 0
+    if has_pty and session.output.can_draw and os.isatty(0):
+        from aver.cli.commands.run.attach import attach_and_wait  # only here
+
+        return attach_and_wait(session, submit(session, submission, environment).run)
     session.connect().close()  # a coordinator is started before signals are held back, and inherits none of that
     offset = _appended(submission)
     try:
