@@ -80,7 +80,7 @@ def test_nothing_to_run_is_usage(aver: Product) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--time", "soon"), ("--mem", "-5"), ("--cpus", "0"), ("--env", "X"), ("--signal", "NOPE@1")]
+    "options", [("--time", "soon"), ("--mem", "-5"), ("--cpus", "-1"), ("--env", "X"), ("--signal", "NOPE@1")]
 )
 def test_wrong_values_are_one_line_that_names_the_option(aver: Product, options: tuple[str, str]) -> None:
     """Exit 2; nothing is submitted."""

@@ -67,30 +67,25 @@ def test_the_budget_of_the_run(lab: Lab) -> None:
 
 
 TRAINER = """
-import signal, sys, time, pathlib
-state = pathlib.Path("epoch")
-epoch = int(state.read_text()) if state.exists() else 0
-warned = []
-signal.signal(signal.SIGTERM, lambda *_: warned.append(1))
-pathlib.Path("started").touch()
-if epoch >= 2:
-    print("trained"); sys.exit(0)
-while not warned:
-    time.sleep(0.01)
-state.write_text(str(epoch + 1))
-sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+trap 'warned=1' TERM
+epoch=$(cat epoch 2>/dev/null || echo 0)
+touch started
+if [ "$epoch" -ge 2 ]; then echo trained; exit 0; fi
+while [ -z "$warned" ]; do sleep 0.02; done
+echo $((epoch + 1)) >epoch
+exit "${1:-0}"
 """
 
 
-@pytest.mark.parametrize("form", ["python3 train.py", "exec python3 train.py", "true && python3 train.py; echo after"])
+@pytest.mark.parametrize("form", ["sh train.sh", "exec sh train.sh", "true && sh train.sh; echo after"])
 def test_checkpointed_is_continued_until_it_ends_unwarned(lab: Lab, form: str) -> None:
     """A program that traps TERM and exits 0 when warned is CHECKPOINTED, not COMPLETED, and continued; the shell
     outlives the warning."""
-    lab.write(TRAINER, "train.py")
+    lab.write(TRAINER, "train.sh")
     run = lab.run(
         f"""
 jobs:
-  train: {{run: "{form}", time: 60s, signal: TERM@59s, checkpoint: true}}
+  train: {{run: "{form}", time: 60s, signal: TERM@58s, checkpoint: true}}
   eval: {{needs: train, run: "true"}}
 """
     )
@@ -101,11 +96,11 @@ jobs:
 
 def test_rounds_that_are_used_up(lab: Lab) -> None:
     """After its rounds the job stays CHECKPOINTED, which is no success: dependents skip, and `aver run` exits 8."""
-    lab.write(TRAINER, "train.py")
+    lab.write(TRAINER, "train.sh")
     lab.write(
         """
 jobs:
-  train: {run: python3 train.py 85, time: 60s, signal: TERM@59s, checkpoint: {codes: [85], rounds: 1}}
+  train: {run: sh train.sh 85, time: 60s, signal: TERM@58s, checkpoint: {codes: [85], rounds: 1}}
   eval: {needs: train, run: "true"}
 """
     )

@@ -134,6 +134,7 @@ class Target:
             "resume": {"ids": ids, "by": by},
             "accept": {"ids": [self.failed], "by": by},
             "requeue": {"ids": [9999], "by": by, "hold": True},
+            "pool_size": {"name": "licence", "size": 2, "by": by},
             "update": {
                 "ids": ids, "by": by, "clear": ["time_s"],
                 "changes": {
