@@ -76,6 +76,26 @@ def test_kills_that_are_not_for_the_jobs_limit() -> None:
     assert verdict_on(killed).state is State.OUT_OF_MEMORY
 
 
+AROUND = (
+    "the kernel killed 1 process for memory around the job, which has no cgroup of its own: "
+    "whether it was one of the job's is unknown"
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "state"), [(ExitStatus(), State.COMPLETED), (ExitStatus(3), State.FAILED), (ExitStatus(0, 9), State.FAILED)]
+)
+def test_kills_that_may_have_been_the_jobs_are_a_warning(end: ExitStatus, state: State) -> None:
+    """Nobody knows whose they were: no cause, and on every surface."""
+    verdict = verdict_on(replace(CLEAN, exit=end, around_oom_kills=1, host_oom_kills=1))
+    assert (verdict.state, verdict.warnings, "elsewhere" in verdict.detail) == (state, (AROUND,), False)
+
+
+def test_kills_in_no_cgroup_of_the_jobs_were_elsewhere() -> None:
+    verdict = verdict_on(replace(CLEAN, exit=ExitStatus(0, 9), host_oom_kills=1))
+    assert (verdict.state, verdict.warnings, "elsewhere" in verdict.detail) == (State.FAILED, (), True)
+
+
 def test_what_could_not_be_ended_is_said() -> None:
     verdict = verdict_on(replace(CLEAN, stays=1))
     assert verdict.warnings == ("1 process of it could not be ended and may still run",)

@@ -156,6 +156,22 @@ def test_who_can_not_be_ended_is_in_the_record(cgroup1: Path, start_slot: StartS
     assert slot.process.wait(20) == 0
 
 
+def test_kills_around_a_job_without_a_cgroup_of_its_own(cgroup1: Path, start_slot: StartSlot) -> None:
+    """A container with a limit, in which no cgroup can be made: a kill in the cgroup that the job shares is said, for
+    each job that it may have hit, and for no later one."""
+    (cgroup1 / "memory.limit_in_bytes").write_text(str(80 * MIB))
+    slot, beside = start_slot(), start_slot()
+    for one in (slot, beside):
+        (cgroup1 / "cgroup.procs").write_text(str(one.process.pid))
+    beside.start("beside", PATH, *sh("sleep 60"))
+    end = slot.run("job", PATH, *sh(f"{EAT}; exit 0"))
+    assert (end["raw"], end["oom"], end["around"]) == (0, 0, 1)
+    assert parse_record(end).around_oom_kills == 1
+    beside.send("S", "kbeside", "s15", "ca")
+    assert beside.expect("end")["around"] == 1
+    assert "around" not in slot.run("later", PATH, *sh("exit 0"))
+
+
 # ---- cgroup v2 as a folder of plain files: what is written and read can be seen, not that the kernel acts on it ----
 
 

@@ -258,13 +258,21 @@ def _was_warned(record: WitnessRecord) -> bool:
 
 def _warnings(record: WitnessRecord) -> tuple[str, ...]:
     """What its verdict alone does not say, and every surface must."""
-    if record.stays == record.inner_oom_kills == record.refused_forks == 0 and record.limit_bytes is None:
+    noted = record.stays or record.inner_oom_kills or record.around_oom_kills or record.refused_forks
+    if not noted and record.limit_bytes is None:
         return ()
     overrun = _overrun(record)
     said = [overrun] if overrun else []
     if record.inner_oom_kills:
         kills = _counted(record.inner_oom_kills, "process", "processes")
         said.append(f"the kernel killed {kills} for the memory limit of a cgroup that the job itself made")
+    if record.around_oom_kills and not _first(record, ActKind.MEMORY):
+        kills = _counted(record.around_oom_kills, "process", "processes")
+        whose = "it was one" if record.around_oom_kills == 1 else "any was one"
+        said.append(
+            f"the kernel killed {kills} for memory around the job, which has no cgroup of its own: "
+            f"whether {whose} of the job's is unknown"
+        )
     if record.refused_forks:
         times = _counted(record.refused_forks, "time", "times")
         said.append(f"could not start a process {times}: it had as many as max_processes of the settings allows")
@@ -316,7 +324,7 @@ def _detail(state: State, record: WitnessRecord) -> str:
         facts += [_sent(act) for act in record.acts if (act.kind, act.signal) == (ActKind.SIGNAL, record.exit.signal)]
         if record.exit.signal in record.got:
             facts.append(f"its witness was sent {signal_name(record.exit.signal)} and passed it on")
-        if record.exit.signal == 9 and record.host_oom_kills:
+        if record.exit.signal == 9 and record.host_oom_kills > record.around_oom_kills:
             facts.append("the kernel killed for memory elsewhere on this machine meanwhile: a hint, not a cause")
     if record.left_over:
         noun = "process" if record.left_over == 1 else "processes"

@@ -152,6 +152,7 @@ def parse_record(said: Mapping[str, object]) -> WitnessRecord:
         beyond_oom_kills=_count(said, "beyond", 0, _LARGEST) if "beyond" in said else 0,
         inner_oom_kills=_count(said, "inner", 0, _LARGEST) if "inner" in said else 0,
         oomd_kills=_count(said, "oomd", 0, _LARGEST) if "oomd" in said else 0,
+        around_oom_kills=_count(said, "around", 0, _LARGEST) if "around" in said else 0,
         host_oom_kills=_count(said, "hostoom", 0, _LARGEST),
         acts=_acts(said),
         got=_got(said),

@@ -113,6 +113,7 @@ class WitnessRecord(Record):
     beyond_oom_kills: int = 0  # of these, for no limit of the job's: the machine, or a container around it, had no more
     inner_oom_kills: int = 0  # further ones, for the limit of a cgroup that the job itself made inside its own
     oomd_kills: int = 0  # processes that systemd-oomd says it killed in the job's cgroup
+    around_oom_kills: int = 0  # of a job without a cgroup of its own: in the one that it shares; perhaps its own
     host_oom_kills: int = 0  # on the whole machine meanwhile: a hint, not a cause
     acts: tuple[Act, ...] = ()
     got: tuple[int, ...] = ()  # signals sent to the witness itself

@@ -78,6 +78,7 @@ static struct {
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
     bytes maxrss, mem_limit, peak, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
+    bytes around, around_base; /* kills for memory in the cgroup that the job shares; base: at its start, -1: unknown */
     struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
     int cgroup_version, cgroup, procs; /* cgroup: its folder, or -1; procs: its cgroup.procs until the exec, or -1 */
     int depth;                         /* of levels that are made */
@@ -98,6 +99,7 @@ static char boot[64], scratch[16384], line[LINE_SIZE];
 static size_t line_len;
 static struct { char *data; size_t have, want; } in; /* the frame that is being read, its length first */
 static bytes host_oom_seen;
+static char around_path[PATH_KEPT + 64] = "?"; /* counts kills in the cgroup that we were started in; ?: not looked for, empty: none */
 static struct { /* the witness's own cgroup, in which it stays: what it starts is in it from the beginning */
     int version, folder, events; /* version 0: there is none */
     struct kills seen;
@@ -385,6 +387,7 @@ static void make_record(bool for_journal) {
     if (job.inner_oom) say_number("inner", true, job.inner_oom);
     if (job.oomd) say_number("oomd", true, job.oomd);
     if (job.forks) say_number("forks", true, job.forks);
+    if (job.around) say_number("around", true, job.around);
     if (job.stays) say_number("stays", true, job.stays);
     if (job.unwaited) say(",\"cpu\":\"least\"");
     if (looker.said_n) say(",\"files\":%s", looker.said);
@@ -807,18 +810,49 @@ static void open_cgroup(const char *where) { /* VERSION FOLDER; on any failure t
     if (job.procs < 0 || (!job.is_fresh && !count_kills(job.cgroup_path, &job.kills_base))) leave_cgroup();
 }
 
-static void find_cgroup(void) { /* the one that a scheduler made for this job, and that the child will share */
-    const char *id = getenv("SLURM_JOB_ID"), *path;
-    char mark[64];
-    if (!id || slurp(AT_FDCWD, "/proc/self/cgroup", scratch, sizeof scratch) < 0) return;
-    if ((path = strstr(scratch, ":memory:/"))) path += sizeof ":memory:" - 1, job.cgroup_version = 1;
-    else if ((path = strstr(scratch, "0::/"))) path += sizeof "0::" - 1, job.cgroup_version = 2;
-    else return;
+static int own_folder(char *to, size_t size) { /* the memory cgroup that we are in: its version, 0: none */
+    const char *path;
+    int version;
+    if (slurp(AT_FDCWD, "/proc/self/cgroup", scratch, sizeof scratch) < 0) return 0;
+    if ((path = strstr(scratch, ":memory:/"))) path += sizeof ":memory:" - 1, version = 1;
+    else if ((path = strstr(scratch, "0::/"))) path += sizeof "0::" - 1, version = 2;
+    else return 0;
     const int n = (int)strcspn(path, "\n");
-    snprintf(job.cgroup_path, sizeof job.cgroup_path, "/sys/fs/cgroup%s%.*s/",
-             job.cgroup_version == 1 ? "/memory" : "", n, path);
+    snprintf(to, size, "/sys/fs/cgroup%s%.*s/", version == 1 ? "/memory" : "", n, path);
+    return version;
+}
+
+static void find_cgroup(void) { /* the one that a scheduler made for this job, and that the child will share */
+    const char *id = getenv("SLURM_JOB_ID");
+    char mark[64];
+    if (!id || !(job.cgroup_version = own_folder(job.cgroup_path, sizeof job.cgroup_path))) return;
     snprintf(mark, sizeof mark, "/job_%s/", id); /* a daemon's own has kills of other jobs, too */
     if (!strstr(job.cgroup_path, mark) || !count_kills(job.cgroup_path, &job.kills_base)) job.cgroup_version = 0;
+}
+
+static void find_around(void) { /* where the witness was started; a container may see no folder but its own, on top */
+    char folder[PATH_KEPT];
+    const int version = own_folder(folder, sizeof folder);
+    const char *tops[] = {folder, version == 1 ? "/sys/fs/cgroup/memory/" : "/sys/fs/cgroup/"};
+    const char *files[] = {cgroup_files[version == 1 ? 1 : 2].local, cgroup_files[version == 1 ? 1 : 2].events};
+    for (int i = 0; version && i < 4; i++) {
+        if (!files[i % 2]) continue;
+        snprintf(around_path, sizeof around_path, "%s%s", tops[i / 2], files[i % 2]);
+        if (!access(around_path, R_OK)) return;
+    }
+    around_path[0] = 0;
+}
+
+static bytes around_kills(void) { /* for memory, in the cgroup that the job shares with others; -1: nobody knows */
+    if (around_path[0] == '?') find_around();
+    const bool is_read = around_path[0] && slurp(AT_FDCWD, around_path, scratch, sizeof scratch) > 0;
+    const char *count = is_read ? value_of(scratch, "oom_kill") : NULL;
+    return count ? strtoll(count, NULL, 10) : -1;
+}
+
+static void read_around_end(void) { /* without a counter of ours, that of the machine is the nearest */
+    const bytes count = job.around_base < 0 ? -1 : around_kills();
+    job.around = count < 0 ? job.hostoom : count > job.around_base ? count - job.around_base : 0;
 }
 
 static void read_cgroup_end(void) {
@@ -1676,6 +1710,7 @@ static bool launch(void) {
     add_to_env();
     if (order.value['g']) open_cgroup(order.value['g']);
     else if (!slot) find_cgroup();
+    if (slot && !job.cgroup_version) job.around_base = around_kills();
     prepare_warm();
     pid_t pid = spawn_warm();
     job.end = now();
@@ -1760,6 +1795,7 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
         job.hostoom = count > host_oom_seen ? count - host_oom_seen : 0;
         host_oom_seen = count;
     }
+    if (slot && !failure.op && !job.cgroup_version) read_around_end();
     job.phase = looker.pid > 0 ? LOOK : RECORD;
     job.retry_at = 0;
     if (job.phase == LOOK) ask_looker();
@@ -1852,7 +1888,7 @@ static void clear_order(void) {
     memset(&job, 0, sizeof job);
     memset(&order, 0, sizeof order);
     job.cgroup = job.procs = order.umask = -1;
-    job.limit = job.job_limit = -1;
+    job.limit = job.job_limit = job.around_base = -1;
     job.kill_wait = 30 * SECOND;
     others_n = looker.said_n = 0;
     looker.cleans = looker.unless_warned = looker.unless_oom = false;
