@@ -6,6 +6,8 @@ import json
 
 from queue_past import Call, Past
 
+from aver.model.states import State
+
 SAID = "the kernel killed 2 processes for the memory limit of a cgroup that the job itself made"
 
 
@@ -20,3 +22,17 @@ def test_every_command_shows_the_warning(empty_past: Past, call: Call) -> None:
     assert SAID in call("squeue", "-t", "all", "-j", "1", "-O", "system_comment:100").out
     (job,) = json.loads(call("squeue", "-t", "all", "-j", "1", "--json").out)["jobs"]
     assert job["system_comment"] == SAID
+
+
+def test_every_command_shows_that_a_step_was_out_of_memory(empty_past: Past, call: Call) -> None:
+    """Its job is COMPLETED, as in Slurm; without a word beside it the lost work would look like done."""
+    submitted, *life, moved = empty_past.single(1, "job", 0)
+    killed = empty_past.step(1, 1, 0, "eat", 9, state=State.OUT_OF_MEMORY)
+    empty_past.commit(submitted, *life[:-1], *killed, life[-1], moved)
+    said = "step 1.0 (eat) was out of memory"
+    assert f"SystemComment={said}" in call("scontrol", "show", "job", "1").out
+    assert f"1|COMPLETED|{said}" in call("sacct", "-X", "-n", "-P", "-j", "1", "-o", "JobID,State,SystemComment").out
+    for command, words in (("sacct", ("-j", "1")), ("squeue", ("-t", "all"))):
+        assert call(command, *words).err == f"{command}: warning: job 1: {said}\n"
+    (job,) = json.loads(call("squeue", "-t", "all", "-j", "1", "--json").out)["jobs"]
+    assert job["system_comment"] == said

@@ -89,6 +89,12 @@ class Book:
                 found.setdefault((step.job, step.attempt), []).append(step)
         return found
 
+    def read_steps(self, jobs: list[JobFacts]) -> None:
+        """Give each job the steps of its attempt."""
+        found = self.steps(jobs)
+        for job in jobs:
+            job.steps = found.get((job.row.id, job.row.attempt or 0), [])
+
     def facts(self, rows: list[LightJob]) -> list[JobFacts]:
         self._load({row.run for row in rows})
         return [
@@ -149,10 +155,13 @@ class Book:
         return [(at, fast_client.loads(data.encode())) for at, data in self.reader.observed(job, attempt)]
 
 
-def say_warnings(command: str, jobs: Iterable[JobFacts]) -> None:
+def say_warnings(command: str, jobs: list[JobFacts]) -> None:
     """What the verdicts warn of, on stderr: a table has no room for it, and must not hide it."""
+    failed = [job for job in jobs if job.derived != 0 and job.has_run and job.steps is None]
+    if failed:
+        failed[0].book.read_steps(failed)
     for job in jobs:
-        if job.row.warnings and (warnings := job.system_comment):
+        if warnings := job.system_comment:
             say(f"{command}: warning: job {job.id_text}: {warnings}")
 
 

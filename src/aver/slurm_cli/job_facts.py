@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]: ...
         def numbered(self, numbers: Iterable[int]) -> list[JobFacts]: ...
         def active_in(self, run: int) -> int: ...
+        def read_steps(self, jobs: list[JobFacts]) -> None: ...
         def masked(self, text: str) -> str: ...
         def shown(self, text: str) -> str: ...
 
@@ -68,6 +69,7 @@ class JobFacts:
         self.array_index = ""
         self.array_limit: int | None = None
         self.derived = row.derived  # None: unknown; of an earlier attempt to be set by who has its steps
+        self.steps: list[LightStep] | None = None  # None: not read yet
         self.is_requeued = False  # of an earlier attempt to be set by who has all of them
         self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
         self.is_single = bool(flow.get("is_single"))
@@ -352,12 +354,30 @@ class JobFacts:
 
     @property
     def system_comment(self) -> str:
-        """The warnings of its verdict, where Slurm has what its own plugins say of a job."""
-        if not self.row.warnings or self.row.warnings == "[]":
+        """The warnings of its verdict and of its steps, where Slurm has what its own plugins say of a job."""
+        if (not self.row.warnings or self.row.warnings == "[]") and self.derived == 0:
             return ""
         import json  # costs time, which only these jobs need
 
-        return self.book.shown("; ".join(str(one) for one in json.loads(self.row.warnings)))
+        own = [str(one) for one in json.loads(self.row.warnings or "[]")]
+        return self.book.shown("; ".join([*own, *self._step_warnings()]))
+
+    def _step_warnings(self) -> list[str]:
+        """Those of steps that its verdict does not show; they are in DerivedExitCode."""
+        if self.derived == 0 or not self.has_run:
+            return []
+        from aver.model.exit import ExitStatus
+        from aver.model.states import State
+        from aver.render.verdict import step_warning
+
+        ended = None if self.row.exit is None else ExitStatus.from_wait(self.row.exit)
+        if self.steps is None:
+            self.book.read_steps([self])
+        said = [
+            step_warning(f"{step.job}.{step.step} ({step.name})", State(step.state), step.derived, ended)
+            for step in self.steps or ()
+        ]
+        return [one for one in said if one]
 
     @property
     def comment(self) -> str:

@@ -97,10 +97,10 @@ def _list(parsed: Parsed, argv: Sequence[str]) -> int:
 
 
 def _rows(book: Book, jobs: list[JobFacts], asked: _Asked, units: Units, *, has_steps: bool) -> list[Row]:
-    found = book.steps(jobs)
+    book.read_steps(jobs)
     rows: list[Row] = []
     for job in jobs:
-        steps = found.get((job.row.id, job.row.attempt or 0), [])
+        steps = job.steps or []
         own = Row(job, "", None, units)
         own.steps = steps
         candidates = [own]

@@ -20,9 +20,10 @@ def step_warnings(reader: Reader, jobs: Iterable[JobRow]) -> dict[int, tuple[str
     found: dict[int, tuple[str, ...]] = {}
     for row in reader.steps_of_jobs(newest):
         job = newest[row.job]
-        text = step_warning(row.state, row.derived, job.exit) if row.attempt == job.attempt else ""
+        label = f"{row.job}.{row.step} ({row.name})"
+        text = step_warning(label, row.state, row.derived, job.exit) if row.attempt == job.attempt else ""
         if text:
-            found[row.job] = (*found.get(row.job, ()), f"step {row.job}.{row.step} ({row.name}) {text}")
+            found[row.job] = (*found.get(row.job, ()), text)
     return found
 
 
