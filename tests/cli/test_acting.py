@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 from pathlib import Path
 
 from product import Product, wait_for_file
+
+from live_home import is_alive
 
 
 def test_submit_prints_the_number_and_nothing_else(aver: Product) -> None:
@@ -114,6 +118,17 @@ def test_retry_runs_it_again_and_keeps_both_attempts(aver: Product) -> None:
     assert aver("watch", str(number), "-e").status == 0
     attempts = aver("show", str(number), "--json").document["attempts"]
     assert [attempt["exit"]["text"] for attempt in attempts] == ["3:0", "0:0"]
+
+
+def test_stop_says_so_when_the_store_is_closed(aver: Product, aver_home: Path) -> None:
+    """Who copies the store after it has all that was shown in one file."""
+    for number in (1, 2, 3):
+        aver("run", "--", "true")
+        pid = aver("stop", "--json").document["pid"]
+        assert not is_alive(pid)
+        shutil.copy(aver_home / "aver.db", aver.folder / f"copy-{number}")
+        with contextlib.closing(sqlite3.connect(aver.folder / f"copy-{number}")) as copy:
+            assert copy.execute("SELECT state FROM jobs WHERE id = ?", (number,)).fetchall() == [("COMPLETED",)]
 
 
 def test_stop_leaves_jobs_running(aver: Product) -> None:

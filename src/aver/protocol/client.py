@@ -11,6 +11,7 @@ import json
 import os
 import select
 import socket
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -78,6 +79,13 @@ class Client:
 
     def close(self) -> None:
         self._connection.close()
+
+    def process(self) -> int | None:
+        """A descriptor of the coordinator's process, readable at its end; None where that can't be seen from here."""
+        credentials = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        with contextlib.suppress(OSError):
+            return os.pidfd_open(int.from_bytes(credentials[:4], sys.byteorder))
+        return None
 
     def call(self, op: str, **arguments: Any) -> dict[str, Any]:
         """Ask, and return the reply; what the coordinator refuses is raised as its error."""

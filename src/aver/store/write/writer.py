@@ -11,6 +11,7 @@ reader finds: without its database nothing is written, and a log that was remove
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -117,7 +118,9 @@ class Writer:
         return self._last_seq
 
     def close(self) -> None:
-        """Close; as the last connection this also brings the write-ahead log home."""
+        """Bring the write-ahead log home, also while somebody has the database open to read, and close."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         _close(self._connection)
 
     def _read_last_seq(self) -> int:
