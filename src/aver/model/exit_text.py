@@ -33,3 +33,14 @@ def slurm_exit(state: str, raw: int | None, launch: tuple[str, int] | None = Non
     if state == "DEADLINE":
         return "0:1"
     return UNKNOWN if state in _RAN else "0:0"
+
+
+def step_warning(label: str, ended_as: str | None, derived: int | None, *, is_job_seen: bool) -> str:
+    """`step 7.0 (python3) was out of memory`: what the verdict on a step's job does not show; empty for most steps.
+
+    `ended_as` is None while it runs. Where nobody saw the job's own end either, its verdict says so.
+    """
+    if ended_as == "OUT_OF_MEMORY":
+        return f"step {label} was out of memory"
+    is_unseen = ended_as is not None and derived is None
+    return f"step {label} ended unseen; exit code unknown" if is_unseen and is_job_seen else ""

@@ -93,17 +93,6 @@ def may_have_run(state: State, reason: str) -> bool:
     return state.is_settled and state not in _NEVER_RAN and reason not in reasons.NOT_STARTED and not is_elsewhere
 
 
-def step_warning(label: str, state: State, derived: int | None, job_exit: ExitStatus | None) -> str:
-    """`step 7.0 (python3) was out of memory`: what the verdict on a step's job does not show; empty for most steps.
-
-    Where nobody saw the job's own end either, its verdict says so.
-    """
-    if state is State.OUT_OF_MEMORY:
-        return f"step {label} was out of memory"
-    is_unseen = state.is_settled and derived is None
-    return f"step {label} ended unseen; exit code unknown" if is_unseen and job_exit is not None else ""
-
-
 def piece(verdict: Verdict, elapsed_s: float | None) -> Piece:
     return Piece(
         state_text(verdict),

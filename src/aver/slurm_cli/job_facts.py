@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.exit_text import raw_text, slurm_exit
+from aver.model.exit_text import raw_text, slurm_exit, step_warning
 from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, slurm_document
 from aver.protocol import fast_client
 from aver.slurm_cli import texts, words
@@ -355,28 +355,25 @@ class JobFacts:
     @property
     def system_comment(self) -> str:
         """The warnings of its verdict and of its steps, where Slurm has what its own plugins say of a job."""
-        if (not self.row.warnings or self.row.warnings == "[]") and self.derived == 0:
-            return ""
-        import json  # costs time, which only these jobs need
+        said = self._step_warnings()
+        if self.row.warnings and self.row.warnings != "[]":
+            import json  # costs time, which only these jobs need
 
-        own = [str(one) for one in json.loads(self.row.warnings or "[]")]
-        return self.book.shown("; ".join([*own, *self._step_warnings()]))
+            said = [*(str(one) for one in json.loads(self.row.warnings)), *said]
+        return self.book.shown("; ".join(said)) if said else ""
 
     def _step_warnings(self) -> list[str]:
         """Those of steps that its verdict does not show; they are in DerivedExitCode."""
         if self.derived == 0 or not self.has_run:
             return []
-        from aver.model.exit import ExitStatus
-        from aver.model.states import State
-        from aver.render.verdict import step_warning
-
-        ended = None if self.row.exit is None else ExitStatus.from_wait(self.row.exit)
         if self.steps is None:
             self.book.read_steps([self])
-        said = [
-            step_warning(f"{step.job}.{step.step} ({step.name})", State(step.state), step.derived, ended)
-            for step in self.steps or ()
-        ]
+        is_seen = self.row.exit is not None
+        said = []
+        for step in self.steps or ():
+            ended_as = None if step.state in UNSETTLED else step.state
+            label = f"{step.job}.{step.step} ({step.name})"
+            said.append(step_warning(label, ended_as, step.derived, is_job_seen=is_seen))
         return [one for one in said if one]
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aver.render.verdict import step_warning
+from aver.model.exit_text import step_warning
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
@@ -20,9 +20,11 @@ def step_warnings(reader: Reader, jobs: Iterable[JobRow]) -> dict[int, tuple[str
     found: dict[int, tuple[str, ...]] = {}
     for row in reader.steps_of_jobs(newest):
         job = newest[row.job]
+        if row.attempt != job.attempt:
+            continue
+        ended_as = row.state if row.state.is_settled else None
         label = f"{row.job}.{row.step} ({row.name})"
-        text = step_warning(label, row.state, row.derived, job.exit) if row.attempt == job.attempt else ""
-        if text:
+        if text := step_warning(label, ended_as, row.derived, is_job_seen=job.exit is not None):
             found[row.job] = (*found.get(row.job, ()), text)
     return found
 
