@@ -184,7 +184,7 @@ class World:
     def suspend(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            suspend.suspend(self.machine, *found, "me", self.now, resume=bool(a % 2))
+            (suspend.suspend, suspend.resume)[a % 2](self.machine, *found, "me", self.now)
 
     def requeue(self, a: int, b: int) -> None:
         found = self._job(a, b)

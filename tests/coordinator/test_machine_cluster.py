@@ -185,7 +185,7 @@ def controls(turn: Turn) -> list[Control]:
 def test_what_slurm_does_not_do_is_not_shown_as_done() -> None:
     """Nobody but an operator suspends a job of a cluster or moves its limit: nothing changes, and that is said."""
     turn, run = handed_over("RUNNING")
-    assert suspend.suspend(turn.machine, run, 0, "me", turn.now, resume=False).startswith("on Slurm")
+    assert suspend.suspend(turn.machine, run, 0, "me", turn.now).startswith("on Slurm")
     assert update.update(turn.machine, run, 0, {"time_s": 60}, "me", turn.now) == REFUSALS.limit
     assert controls(turn) == []
     assert turn.state(1) is State.RUNNING

@@ -150,8 +150,8 @@ def test_a_limit_that_moves_is_told_to_running_tasks() -> None:
 def test_a_step_of_a_suspended_job_begins_when_that_goes_on() -> None:
     """Its tasks would run while the job's clock stands still."""
     job = Job()
-    suspend.suspend(job.machine, job.run, 0, "tester", job.now, resume=False)
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
     job.begin()
     assert job.starts() == []
-    suspend.suspend(job.machine, job.run, 0, "tester", job.now, resume=True)
+    suspend.resume(job.machine, job.run, 0, "tester", job.now)
     assert len(job.starts()) == 2

@@ -154,9 +154,9 @@ def test_a_suspension_is_asked_for_again(turn: StoredTurn, resumed: bool) -> Non
     """The last of the two requests, of the script and of its tasks: nobody knows whether it was passed on."""
     key = with_step(turn)
     run = turn.machine.runs[1]
-    assert suspend.suspend(turn.machine, run, 0, "me", turn.now, resume=False) == "suspended"
+    assert suspend.suspend(turn.machine, run, 0, "me", turn.now) == "suspended"
     if resumed:
-        assert suspend.suspend(turn.machine, run, 0, "me", turn.now, resume=True) == "resumed"
+        assert suspend.resume(turn.machine, run, 0, "me", turn.now) == "resumed"
     verb = "resume" if resumed else "suspend"
     assert asked_again(turn) == [Control(key, verb), *of(key, verb)]
     assert turn.machine.by_job[1].is_suspended is not resumed

@@ -119,8 +119,8 @@ def test_daft_bg_missing_dep_in_needs_returns_error() -> None:
 def test_daft_cancelling_a_run_leaves_no_pending_job_skipped() -> None:
     """daft called such jobs Skipped; here what had not started is CANCELLED, through the whole chain."""
     plan = begun(job("a"), job("b", "a"), job("c", "b"))
-    assert plan.cancel_run(now=False) == [Cancel(1), Cancel(2)]
-    assert plan.cancel_run(now=False) == []
+    assert plan.cancel_run(RunCancel.FINISHERS_RUN) == [Cancel(1), Cancel(2)]
+    assert plan.cancel_run(RunCancel.FINISHERS_RUN) == []
     assert plan.settle(0, CANCELLED) == []
     assert plan.run_state() is CANCELLED
 
@@ -271,13 +271,13 @@ def test_finishers_run_after_a_cancelled_run_unless_now() -> None:
     """They start when what still runs has ended; `cancel --now` cancels them too."""
     jobs = (job("a"), job("b", "a"), job("report", "b", "a", condition=Condition.ALWAYS))
     plan = begun(*jobs)
-    assert plan.cancel_run(now=False) == [Cancel(1)]
+    assert plan.cancel_run(RunCancel.FINISHERS_RUN) == [Cancel(1)]
     assert plan.settle(0, CANCELLED) == [Start(2)]
     plan = begun(*jobs)
-    assert plan.cancel_run(now=True) == [Cancel(1), Cancel(2)]
+    assert plan.cancel_run(RunCancel.NOW) == [Cancel(1), Cancel(2)]
     plan = begun(*jobs)
-    plan.cancel_run(now=False)
-    assert plan.cancel_run(now=True) == [Cancel(2)]
+    plan.cancel_run(RunCancel.FINISHERS_RUN)
+    assert plan.cancel_run(RunCancel.NOW) == [Cancel(2)]
 
 
 def test_cancelling_a_pending_job_never_starts_it_and_twice_is_harmless() -> None:
@@ -344,15 +344,15 @@ def test_a_skipped_job_that_is_reopened_without_its_need_is_skipped_again() -> N
 def test_a_cancel_after_cancel_now_takes_nothing_back() -> None:
     """Whatever is generated later is cancelled too, finishers as well."""
     plan = begun(job("a"))
-    plan.cancel_run(now=True)
-    plan.cancel_run(now=False)
+    plan.cancel_run(RunCancel.NOW)
+    plan.cancel_run(RunCancel.FINISHERS_RUN)
     assert plan.add(flow(job("z", condition=Condition.ALWAYS))) == [Cancel(1)]
 
 
 def test_reopening_ends_the_cancellation_of_a_run() -> None:
     """A cancelled run can be continued."""
     plan = begun(job("a"), job("b", "a"))
-    plan.cancel_run(now=False)
+    plan.cancel_run(RunCancel.FINISHERS_RUN)
     plan.settle(0, CANCELLED)
     assert plan.reopen_all([0, 1]) == [Start(0)]
     assert plan.settle(0, COMPLETED) == [Start(1)]

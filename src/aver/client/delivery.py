@@ -27,7 +27,7 @@ def told_path(home: Home) -> Path:
 
 
 def read_told(home: Home) -> Told | None:
-    """None when there is no such file, or none that can be read."""
+    """None if the file is missing or unreadable."""
     try:
         return decode(Told, parse(told_path(home).read_bytes()))
     except (OSError, ValueError):

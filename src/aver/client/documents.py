@@ -132,7 +132,7 @@ def run_facts(run: RunRow, counts: Mapping[State, int]) -> RunFacts:
 
 
 class JobPreview(Record):
-    """A job as it would run. `jobs`: how many members it has. None is no limit."""
+    """A job as it would run. `jobs`: how many members it has. None: unlimited."""
 
     name: str
     jobs: int

@@ -57,7 +57,7 @@ def submit_once(home: Home, submission: Submission, environment: Sequence[str]) 
 
 
 def _look_up(home: Home, key: str, error: AverError) -> Submitted:
-    """Nobody answers any more: the store says whether it was taken before. UnreachableError if not."""
+    """Look in the store for a submission whose answer was lost. Raise UnreachableError if it is not there."""
     from aver.store.read.reader import Reader  # hardly ever
 
     may_be_taken = home.has_coordinator()

@@ -432,7 +432,7 @@ def _parse(text: str) -> ExitStatus | None:
     try:
         return ExitStatus.parse(text)
     except ValueError:
-        return None  # also 0:125: out of memory is no signal
+        return None  # also 0:125: out of memory is not a signal
 
 
 def _detail(heard: Heard, word: SchedulerState) -> str:

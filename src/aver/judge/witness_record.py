@@ -54,7 +54,7 @@ _decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
 def unframe(line: bytes) -> dict[str, object]:
-    """The JSON object of one framed line, with or without its newline; raise ValueError if it is no line."""
+    """The JSON object of one framed line, with or without its newline; raise ValueError if it is not a line."""
     end = len(line) - 1 if line.endswith(b"\n") else len(line)
     body = line[_HEADER_BYTES:end]
     if end > LONGEST_LINE_BYTES:

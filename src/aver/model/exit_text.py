@@ -14,7 +14,7 @@ _RAN = ("COMPLETED", "FAILED", "TIMEOUT", "CHECKPOINTED", "UNVERIFIED")  # what 
 
 
 def raw_text(raw: int | None) -> str:
-    """A raw wait status as `code:signal`; also DerivedExitCode, whose 0:125 is no signal."""
+    """A raw wait status as `code:signal`; also DerivedExitCode, whose 0:125 is not a signal."""
     return UNKNOWN if raw is None else f"{raw >> 8}:{raw & 0x7F}"
 
 

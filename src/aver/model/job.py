@@ -16,7 +16,7 @@ from aver.model.states import State
 
 
 class Request(Record):
-    """What one attempt may use. None is no limit. CPUs have at most three decimals; 0 takes none of the machine's."""
+    """What one attempt may use. None: unlimited. CPUs have at most three decimals; 0 takes none of the machine's."""
 
     cpus: int | float = 1
     gpus: int = 0

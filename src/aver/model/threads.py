@@ -13,7 +13,7 @@ VARIABLES = (
 
 @cache
 def thread_pairs(whole_cpus: int) -> tuple[str, ...]:
-    """NAME=VALUE for a job with so many CPUs, unless its environment has the name."""
+    """NAME=VALUE for a job with this number of CPUs, unless its environment has the name."""
     return tuple(f"{name}={whole_cpus}" for name in VARIABLES)
 
 

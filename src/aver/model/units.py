@@ -37,7 +37,7 @@ _LETTERS = "kmgtpe"
 
 
 def parse_time(text: str) -> int | None:
-    """Seconds; None is no limit."""
+    """Seconds; None: unlimited."""
     word = text.strip().lower()
     if word in ("unlimited", "infinite"):
         return None

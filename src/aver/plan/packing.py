@@ -184,7 +184,7 @@ class Packer:
         self._take(job, key, past=False)
 
     def finish(self, job: int) -> None:
-        """The job holds nothing any more."""
+        """Release everything that the job holds."""
         entry = self._running.pop(job, None)
         if entry is None:
             return

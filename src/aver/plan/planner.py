@@ -123,15 +123,13 @@ class Plan:
         self._place({**asked, **self._was})
         return self._told()
 
-    def cancel_run(self, now: bool) -> list[Instruction]:
-        """Cancel all jobs that were not given Start; without `now` all but the finishers. Twice is harmless.
+    def cancel_run(self, how: RunCancel) -> list[Instruction]:
+        """Cancel all jobs that were not given Start, or all of them but the finishers. Twice is harmless.
 
         Jobs that were given Start are the caller's: it ends them and settles them, or says `cancel` if they wait.
         """
-        if now:
-            self._run_cancel = RunCancel.NOW
-        elif self._run_cancel is RunCancel.NO:
-            self._run_cancel = RunCancel.FINISHERS_RUN
+        if how is RunCancel.NOW or self._run_cancel is RunCancel.NO:
+            self._run_cancel = how
         for gate in range(self._gates.count):
             self._place_all(gate)
         self._advance()

@@ -63,7 +63,7 @@ def decide(
     """Return the attempt that is due after an attempt with this verdict, or None: the job is settled.
 
     `attempts` are those before it, in order. `request` is what it might use itself; None: what the rule made of the
-    attempt before it. `budget_left` is how many retries the whole run may still make; None is no limit. Continuations
+    attempt before it. `budget_left` is how many retries the whole run may still make; None: unlimited. Continuations
     after a checkpoint are not counted there. `is_requeued`: it is tried again without a rule when it was lost. Memory
     does not grow beyond `most_bytes`, what the machine has.
     """

@@ -221,7 +221,7 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
 
 
 def _plain(event: ev.Observed) -> str:
-    """The words of who is no witness; of what the coordinator notes as JSON, what the judge made of it."""
+    """The words of who is not a witness; of what the coordinator notes as JSON, what the judge made of it."""
     if event.source == "coordinator" and event.said.startswith("{") and event.verdict and event.verdict.detail:
         return event.verdict.detail
     return event.said or render.moved_words(event.state, event.reason)

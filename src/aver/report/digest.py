@@ -144,7 +144,7 @@ def _with_log(made: Digest, index: int, log: LogTail, share: int, size: Size, ma
 
 
 def _end_of(log: LogTail, characters: int) -> LogTail:
-    """The last whole lines within so many characters; of a longer line its end."""
+    """The last whole lines within a number of characters; of a longer line its end."""
     text = log.text[len(log.text) - characters :]
     is_line_cut = 0 < characters < len(log.text) and log.text[-characters - 1] != "\n"
     if is_line_cut and "\n" in text:

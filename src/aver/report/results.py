@@ -171,7 +171,7 @@ def _rank(state: str, reason: str) -> int:
 
 @cache
 def _exit(raw: int | None) -> ExitStatus | None:
-    """None for what is no wait status: not known, never guessed."""
+    """None for what is not a wait status: not known, never guessed."""
     try:
         return None if raw is None else ExitStatus.from_wait(raw)
     except (ValueError, TypeError):

@@ -66,7 +66,7 @@ def verdict_text(job: JobRow) -> str:
 
 
 def clean(text: str) -> str:
-    """Text for a page: control characters and what is no character are spelled out."""
+    """Text for a page: control characters and what is not a character are spelled out."""
     return printable(text, keep="\n")
 
 

@@ -26,7 +26,7 @@ class Refusal(Exception):
 
 
 def say(*lines: str) -> None:
-    """Write lines to stderr, control characters spelled out; nobody there to read them is no error.
+    """Write lines to stderr, control characters spelled out; nobody there to read them is not an error.
 
     All that Slurm's commands write to stderr goes through here, but for a job's own streams.
     """

@@ -1,6 +1,6 @@
 """`scancel`: cancel jobs, arrays and steps, or send them a signal. Slurm's messages and exit statuses.
 
-A job that is not there, or has ended, is no error when it is to be cancelled; -v says so.
+A job that is not there, or has ended, is not an error when it is to be cancelled; -v says so.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _lines(book: Book, job: JobFacts) -> list[str]:
 
 
 def _code(job: JobFacts) -> str:
-    """The whole code; of a signal 128 and its number, as the shell has it. Slurm's 0:125 is no signal."""
+    """The whole code; of a signal 128 and its number, as the shell has it. Slurm's 0:125 is not a signal."""
     text = raw_text(job.row.exit) if job.ours == "OUT_OF_MEMORY" else job.exit_text
     code, _, signal = text.partition(":")
     return code if not signal or signal == "0" else str(128 + int(signal)) if code == "0" else code

@@ -46,7 +46,7 @@ def decode_event(at: float, run: int, job: int | None, attempt: int | None, kind
 
 
 def _renew_jobs(document: dict[str, Any]) -> None:
-    """Bring the jobs of a flow into their present form; what is no flow is left for `decode` to refuse."""
+    """Bring the jobs of a flow into their present form; what is not a flow is left for `decode` to refuse."""
     holder = document.get("submission", document)
     flow = holder.get("flow") if isinstance(holder, dict) else None
     jobs = flow.get("jobs") if isinstance(flow, dict) else None

@@ -120,7 +120,7 @@ class Executor(concurrent.futures.Executor):
     def map(
         self, fn: Callable[..., Result], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Result]:
-        """As `map`, each call a job; with `chunksize` so many calls are one job."""
+        """As `map`, each call a job; `chunksize` is the number of calls per job."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if chunksize == 1:

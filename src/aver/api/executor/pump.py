@@ -188,7 +188,7 @@ class Pump:
             self._changed.notify_all()
 
     def _give_up(self, error: AverError) -> None:
-        """Nobody can be asked any more. The jobs may go on; what they come to is not known here."""
+        """Fail the open futures: the coordinator can't be reached. The jobs may go on; their ends are unknown here."""
         with self._changed:
             lost = [future for one in self._open.values() for future in one.futures]
             self._open.clear()

@@ -82,7 +82,7 @@ def draw(table: Table, width: int, has_colours: bool, mask: Callable[[str], str]
 
 
 def shortened(text: str, width: int) -> str:
-    """The text, or its ends and an ellipsis between them where it takes more than so many columns.
+    """The text, or its ends and an ellipsis between them where it is wider than the given columns.
 
     Members of a matrix differ at their ends.
     """
@@ -98,7 +98,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """The text, or its beginning and an ellipsis where it takes more than so many columns."""
+    """The text, or its beginning and an ellipsis where it is wider than the given columns."""
     if cell_count(text) <= width:
         return text
     head = text[: width - 1]

@@ -74,7 +74,7 @@ def reinit(
 ) -> LiveRun:
     """New attempts of jobs (by index, with the cause) of a settled run, by the flow as it is now; None: as it was.
 
-    Raise ValueError if the flow is no graph.
+    Raise ValueError if the flow is not a graph.
     """
     if flow is not None:
         machine.emit(FlowReplaced(now, run.number, by, flow))

@@ -16,19 +16,23 @@ from aver.protocol.messages import ResultCode, Results, Resume, Suspend
 
 @writes(Suspend)
 def suspend_jobs(context: Context, _: Peer, request: Suspend, now: float) -> Results:
-    return context.each_job(
-        request.ids, now, lambda run, index: suspend(context.machine, run, index, request.by, now, resume=False)
-    )
+    return context.each_job(request.ids, now, lambda run, index: suspend(context.machine, run, index, request.by, now))
 
 
 @writes(Resume)
 def resume_jobs(context: Context, _: Peer, request: Resume, now: float) -> Results:
-    return context.each_job(
-        request.ids, now, lambda run, index: suspend(context.machine, run, index, request.by, now, resume=True)
-    )
+    return context.each_job(request.ids, now, lambda run, index: resume(context.machine, run, index, request.by, now))
 
 
-def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, resume: bool) -> Said:
+def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
+    return _move(machine, run, index, State.SUSPENDED, by, now)
+
+
+def resume(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
+    return _move(machine, run, index, State.RUNNING, by, now)
+
+
+def _move(machine: Machine, run: LiveRun, index: int, wanted: State, by: str, now: float) -> Said:
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     if attempt is None or attempt.state not in STARTED:
@@ -38,14 +42,14 @@ def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, res
     is_ending = attempt.state is State.COMPLETING or attempt.cancel_asked or attempt.requeue
     if is_ending or attempt.is_over_time or attempt.is_parked:
         return Said("being ended", ResultCode.REFUSED)
-    if attempt.is_suspended is not resume:
+    word = "suspend" if wanted is State.SUSPENDED else "resume"
+    if attempt.is_suspended is (wanted is State.SUSPENDED):
         return Said("suspended already" if attempt.is_suspended else "not suspended", ResultCode.ALREADY)
-    word = "resume" if resume else "suspend"
     asked = PersonAsked(now, run.number, job, by, word)
     machine.emit(asked)
     machine.after(asked, [Control(key, word) for key in attempt.running_keys()])
-    state = State.RUNNING if resume else State.SUSPENDED
-    machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", state, reasons.NONE))
-    if resume:
+    machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", wanted, reasons.NONE))
+    if wanted is State.RUNNING:
         machine.resume_steps(attempt, now)
-    return Said("resumed" if resume else "suspended")
+        return Said("resumed")
+    return Said("suspended")

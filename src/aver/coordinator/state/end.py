@@ -144,7 +144,7 @@ def _judge_again(
 
 
 def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan, now: float) -> None:
-    """A job that has not started gets its verdict, and never starts. What was only planned of it is no attempt."""
+    """A job that has not started gets its verdict, and never starts. What was only planned of it is not an attempt."""
     job = run.job_number(index)
     shown = live.shown.get(job)
     if isinstance(evidence, CancelledBefore) and shown in KEPT_REASONS and run.spec(index).slurm is not None:

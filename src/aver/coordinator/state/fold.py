@@ -74,7 +74,7 @@ def apply(live: LiveState, event: Event) -> None:
 
 
 def _run_submitted(live: LiveState, event: RunSubmitted) -> None:
-    """Raise ValueError, and change nothing, if the flow is no graph."""
+    """Raise ValueError, and change nothing, if the flow is not a graph."""
     run = LiveRun(event.run, event.first_job, event.submission, live.capabilities_of)
     run.usual_rules = live.usual_rules
     live.roster.add(run)
@@ -300,7 +300,7 @@ def _task_ended(live: LiveState, event: TaskEnded) -> None:
 
 
 def widen(live: LiveState, step: LiveStep, tasks: int) -> None:
-    """The step has at least so many tasks."""
+    """Add tasks to the step up to this number."""
     for rank in range(len(step.tasks), tasks):
         key = f"{step.attempt.key}.s{step.number}.t{rank}"
         task = LiveTask(rank, key, is_dispatched=step.attempt.can.tells_steps)

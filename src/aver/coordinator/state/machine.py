@@ -102,7 +102,7 @@ class Machine:
     def submit(self, submission: Submission, now: float, number: int | None = None, taken: Taken = NONE) -> LiveRun:
         """Take a run under the number that was reserved for it; it is final when its RunSubmitted is durable.
 
-        Raise ValueError if the flow is no graph.
+        Raise ValueError if the flow is not a graph.
         """
         if number is None:
             number = self.reserve(submission.flow)
@@ -185,7 +185,7 @@ class Machine:
                 run.told_cancelled = run.cancelled
                 if run.cancelled is RunCancel.NO:
                     continue  # the plan learns that with what is reopened
-                instructions = run.plan.cancel_run(run.cancelled is RunCancel.NOW)
+                instructions = run.plan.cancel_run(run.cancelled)
             elif run.instructions:
                 instructions, run.instructions = run.instructions, []
             elif run.moved:

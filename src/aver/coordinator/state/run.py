@@ -129,7 +129,7 @@ class LiveRun:
         self._retrying.discard(index)
 
     def note_settled(self, index: int) -> None:
-        """Nothing is due of the job any more; a retry that was not made is given back to the budget."""
+        """Forget holds, due times and history of the job; a retry that was not made is given back to the budget."""
         self.held.discard(index)
         self.still_cancelled.discard(index)
         self.history.pop(index, None)

@@ -41,7 +41,7 @@ class Capabilities(Record):
     cgroup: CgroupBase | None
     cgroup_reason: str  # one sentence: which cgroup is used, or why none is
     has_children_files: bool  # /proc/PID/task/TID/children
-    core_limit_bytes: int | None  # soft RLIMIT_CORE; None is no limit
+    core_limit_bytes: int | None  # soft RLIMIT_CORE; None: unlimited
     core_pattern: str | None
 
 

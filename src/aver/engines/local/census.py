@@ -73,7 +73,7 @@ def _appends(pid: str) -> bool:
 
 
 def _parent(pids: set[int]) -> int:
-    """Of several the one that is no child of another: a job is forked with all descriptors, and closes them."""
+    """The one of several that is not a child of another: a job is forked with all descriptors, and closes them."""
     return min(pids, key=lambda pid: (_ppid(pid) in pids, pid))
 
 

@@ -32,7 +32,7 @@ def leave_job_cpus() -> None:
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The numbers of `0-3,8`, as the kernel writes them; ValueError if that is no list."""
+    """The numbers of `0-3,8`, as the kernel writes them; ValueError if that is not a list."""
     found: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         low, _, high = part.partition("-")
@@ -76,7 +76,7 @@ class CpuSets:
         self._held: dict[str, tuple[int, ...]] = {}
 
     def take(self, key: str, count: int) -> str:
-        """Give the attempt so many CPUs, and return them as a list; "" if there are not enough."""
+        """Give the attempt this number of CPUs, and return them as a list; "" if there are not enough."""
         fitting = [node for node in self._free if len(node) >= count]
         if fitting:
             node = min(fitting, key=len) if len(fitting) > 1 else fitting[0]

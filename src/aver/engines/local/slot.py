@@ -266,7 +266,7 @@ def _connect(path: str) -> socket.socket | None:
 def split_lines(data: bytes) -> tuple[list[bytes], bytes, int]:
     """Split checked lines off: their JSON, what is left over, and how many bytes were used up.
 
-    A line whose length or sum does not fit is no line: it is passed over. If a whole line ends it, as after
+    A line whose length or sum does not fit is not a line: it is passed over. If a whole line ends it, as after
     half a line of something else, that one counts.
     """
     lines: list[bytes] = []

@@ -62,5 +62,5 @@ def has_ended(said: str) -> bool:
 
 
 def has_started(said: str) -> bool:
-    """Whether its start means something, and is no forecast."""
+    """Whether its start means something, and is not a forecast."""
     return has_ended(said) or state_of(said) in _BEGUN

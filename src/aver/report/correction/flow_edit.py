@@ -45,7 +45,7 @@ class _CantEdit(Exception):
 
 
 def edit_flow(text: str, wanted: Mapping[str, Mapping[str, str]], is_json: bool = False) -> Edited:
-    """The text with these values, by job and key. Raise UsageError if it is no flow that can be edited."""
+    """The text with these values, by job and key. Raise UsageError if it is not a flow that can be edited."""
     body = text.removeprefix("\ufeff")
     root = _compose(body)
     jobs = _jobs_node(root)

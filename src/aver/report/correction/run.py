@@ -111,7 +111,7 @@ def correct_file(
 ) -> Correction:
     """The flow's file with the proposals written in; nothing is written to disk.
 
-    Raise UsageError if the file can't be read, is no flow, or can't be edited safely.
+    Raise UsageError if the file can't be read, is not a flow, or can't be edited safely.
     """
     before = read_bytes(path)
     is_json = path.endswith(".json")

@@ -371,7 +371,7 @@ _SINCE_THEN = frozenset({"Extra", "FailedNode", "Licenses", "Planned", "PlannedC
 
 
 def parse_fields(text: str) -> list[Column]:
-    """`name[%[-]width],…`; a name may be cut. Raise ValueError with what is no field."""
+    """`name[%[-]width],…`; a name may be cut. Raise ValueError with what is not a field."""
     return parse_columns(text, lambda name: FIELDS if name == "all" else _fitting(name))
 
 

@@ -71,7 +71,7 @@ class Layout:
 
 
 def parse_columns(text: str, find: Callable[[str], Sequence[Field]]) -> list[Column]:
-    """`name[%[-]width],…`; `find` gives the fields of a name in small letters. ValueError has what is no field."""
+    """`name[%[-]width],…`; `find` gives the fields of a name in small letters. ValueError has what is not a field."""
     found: list[Column] = []
     for part in text.split(","):
         typed, percent, size = part.strip().partition("%")

@@ -1,6 +1,6 @@
 """The formats of squeue and sinfo: `-o "%.18i %8j|"` and `-O "JobID:8|,State:.12"`, read as Slurm reads them.
 
-What is no field is printed as it stands, and complained about once; nothing here fails.
+What is not a field is printed as it stands, and complained about once; nothing here fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Column:
 class Format:
     def __init__(self, columns: list[Column], unknown: list[str]) -> None:
         self.columns = columns
-        self.unknown = unknown  # what was asked for and is no field
+        self.unknown = unknown  # what was asked for and is not a field
 
     def header(self) -> str:
         return "".join([column.header() for column in self.columns]) + "\n"

@@ -7,7 +7,7 @@ _DIGITS = "0123456789"
 
 
 def expand(text: str) -> list[str]:
-    """The names; raise ValueError for what is no list, or names too many."""
+    """The names; raise ValueError for what is not a list, or names too many."""
     found: list[str] = []
     for part in _split(text):
         found += _expand_one(part)

@@ -104,7 +104,7 @@ class Decoder:
         return state
 
     def _exit(self, raw: Any) -> ExitStatus | None:
-        """None for what is no wait status: not known, never guessed."""
+        """None for what is not a wait status: not known, never guessed."""
         if raw in self._exits:
             return self._exits[raw]
         try:

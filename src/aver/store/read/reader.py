@@ -28,7 +28,7 @@ from aver.store.schema import VERSION
 EVENTS_PER_PAGE = 1000
 
 _EVENTS = "SELECT seq, at, run, job, attempt, kind, data FROM events"
-_GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is no attempt
+_GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is not an attempt
 _OUTCOMES = (
     f"SELECT {select_outcome()} FROM jobs AS j "
     "LEFT JOIN attempts AS a ON a.job = j.id AND NOT (a.state = 'PENDING' AND a.reason = 'None') "

@@ -30,7 +30,7 @@ _STARTED = re.compile(r"(?P<name>[^@]+)@(?P<job>[0-9]{1,10})@(?P<node>[^@]+)")
 
 
 class Size(Record):
-    """What one step takes. `mib` 0 is no limit of its own."""
+    """What one step takes. `mib` 0: no limit of its own."""
 
     cpus: int
     mib: int

@@ -50,7 +50,7 @@ def which_of(key: str) -> tuple[int, int]:
 
 
 def which_step(name: str) -> Which | None:
-    """The same, by a step's name; None: it is no step of ours."""
+    """The same, by a step's name; None: it is not a step of ours."""
     match = _STEP.fullmatch(name)
     return None if match is None else (int(match[1]), int(match[2]))
 

@@ -52,7 +52,7 @@ def chunks(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def read_queue(reply: Reply | Trouble, asked: int) -> Queue | NoAnswer:
-    """What squeue said when it was asked for so many ids (0: for names)."""
+    """What squeue said when asked for a number of ids (0: for names)."""
     if isinstance(reply, Trouble):
         return NoAnswer(reply.text)
     if reply.status != 0:

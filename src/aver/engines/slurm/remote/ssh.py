@@ -107,7 +107,7 @@ class Ssh:
         return {"PATH": os.defpath, **kept, "LC_ALL": "C"}
 
     def longest_s(self, timeout_s: float) -> float:
-        """So long after a call was begun nothing of it can run any more, also if the connection was lost."""
+        """Seconds after which nothing of a call can run any more, even if the connection was lost."""
         return 2 * timeout_s + _late_s(timeout_s) + 10
 
     def _ask(self, text: str, call: Call) -> Trouble | tuple[str, Reply]:
