@@ -100,7 +100,7 @@ def test_what_can_never_be_is_a_mistake(folder: Path) -> None:
     result = checked("never.yaml")
     assert result.exit_code == 2
     said = result.stdout.splitlines()
-    assert said[0] == "never.yaml: job a: its warning signal is due 2 h before its time limit of 1 h"
-    assert said[1].startswith("never.yaml: job b: it asks for 100000 CPUs, and this machine has ")
-    assert said[2].startswith("never.yaml: job c: it asks for 900.0 TiB of memory, and this machine has ")
+    assert said[0] == "never.yaml:2:3: job a: its warning signal is due 2 h before its time limit of 1 h"
+    assert said[1].startswith("never.yaml:3:3: job b: it asks for 100000 CPUs, and this machine has ")
+    assert said[2].startswith("never.yaml:4:3: job c: it asks for 900.0 TiB of memory, and this machine has ")
     assert len(said) == 3

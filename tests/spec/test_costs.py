@@ -153,3 +153,12 @@ def test_many_places_where_no_value_can_be_put_in(place: str) -> None:
     """The first ones are named: looking up the line of each of 50,000 would take minutes."""
     said = read(f'jobs: {{a: {{run: "{place * 50_000}", matrix: {{n: [x, y]}}}}}}')
     assert len(said.splitlines()) == 20
+
+
+def test_a_million_members_in_chains() -> None:
+    """Each member needs that of the job before: no list of pairs is made, and the flow is planned within the limits."""
+    needs = ("", ", needs: {a: same}", ', needs: ["b[n={n}]"]', ', needs: {"c[same]": any}')
+    jobs = "".join(
+        f'  {name}: {{matrix: [n], run: "echo {{n}}"{need}}}\n' for name, need in zip("abcd", needs, strict=True)
+    )
+    assert read(f"axes: {{n: 1..250000}}\njobs:\n{jobs}") == "jobs: 1000000"

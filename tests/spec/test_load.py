@@ -113,3 +113,10 @@ def test_wrong_flags(flag: str, text: str, start: str) -> None:
         parse_overrides(now=1_900_000_000.0, **{flag: text})  # type: ignore[arg-type]
     assert str(caught.value).startswith(start)
     assert "\n" not in str(caught.value)
+
+
+def test_options_after_stdin(tmp_path: Path) -> None:
+    """A script on stdin could have them as its own, so a flow's come before."""
+    path = tmp_path / "flow.yaml"
+    path.write_text("jobs: {a: {run: x}}\n")
+    assert refusal(str(path), args=("-j", "1")).endswith('was given "-j"; options come before it')

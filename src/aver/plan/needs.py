@@ -249,7 +249,8 @@ class Resolver:
         declared = declared_names(target)
         missing = [axis for axis in axes if axis not in declared]
         for axis in missing:
-            self._wrong(at, text, f"{said}, but its matrix has no {shown(axis)}", did_you_mean(axis, declared))
+            hint = did_you_mean(axis, declared) or f"it has {', '.join(declared)}"
+            self._wrong(at, text, f"{said}, but its matrix has no {shown(axis)}", hint)
         return not missing
 
     # A need that each member has for itself

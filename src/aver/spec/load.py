@@ -118,7 +118,8 @@ def _missing(path: str, args: Sequence[str]) -> str:
 
 def _refuse_flags(path: str, overrides: Overrides, args: Sequence[str]) -> None:
     if args:
-        raise UsageError(f"a flow takes no arguments: {printable(path)} was given {shown(printable(args[0]))}")
+        hint = "; options come before it" if args[0].startswith("-") else ""
+        raise UsageError(f"a flow takes no arguments: {printable(path)} was given {shown(printable(args[0]))}{hint}")
     given = [flag_of(field) for field in overrides.given() if field != "name"]
     if given:
         raise UsageError(

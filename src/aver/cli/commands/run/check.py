@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,9 +19,10 @@ from aver.model.job import FlowSpec
 from aver.plan.matrix import FlowIndex
 from aver.plan.selection import Selection, select
 from aver.report.preview import impossible
+from aver.spec.document import Mapping, Scalar, Sequence, read_document
 from aver.spec.flow.params import ParamValues, parse_settings
 from aver.spec.load import load
-from aver.spec.mistakes import Mistake, SpecError, shown
+from aver.spec.mistakes import Mistake, Mistakes, SpecError, shown
 
 WRONG_STATUS = UsageError.exit_status
 
@@ -57,15 +59,30 @@ def command(files: tuple[str, ...], settings: tuple[str, ...], as_json: bool, **
 def _check(file: str, params: ParamValues, selection: Selection) -> tuple[str, FlowSpec | None, tuple[Mistake, ...]]:
     try:
         flow = select(load(file, params=params), selection)
-        never = tuple(
-            Mistake(file, 0, 0, f"{file}: job {job}: {text}")
-            for job, text in (*_missing_pools(flow), *impossible(flow))
-        )
+        wrong = [*_missing_pools(flow), *impossible(flow)]
+        places = _places(file) if wrong else {}
+        never = tuple(Mistake(file, *places.get(job, (0, 0)), f"job {job}: {text}") for job, text in wrong)
         return file, None if never else flow, never
     except SpecError as error:
         return file, None, error.mistakes
     except UsageError as error:
         return file, None, (Mistake(file, 0, 0, str(error)),)
+
+
+def _places(file: str) -> dict[str, tuple[int, int]]:
+    """Line and column of the jobs that stand in a flow's own file."""
+    try:
+        root = read_document(Path(file).read_bytes(), Mistakes(file), is_json=file.endswith(".json"))
+    except OSError:
+        return {}
+    jobs = root.entries.get("jobs") if isinstance(root, Mapping) else None
+    if jobs is None:
+        return {}
+    if isinstance(jobs.value, Mapping):
+        return {name: (entry.key.line, entry.key.column) for name, entry in jobs.value.entries.items()}
+    listed = jobs.value.items if isinstance(jobs.value, Sequence) else ()
+    names = [one.entries["name"].value for one in listed if isinstance(one, Mapping) and "name" in one.entries]
+    return {name.text: (name.line, name.column) for name in names if isinstance(name, Scalar)}
 
 
 def _plain(file: str, flow: FlowSpec | None, mistakes: tuple[Mistake, ...]) -> dict[str, object]:
