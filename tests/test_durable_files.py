@@ -101,3 +101,17 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     write_file(tmp_path / "a", b"ours")
     assert (tmp_path / "other").read_bytes() == b"other"
     assert not (tmp_path / "a").is_symlink()
+
+
+def test_a_program_can_be_started_as_soon_as_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who starts it in the moment of the rename does not hear "Text file busy"."""
+    replace = os.replace
+    statuses: list[int] = []
+
+    def look(scratch: str, path: Path) -> None:
+        replace(scratch, path)
+        statuses.append(subprocess.run([path], check=False).returncode)
+
+    monkeypatch.setattr(os, "replace", look)
+    replace_file(tmp_path / "srun", b"#!/bin/sh\nexit 3\n", 0o700)
+    assert statuses == [3]

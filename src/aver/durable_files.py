@@ -56,10 +56,13 @@ def write_chunks(
 
 
 def replace_file(path: StrPath, data: bytes, mode: int) -> None:
-    """Put a file in its place, whole, without waiting for the disk: for what can be made again."""
+    """Put a file in its place, whole, without waiting for the disk: for what can be made again.
+
+    Nobody has it open for writing any more: a program may be started at once.
+    """
     with _scratch(path, mode) as (file, scratch):
         file.write(data)
-        file.flush()
+        file.close()
         os.replace(scratch, path)
 
 

@@ -87,7 +87,7 @@ class Round:
             self._settle()
             ledger = self._ledger()
             findings = check(self._run, self._aver, f"{self._home}/bin", ledger, self._made, self._kind.excuses)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
+        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             findings.lost.append(f"the round did not end: {error}")
         finally:
             self._end(findings)
