@@ -34,6 +34,13 @@ for folder, _, _ in os.walk(sys.argv[1]):
 """  # as systemd-oomd does it, in this order
 
 
+@pytest.fixture
+def vm(vm: Vm) -> Vm:
+    """Who asks over ssh logs out after each question: jobs are to outlive that."""
+    vm.set_linger(True)
+    return vm
+
+
 def end_of(vm: Vm, command: str) -> tuple[str, str, str]:
     """State, detail and warnings of the job that the command submits."""
     job = int(vm.ask(f"aver submit --quiet {command}"))
@@ -76,9 +83,10 @@ def test_systemd_oomd(vm: Vm, options: str) -> None:
     vm.put("oomd.py", OOMD)
     job = int(vm.ask(f"aver submit --quiet {options} -- sleep 10000"))
     wait_for(lambda: vm.document(f"aver jobs {job}")["jobs"][0]["state"] == "RUNNING", "it runs", 600)
-    pid = "pgrep -u alice -f 'sleep 10000' | head -n 1"
-    place = f"/sys/fs/cgroup$(cut -d: -f3 /proc/$({pid})/cgroup)"
-    vm.ask(f"python3 /home/alice/oomd.py {place}", user="root")
+    pid = int(vm.ask("pgrep -u alice -x sleep").split()[0])
+    place = vm.ask(f"cat /proc/{pid}/cgroup").strip().removeprefix("0::")
+    assert "aver.slice" in place
+    vm.ask(f"python3 /home/alice/oomd.py /sys/fs/cgroup{place}", user="root")
     wait_for(lambda: vm.document(f"aver jobs {job}")["jobs"][0]["is_settled"], "its end", 600)
     found = vm.document(f"aver jobs {job}")["jobs"][0]
     assert (found["state"], "systemd-oomd" in found["detail"]) == ("OUT_OF_MEMORY", True), found

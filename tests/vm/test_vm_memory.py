@@ -59,6 +59,7 @@ def limit_check(text: str) -> dict[str, str]:
 @pytest.mark.parametrize("tries", [1, pytest.param(200, marks=pytest.mark.long)])
 def test_out_of_memory_exactly_when_the_limit_is_exceeded(vm: Vm, tries: int) -> None:
     """Bursts, slow growth, a child under exit 0, several processes, shared memory; not the page cache."""
+    vm.set_linger(True)  # who asks over ssh logs out after each question
     for name, text in (("hog.py", HOG), ("grow.py", GROW), ("shared.py", SHARED), ("flow.yaml", matrix(tries))):
         vm.put(name, text)
     run = int(vm.ask("aver submit --quiet flow.yaml"))
