@@ -81,6 +81,27 @@ def test_same_key_is_the_same_run(live: LiveHome, typed: Typed, monkeypatch: pyt
     assert_one_run(live, int(first.stdout))
 
 
+def test_sbatch_has_keys_too(live: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same key and content is the same job, also after a crash; something else, and what is no key, is refused."""
+    monkeypatch.setenv("RAN", str(live.ran))
+    live.connect_again()
+
+    def sbatch(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(live.home.bin / "sbatch"), *words, "--parsable", "--wrap", 'echo $AVER_KEY >> "$RAN"']
+        return subprocess.run(command, cwd=live.folder, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+    first = sbatch("--key", "nightly 7")
+    assert first.returncode == 0, first.stderr
+    assert sbatch("--key=nightly 7").stdout == first.stdout
+    live.kill_coordinator()
+    assert sbatch("--key=nightly 7").stdout == first.stdout
+    other = sbatch("--key=nightly 7", "--time=7")
+    assert (other.returncode != 0, other.stdout) == (True, "")
+    assert "nightly 7" in other.stderr
+    assert "a key has 1 to" in sbatch("--key=").stderr
+    assert_one_run(live, int(first.stdout))
+
+
 def test_two_with_one_key_at_once(live: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both get the number of the one run, before and after it is durable."""
     monkeypatch.setenv("RAN", str(live.ran))

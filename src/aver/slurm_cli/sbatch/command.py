@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 USAGE_STATUS = 255
+LONGEST_KEY = 200  # as in client.submit, which is slow to import
 _SAID = ".said"
 _PAUSE_S = 0.1
 _TRIES = 5
@@ -37,6 +38,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sbatch(words: Sequence[str]) -> int:
+    key, words = _own_key(words)
     options = sbatch_table()
     try:
         parsed = parse(options, words, stops_at_operand=True)
@@ -63,10 +65,23 @@ def _sbatch(words: Sequence[str]) -> int:
             "args": parsed.operands[1:],
             "origin": _origin(words),
             "env": [f"{name}={value}" for name, value in os.environ.items()],
-            "key": os.urandom(12).hex(),
+            "key": key or os.urandom(12).hex(),
+            "is_again": bool(key),
         },
     )
     return _answer(home, reply)
+
+
+def _own_key(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The key of `--key`, which is not Slurm's and comes before all of Slurm's options; empty without it."""
+    first, has_value, key = words[0].partition("=") if words else ("", "", "")
+    if first != "--key":
+        return "", words
+    if not has_value:
+        key = words[1] if len(words) > 1 else ""
+    if not key.isprintable() or not 1 <= len(key) <= LONGEST_KEY:
+        raise Refusal(f"sbatch: error: a key has 1 to {LONGEST_KEY} printable characters", USAGE_STATUS)
+    return key, words[1 if has_value else 2 :]
 
 
 def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[str]]:
