@@ -68,7 +68,11 @@ class Accepted(Record):
 
 
 set_option = click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param of the flow (default: as it says)."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a param of the flow (default: the flow's value).",
 )
 
 
@@ -77,7 +81,7 @@ SELECTION = (
     click.option("--tag", multiple=True, metavar="TAG", help="Run only jobs with this tag."),
     click.option("--until", multiple=True, metavar="JOB", help="Run only these jobs and what they need."),
     click.option("--from", "start", multiple=True, metavar="JOB", help="Run only these jobs and what needs them."),
-    click.option("--skip", multiple=True, metavar="JOB", help="Run all jobs of the flow but these."),
+    click.option("--skip", multiple=True, metavar="JOB", help="Skip these jobs of the flow."),
 )
 
 
@@ -100,7 +104,7 @@ def submission_options(function: Function) -> Function:
         click.option("--mem", metavar="SIZE", help="Memory limit: 512 (MiB), 2G."),
         click.option("--cpus", "-c", metavar="N", help="CPUs (default: 1)."),
         click.option("--gpus", "-G", metavar="N", help="GPUs (default: 0)."),
-        click.option("--name", "-J", metavar="NAME", help="The job's name, or the run's of a flow."),
+        click.option("--name", "-J", metavar="NAME", help="Name of the job, or of the run of a flow."),
         click.option(
             "--needs", multiple=True, metavar="ID", help="Start only when this job or run has completed (repeatable)."
         ),
@@ -112,7 +116,7 @@ def submission_options(function: Function) -> Function:
             "--notify",
             multiple=True,
             metavar="WHO",
-            help="Tell when it is settled: desktop, mail:me@example.org, slack:URL or webhook:URL (repeatable).",
+            help="Notify when it is settled: desktop, mail:me@example.org, slack:URL or webhook:URL (repeatable).",
         ),
         click.option(
             "--output",
@@ -137,9 +141,9 @@ def submission_options(function: Function) -> Function:
         set_option,
         *SELECTION,
         click.option("--resume", is_flag=True, help="Take over what the newest run of this flow has done already."),
-        click.option("--since", metavar="RUN", help="The same, from this run."),
+        click.option("--since", metavar="RUN", help="Like --resume, from this run."),
         click.option(
-            "--jobs", "-j", "max_parallel", type=click.IntRange(1), metavar="N", help="Most jobs of the run at once."
+            "--jobs", "-j", "max_parallel", type=click.IntRange(1), metavar="N", help="Run at most N jobs at once."
         ),
         click.option("--key", metavar="KEY", help="Submit once: the same KEY is the same run."),
         click.option("--hold", "-H", is_flag=True, help="Hold the job until `aver release`."),

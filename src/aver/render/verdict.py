@@ -168,7 +168,7 @@ def unsettled_sentence(state: State, reason: str) -> str:
         case State.RUNNING:
             return "Running."
         case State.SUSPENDED:
-            return "Suspended: it is stopped, and its time limit stands still."
+            return "Suspended: it is stopped, and its time limit is paused."
         case State.COMPLETING:
             return "Ending: its processes are being ended."
         case State.SETTLING:

@@ -27,6 +27,7 @@ from aver.store.schema import VERSION
 
 EVENTS_PER_PAGE = 1000
 
+_ASKED = "kind IN ('PersonAsked', 'FlowReplaced')"
 _EVENTS = "SELECT seq, at, run, job, attempt, kind, data FROM events"
 _GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is not an attempt
 _OUTCOMES = (
@@ -284,7 +285,9 @@ class Reader(Database):
         return [stored.event for stored in self._stored_of_kind(run, kind)]
 
     def _stored_of_kind(self, run: int, kind: str) -> list[StoredEvent]:
-        return self._events("WHERE run = ? AND kind = ? ORDER BY seq", (run, kind))
+        # The index's own condition, as a literal: SQLite takes a partial index for nothing else.
+        indexed = _ASKED if kind in ("PersonAsked", "FlowReplaced") else "1"
+        return self._events(f"WHERE run = ? AND {indexed} AND kind = ? ORDER BY seq", (run, kind))
 
     def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` by which a job may have begun or got a verdict, or a run may have moved."""

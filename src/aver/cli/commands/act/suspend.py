@@ -15,7 +15,7 @@ from aver.protocol.messages import Suspend
 def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Suspend running jobs.
 
-    A suspended job keeps its place and its memory, and its time limit stands still.
+    A suspended job keeps its place and its memory, and its time limit is paused.
 
     \b
     Examples:

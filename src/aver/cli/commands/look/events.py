@@ -21,7 +21,7 @@ REFRESH_S = 10.0  # how often --follow sees to it that a coordinator drives unse
 @click.command("events")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--since", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only events after this number.")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new events until Ctrl-C.")
 def command(ids: tuple[str, ...], since: int, follow: bool) -> None:
     """Print changes of jobs and runs as JSON lines, from any point on.
 

@@ -30,7 +30,7 @@ RUNNING = UNSETTLED - {State.PENDING, State.SUBMITTED}
 @click.command("jobs")
 @click.argument("run", required=False, type=ADDRESS)
 @click.option("--failed", "-f", is_flag=True, help="Show only jobs that ended and did not complete.")
-@click.option("--running", "-r", is_flag=True, help="Show only jobs that run.")
+@click.option("--running", "-r", is_flag=True, help="Show only running jobs.")
 @click.option(
     "--state",
     "-s",
@@ -40,7 +40,9 @@ RUNNING = UNSETTLED - {State.PENDING, State.SUBMITTED}
     metavar="STATE,…",
     help="Show only jobs in these states.",
 )
-@click.option("--since", type=SinceType(), metavar="WHEN", help="Only jobs not ended before: 2h, yesterday, 16:00.")
+@click.option(
+    "--since", type=SinceType(), metavar="WHEN", help="Leave out jobs that ended before: 2h, yesterday, 16:00."
+)
 @click.option("--name", metavar="GLOB", help="Show only jobs of this name, such as 'train*'.")
 @click.option("--sort", type=click.Choice(SORTS), help="Sort by time taken, memory, start or number, largest first.")
 @click.option("--format", "keys", metavar="KEY,…", help="Print these keys of the JSON, with tabs between them.")
@@ -64,7 +66,7 @@ def command(
     The newest jobs first, or those of a RUN (or of an address such as '3/train*') by number. Where
     not all jobs of a run are shown, failed and running ones come first. EXIT is code:signal; ? is
     unknown, - is none. A state with a * is not verified: a person accepted it, or settle.fallback
-    applies. On a terminal empty columns are left out.
+    applies. On a terminal empty columns are left out, and REASON has the exit in words.
 
     \b
     Examples:

@@ -34,7 +34,9 @@ from aver.store.read.rows import JobRow
 @click.argument("text", metavar="COMMAND")
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option("--param", "-p", "params", multiple=True, metavar="NAME=VALUES", help="Values of {NAME}: a,b or 1..3.")
-@click.option("--jobs", "-j", "max_parallel", metavar="N", help="Most jobs at once (default: as the CPUs allow).")
+@click.option(
+    "--jobs", "-j", "max_parallel", metavar="N", help="Run at most N jobs at once (default: as the CPUs allow)."
+)
 @click.option("--retry", metavar="N", help="Further attempts of a job that failed (default: 0).")
 @click.option("--time", "-t", metavar="TIME", help="Time limit of each job: 10 (minutes), 90s, 2h.")
 @click.option("--mem", metavar="SIZE", help="Memory limit of each job: 512 (MiB), 2G.")

@@ -20,7 +20,7 @@ HEADS = ("ID", "FILE", "WHEN", "NEXT", "LAST", "RUN", "NOTE")
 
 @click.command("schedule")
 @click.argument("words", metavar="[FILE WHEN | remove ID...]", nargs=-1)
-@click.option("--overlap", is_flag=True, help="Submit also while the last run is not settled (default: skip the time).")
+@click.option("--overlap", is_flag=True, help="Submit even while the last run is not settled (default: skip).")
 def command(words: tuple[str, ...], overlap: bool) -> None:
     """Submit a flow or a script at fixed times, or list and remove schedules.
 
