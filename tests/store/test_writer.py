@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -250,3 +251,16 @@ def test_a_reader_undoes_what_a_killed_writer_left_in_a_rollback_journal(
     assert crashed.joinpath("aver.db").stat().st_size > path.stat().st_size
     with read(crashed / "aver.db") as reader:
         assert [row.state for row in reader.runs()] == [State.PENDING]
+
+
+def test_runs_of_one_commit_in_any_order_leave_no_number_to_be_given_twice(tmp_path: Path) -> None:
+    """A run whose folder was slow is committed after one with later numbers, in one commit."""
+    with contextlib.closing(Writer.open(tmp_path / "aver.db")) as store:
+        store.commit([submitted(run=3, first_job=4, jobs=5), submitted(run=1, first_job=2)])
+        assert store.next_id() == 9
+    with sqlite3.connect(tmp_path / "aver.db") as connection:  # a counter that an earlier version left behind
+        assert connection.execute("SELECT value FROM meta WHERE key = 'next_id'").fetchone() == (9,)
+        connection.execute("UPDATE meta SET value = 4 WHERE key = 'next_id'")
+    connection.close()
+    with contextlib.closing(Writer.open(tmp_path / "aver.db")) as store:
+        assert store.next_id() == 9

@@ -315,7 +315,7 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
     rows = _job_rows(pending.flows)
     while chunk := list(islice(rows, JOBS_PER_STATEMENT)):
         yield with_rows(sql.insert_jobs, chunk)
-        yield Statement(sql.RAISE_NEXT_ID, chunk[-1]["id"] + 1)
+        yield Statement(sql.RAISE_NEXT_ID, max(row["id"] for row in chunk) + 1)
     for run in pending.runs:
         yield Statement(sql.RAISE_NEXT_ID, run["id"] + 1)
     if pending.grown:

@@ -62,6 +62,10 @@ _SET_VERDICT = _set(("state", "reason", *VERDICT))
 _SET_END = "ended_at = coalesce(iif(new_keeps_end, ended_at, NULL), new_ended_at)"
 
 INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
+SELECT_NEXT_ID = (
+    "SELECT max(value, (SELECT coalesce(max(id), 0) + 1 FROM jobs), (SELECT coalesce(max(id), 0) + 1 FROM runs)) "
+    "FROM meta WHERE key = 'next_id'"
+)
 RAISE_NEXT_ID = "UPDATE meta SET value = max(value, ?) WHERE key = 'next_id'"
 
 

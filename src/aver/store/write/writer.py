@@ -110,8 +110,8 @@ class Writer:
         self._log_identity = _identity(self._log_path)
 
     def next_id(self) -> int:
-        """The number after all that runs and jobs of this database ever had."""
-        return int(self._connection.execute("SELECT value FROM meta WHERE key = 'next_id'").fetchone()[0])
+        """The number after all that runs and jobs of this database ever had, also where its counter is behind them."""
+        return int(self._connection.execute(sql.SELECT_NEXT_ID).fetchone()[0])
 
     @property
     def last_seq(self) -> int:
