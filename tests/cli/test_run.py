@@ -382,3 +382,17 @@ def test_a_command_needs_others_and_is_tried_again(aver: Product) -> None:
     shown = aver("show", str(number), "--json").document
     assert [attempt["state"] for attempt in shown["attempts"]] == ["FAILED", "COMPLETED"]
     assert aver("submit", "--needs", "999", "--", "true").status == 2
+
+
+def test_a_job_behind_others_says_what_it_waits_for(aver: Product, tmp_path: Path) -> None:
+    """Not only one that lacks CPUs itself: one that is behind another in the queue."""
+    everything = str(len(os.sched_getaffinity(0)))
+    first = aver.submit("-q", "-c", everything, "--", "sleep", "600")
+    second = aver.submit("-q", "-c", everything, "--", "sleep", "600")
+    said = tmp_path / "said"
+    with said.open("wb") as err:
+        process = aver.start_to(err, "run", "--", "true")
+        wait_for_file(said, "waiting")
+    assert f"job {first} has" in said.read_text()
+    aver("cancel", "--force", str(first), str(second))
+    assert process.wait(DEADLINE_S) == 0

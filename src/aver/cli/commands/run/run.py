@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import click
@@ -35,6 +36,7 @@ from aver.protocol.messages import Cancel, Results
 from aver.render import verdict as render
 
 LEAVING_S = 1.0  # for the output's rest when nobody reads it, or nobody waits for the verdict any more
+PATIENCE_S = 0.8  # within a second it is said why a job does not start
 AT_ONCE = ("", NONE, PRIORITY)  # a job that waits for nothing passes through these
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -160,7 +162,7 @@ class Attached:
         """Wait for the verdict and return it, after the output's rest, unless nobody reads that for `stalled_s`."""
         client = self._session.connect()
         try:
-            state = wait(self._watched, client, self._seen, foreground_only=True)
+            state = self._settled_soon() or wait(self._watched, client, self._seen, foreground_only=True)
             self._seen(())
         except BaseException:
             self._shown.clear()
@@ -170,6 +172,24 @@ class Attached:
         self._shown.end()
         self._stream.finish(stalled_s=stalled_s)
         return state
+
+    def _settled_soon(self) -> State | None:
+        """The verdict of a job that has it soon; None for any other, after saying why it has not started."""
+        if not self._is_single or self._quiet or self._as_json:
+            return None
+        with closing(self._session.connect()) as client:
+            try:
+                return wait(self._watched, client, self._seen, PATIENCE_S, foreground_only=True)
+            except TimeoutError:
+                job = self._watched.jobs()[0]
+        if job.state is State.PENDING and not self._waits and not self._stream.attempt:
+            from aver.cli.explanation import waiting_words  # few jobs wait
+
+            self._waits = job.reason
+            words = waiting_words(self._session, job)
+            said = f"is waiting {words}" if words else render.moved_words(job.state, job.reason)
+            self._note(f"job {job.id} {said}")
+        return None
 
     def _seen(self, changed: tuple[int, ...]) -> None:
         if self._as_json:
