@@ -34,6 +34,7 @@ COLOURS = {
     State.UNVERIFIED: "35",
 }
 BAD = "31"
+NARROWEST = 20  # columns below which nothing is folded
 NAMED = 5  # names of jobs in a summary
 _COMMAND = re.compile(r"`[^`]*`|(?<=; )aver [^;]*$")
 _GLUE = "\ue000"  # in place of a space that stays within its line
@@ -102,8 +103,16 @@ class Output:
 
     def say(self, sentence: str) -> None:
         """Write a sentence of the answer, folded between words on a terminal."""
-        for part in folded(sentence, self.width) if self.out_is_terminal else [sentence]:
+        for part in self.folded(sentence):
             self.line(part)
+
+    def folded(self, text: str, used: int = 0) -> list[str]:
+        """The text in lines that fit beside `used` columns on a terminal; whole elsewhere.
+
+        It is masked before: a secret with a space in it may be folded there.
+        """
+        masked, left = self.masking.whole(text), self.width - used
+        return folded(masked, left) if self.out_is_terminal and left >= NARROWEST else [masked]
 
     def raw(self, data: bytes) -> None:
         """Write bytes of the answer as they are; the caller has masked them."""

@@ -414,23 +414,13 @@ def _show_why(output: Output, document: doc.Explained) -> None:
             output.line(f"{other}:")
             day = other
         prefix = f"{clock(item.at)}  {item.source.ljust(width)}  "
-        for at, part in enumerate(_folded(output, one_line(item.what), len(prefix))):
+        for at, part in enumerate(output.folded(one_line(item.what), len(prefix))):
             output.line((" " * len(prefix) if at else prefix) + part)
     if document.next:
         output.line("")
         output.line("Next:")
         for command in document.next:
             output.line(f"  {command}")
-
-
-def _folded(output: Output, text: str, used: int) -> list[str]:
-    """The text in lines that fit beside what is before it, on a terminal; whole elsewhere."""
-    left = output.width - used
-    if not output.out_is_terminal or len(text) <= left or left < 20:
-        return [text]
-    import textwrap  # only where a line is too long
-
-    return textwrap.wrap(text, left, break_long_words=False, break_on_hyphens=False)
 
 
 def _show_timeline(output: Output, document: doc.Timeline) -> None:
