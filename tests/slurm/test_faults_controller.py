@@ -156,7 +156,7 @@ def test_lost_and_forgotten(cluster: ClusterHome, has_accounting: bool) -> None:
         job("many", f"[ {{n}} = 7 ] || {BLOCK} exit {{n}}", matrix=Matrix((("n", ("0", "7")),))),
     )
     wait_for(lambda: len(cluster.keys_run()) == 5, "all jobs run")
-    assert set(cluster.states(run).values()) == {"PENDING"}
+    assert set(cluster.states(run).values()) <= {"PENDING", "RUNNING"}  # RUNNING: its record is there
     cluster.kill_coordinator()
     cluster.wait_forgotten(run)
     hold.unlink()

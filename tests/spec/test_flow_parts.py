@@ -257,7 +257,7 @@ jobs:
   d: {run: 'x', needs: ["a[s={s}]", "a[same]"]}
 """
     assert complaints(text) == [
-        'f.yaml:4:50: job "b" needs "a[t={t}]", but its matrix has no "t"',
+        'f.yaml:4:50: job "b" needs "a[t={t}]", but its matrix has no "t"; it has s',
         'f.yaml:4:62: job "b" needs "one[s={t}]", but "one" has no matrix; write one',
         'f.yaml:4:77: job "b" needs "a[same]", but they have no axis in common; write a, or give both jobs the axis',
         'f.yaml:5:50: job "c" needs "a[s={s}]", which matches no member for "s=r"; look at both matrices',

@@ -45,6 +45,7 @@ enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE
 #define NEVER INT64_MAX
 #define TIME_MAX (NEVER / MS / 4) /* milliseconds; any sum of two such times fits */
 #define GRACE (2 * SECOND)        /* a task ends itself so long after its job's limit, if nobody else does */
+#define CHARGE (1 << 20)           /* what is asked for at once may be more than is left below a limit */
 #define RELAY (5 * SECOND)         /* so late an engine may hand on a signal that its container got directly */
 #define HOLD (3 * MS)              /* so long a start waits for its end, so that one line wakes the coordinator for both */
 
@@ -656,6 +657,10 @@ static bool read_of(const char *folder, const char *file) { /* to scratch */
     return slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0;
 }
 
+static bool is_counted(const char *folder, const char *counter) {
+    return read_of(folder, counter) && strtoll(scratch, NULL, 10) > 0;
+}
+
 static bool reread(int fd) { /* a file of the kernel's that stays open, to scratch */
     const ssize_t n = pread(fd, scratch, sizeof scratch - 1, 0);
     if (n > 0) scratch[n] = 0;
@@ -666,7 +671,7 @@ static struct kills found; /* by the visitor */
 
 static void count_inner(const char *folder) { /* v1: each cgroup counts the kills of its own members alone */
     if (read_of(folder, cgroup_files[1].events)) found.inner += number_in(scratch, "oom_kill");
-    if (read_of(folder, "memory.failcnt") && strtoll(scratch, NULL, 10)) found.inner_limits++;
+    if (is_counted(folder, "memory.failcnt")) found.inner_limits++;
 }
 
 static bool count_kills(const char *folder, struct kills *to) { /* for memory, so far; false: can't be read */
@@ -688,14 +693,18 @@ static bool count_kills(const char *folder, struct kills *to) { /* for memory, s
     return true;
 }
 
+static bool is_full(const char *folder) { /* v1: the limit with swap is met first, and not every kernel counts that */
+    if (!read_of(folder, cgroup_files[1].highest)) return false;
+    const bytes highest = strtoll(scratch, NULL, 10);
+    return read_of(folder, cgroup_files[1].limit) && highest > strtoll(scratch, NULL, 10) - CHARGE;
+}
+
 static bool is_limit_reached(void) { /* of the job, its step or its task: any level that has one */
     char path[PATH_KEPT];
     snprintf(path, sizeof path, "%s", job.cgroup_path);
     for (int i = job.depth - 1; i >= 0; i--) {
-        const bool v1 = job.cgroup_version == 1;
-        if (read_of(path, v1 ? "memory.failcnt" : cgroup_files[2].local) &&
-            (v1 ? strtoll(scratch, NULL, 10) : number_in(scratch, "oom")))
-            return true;
+        if (job.cgroup_version == 2 && read_of(path, cgroup_files[2].local) && number_in(scratch, "oom")) return true;
+        if (job.cgroup_version == 1 && (is_counted(path, "memory.failcnt") || is_full(path))) return true;
         *strrchr(path, '/') = 0;
     }
     return false;
