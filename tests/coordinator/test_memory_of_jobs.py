@@ -160,6 +160,7 @@ def test_the_bounds_of_the_settings_are_in_the_order() -> None:
 def test_sampling_adds_the_tasks_to_their_job(desk: Desk) -> None:
     """Script and task are over the job's limit together: the job is ended for memory, though neither is alone."""
     desk.submit("job", eat(60, '; __import__("time").sleep(60)'), 100 * MIB)
+    wait_for(lambda: desk.listen() or "job" in desk.started, "the job's start")  # type: ignore[func-returns-value]
     desk.submit("job.s0.t0", eat(60, '; __import__("time").sleep(60)'), 100 * MIB)
     verdict = judge([desk.record("job")], Rules())
     assert verdict is not None
