@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any, get_args
 
 import pytest
@@ -178,3 +180,30 @@ def test_every_event_and_submission_has_a_plan() -> None:
         with pytest.raises(ValueError, match="missing required field"):
             decode(declared, {})
         assert "is" not in declared.__struct_fields__
+
+
+FIRST_USES = """
+import sys, threading
+from aver.model.codec import decode, encode
+from aver.model.job import FlowSpec, JobSpec, Origin, Shell, Submission
+
+job = JobSpec("a", Shell("true", ("sh",)))
+document = encode(Submission(FlowSpec("f", (job,)), Origin("me", 1, "here", "/", 0)))
+
+def use(part):
+    together.wait()
+    decode(*part)
+
+sys.setswitchinterval(1e-6)
+parts = [(Submission, document), (FlowSpec, document["flow"]), (JobSpec, document["flow"]["jobs"][0])] * 2
+together = threading.Barrier(len(parts))
+threads = [threading.Thread(target=use, args=(part,)) for part in parts]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_a_type_may_be_read_for_the_first_time_by_several_threads() -> None:
+    """msgspec describes a type at its first use: two threads at it at once ended the process by SIGSEGV."""
+    statuses = {subprocess.run([sys.executable, "-c", FIRST_USES], check=False).returncode for _ in range(20)}
+    assert statuses == {0}

@@ -16,6 +16,7 @@ from aver.cli.output.text import Output
 from aver.cli.session import Session
 from aver.errors import AverError
 from aver.mcp.tools import TOOLS, Tool
+from aver.model.codec import decode
 from aver.printable import printable
 from aver.render.masking import Masking, to_bytes
 from aver.version import __version__
@@ -55,7 +56,7 @@ def call(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
     if tool is None:
         return _refused(f"no tool {name!r}; there are {', '.join(TOOLS)}")
     try:
-        asked = msgspec.convert(arguments, tool.asked)
+        asked = decode(tool.asked, arguments)
     except msgspec.ValidationError as error:
         return _refused(f"{name}: {error}")
     session = Session(output=Output(io.BytesIO(), io.BytesIO()))  # stdout is the protocol's

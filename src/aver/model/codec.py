@@ -8,10 +8,14 @@ by their value.
 JSON text is plain ASCII. Text of records may hold lone surrogates (bytes of an argv, a path or a variable that are
 not UTF-8): they are written as `\\udcXX` and come back as they were. msgspec's JSON refuses lone surrogates, writes
 other text than ASCII as UTF-8 and NaN as null, so whatever may hold one of these goes through the standard library's.
+
+msgspec describes a class at its first use, and the process ends by SIGSEGV where another thread meets a description
+that is half made. So descriptions are made one at a time.
 """
 
 from __future__ import annotations
 
+import _thread
 import json
 import math
 from typing import Any, NoReturn, TypeVar
@@ -29,6 +33,8 @@ def encode(value: object) -> Any:
 
 def decode(declared: type[T], value: object) -> T:
     """Return the value of the declared type; raise ValueError, with its place, for anything that does not fit."""
+    if declared not in _described:
+        _describe(declared)
     return msgspec.convert(value, declared)
 
 
@@ -45,6 +51,8 @@ def dumps(value: object) -> str:
 
 def loads(declared: type[T], text: str) -> T:
     """Return what the JSON text says as the declared type; raise ValueError for anything that does not fit."""
+    if declared not in _described:
+        _describe(declared)
     try:
         return msgspec.json.decode(text, type=declared)
     except msgspec.ValidationError:
@@ -68,6 +76,12 @@ def parse(data: bytes) -> Any:
     return value
 
 
+def _describe(declared: object) -> None:
+    with _describing:
+        msgspec.json.Decoder(declared)
+    _described.add(declared)
+
+
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a number")
 
@@ -86,6 +100,8 @@ def _small(text: str) -> int:
     return value
 
 
+_described: set[object] = set()  # types whose descriptions are complete
+_describing = _thread.allocate_lock()
 _encode = msgspec.json.Encoder().encode
 _encode_exactly = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _decode_exactly = json.JSONDecoder(parse_constant=_refuse_constant).decode
