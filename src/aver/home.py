@@ -78,6 +78,21 @@ class Home:
     def schedules(self) -> Path:
         return self.path / "schedules"
 
+    @property
+    def ui_socket(self) -> Path:
+        """Where `aver ui --socket` listens."""
+        return self.path / "ui.sock"
+
+    @property
+    def ui_link(self) -> Path:
+        """What `aver ui --open` gives to the browser."""
+        return self.path / "ui.html"
+
+    @property
+    def flows(self) -> Path:
+        """Flows that were submitted by dropping their file on the page."""
+        return self.path / "flows"
+
     def has_schedules(self) -> bool:
         try:
             return any(name.endswith(".json") for name in os.listdir(self.schedules))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Browser, chromium
-from past_runs import Call, fill
 
 from aver.cli import main
+from chromium import Browser, chromium
+from past_runs import Call, fill
 
 
 @pytest.fixture

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from past_runs import T0, attempt, origin
-
 from aver.model import events as ev
 from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, JobSpec, Request, Shell, StepSpec, Submission
 from aver.model.states import State
 from aver.store.write.writer import Writer
+from past_runs import T0, attempt, origin
 
 NAMES = (
     "either_code", "fallback", "accepted", "timeout", "cancelled", "launch", "reinit", "no_peak", "lost", "retry",

@@ -11,11 +11,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from past_runs import SECRET, Call, fill, fill_again
 
 from aver.model.states import State
 from aver.report.junit import Result, result_of
 from aver.store.read.reader import Reader
+from past_runs import SECRET, Call, fill, fill_again
 
 # What Jenkins's own schema of the format allows.
 ALLOWED = {

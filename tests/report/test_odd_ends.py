@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 from odd_ends import ACCEPTED, EITHER, FALLBACK, JOBS, fill_odd
-from past_runs import Call
 
 from aver.coordinator.notify.document import notice_of
 from aver.home import Home
@@ -21,6 +20,7 @@ from aver.model.states import State
 from aver.slurm_cli import seff
 from aver.slurm_cli.sacct import command
 from aver.store.read.reader import Reader
+from past_runs import Call
 
 
 @pytest.fixture

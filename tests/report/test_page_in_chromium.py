@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from chromium import Browser
 from past_runs import SECRET, Call, fill, fill_huge, fill_waiting
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from past_runs import Call, attempt
-
 from aver.model import events as ev
 from aver.model.codec import dumps, encode
 from aver.model.evidence import Verdict
@@ -14,6 +12,7 @@ from aver.model.exit import ExitStatus
 from aver.model.job import Allocation, Request
 from aver.model.states import State
 from aver.render.timeline import tell
+from past_runs import Call, attempt
 
 
 def test_all_attempts_with_states_and_words(past: Path, call: Call) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from past_runs import Call, attempt, origin
 
 from aver.model import events as ev
 from aver.model.job import FlowSpec, JobSpec, Request, Shell, Submission
 from aver.model.states import State
 from aver.store.write.writer import Writer
+from past_runs import Call, attempt, origin
 
 GIB = 1 << 30
 

@@ -6,11 +6,10 @@ import json
 import os
 from pathlib import Path
 
-from past_runs import SECRET, Call
-
 from aver.model.states import State
 from aver.report.causes import LOGS_OF_A_CAUSE, diagnose
 from aver.store.read.reader import Reader
+from past_runs import SECRET, Call
 
 
 def test_causes_with_hints_and_next_commands(past: Path, call: Call) -> None:

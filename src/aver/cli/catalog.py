@@ -20,6 +20,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
     "look": (
         "Look",
         {
+            "ui": "Serve the live page of all runs and jobs, to look at and to act on, in a browser.",
             "top": "Watch all jobs live, and act on them with keys.",
             "jobs": "List jobs.",
             "runs": "List runs.",

@@ -61,6 +61,12 @@ class Session:
             self._reader = Reader.open(self.home.database)
         return self._reader
 
+    def close(self) -> None:
+        """Close the store; who asks again opens it again."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
     def refresh(self) -> None:
         """See to it that somebody looks after unsettled runs; fails only if the store can't be read."""
         is_unsettled = self.reader is not None and bool(self.reader.unsettled_runs())

@@ -174,9 +174,17 @@ def submission_options(function: Function) -> Function:
 
 
 def build(
-    session: Session, invocation: Invocation, file: str | None, args: Sequence[str], options: dict[str, Any]
+    session: Session,
+    invocation: Invocation,
+    file: str | None,
+    args: Sequence[str],
+    options: dict[str, Any],
+    folder: str | None = None,
 ) -> tuple[Submission, list[str]]:
-    """Return the submission and its environment; raise UsageError with every mistake."""
+    """Return the submission and its environment; raise UsageError with every mistake.
+
+    `folder` is where its jobs start (default: the current one).
+    """
     extra = tuple(options.pop("env"))
     secrets = tuple(options.pop("secret"))
     engine, slurm_options = options.pop("engine"), tuple(options.pop("slurm_option"))
@@ -201,7 +209,7 @@ def build(
     needs, retry, has_pty = tuple(options.pop("needs")), options.pop("retry"), options.pop("pty")
     overrides = parse_overrides(now=time.time(), **options)
     environment = environment_of(extra)
-    flow = _flow(invocation, file, args, overrides, settings)
+    flow = _flow(invocation, file, args, overrides, settings, folder)
     if stdin == STDIN:
         if not flow.is_single:
             raise UsageError("--stdin is for a script or a command: in a flow write stdin in a job")
@@ -216,7 +224,7 @@ def build(
     config = load_config()
     names = dict.fromkeys((*secrets, *config.secrets))
     path = None if file in (None, STDIN) or invocation.command is not None else file
-    origin = origin_of(redacted(invocation.typed), tuple(names), file=path)
+    origin = origin_of(redacted(invocation.typed), tuple(names), folder, file=path)
     submission = Submission(
         flow, origin, config.engine, allocation, config.slurm.host, key or "", max_parallel=max_parallel
     )
@@ -392,7 +400,12 @@ def _hidden(option: str, value: str) -> str:
 
 
 def _flow(
-    invocation: Invocation, file: str | None, args: Sequence[str], overrides: Overrides, settings: Sequence[str]
+    invocation: Invocation,
+    file: str | None,
+    args: Sequence[str],
+    overrides: Overrides,
+    settings: Sequence[str],
+    folder: str | None = None,
 ) -> FlowSpec:
     if invocation.command is not None:
         if file is not None:
@@ -405,7 +418,7 @@ def _flow(
     from aver.spec.flow.params import ParamValues, parse_settings  # YAML is heavy, and a command does not need it
     from aver.spec.load import load
 
-    return load(file, overrides, args=args, params=ParamValues(parse_settings(settings)))
+    return load(file, overrides, args=args, folder=folder, params=ParamValues(parse_settings(settings)))
 
 
 def _keep_stdin(session: Session) -> str:

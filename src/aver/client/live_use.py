@@ -7,6 +7,11 @@ one. What can't be read is left out: a key without processes has no entry, and i
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+
+from aver.model.record import Record
+from aver.store.read.reader import Reader
+from aver.store.read.rows import JobRow
 
 _MARK = b"\0AVER_KEY="
 _KIB = 1024
@@ -20,6 +25,47 @@ class Use:
         self.cpu_s = 0.0
         self.memory_bytes = 0
         self.pids: list[int] = []
+
+
+class UseNow(Record):
+    """What a running job uses, beside what it asked for. `cpus_now` None: not measured twice yet."""
+
+    cpus_now: float | None
+    cpus: int | float
+    memory_now_bytes: int
+    mem_bytes: int | None
+
+
+class Meter:
+    """Measures running jobs of this machine again and again: CPUs in use are the difference to the time before."""
+
+    def __init__(self) -> None:
+        self._cpu: dict[str, tuple[float, float]] = {}  # by key: when, and CPU seconds until then
+
+    def measure(self, reader: Reader, rows: Sequence[JobRow], now: float) -> dict[int, UseNow]:
+        """By job; jobs without processes here are left out."""
+        if not rows:
+            return {}
+        uses = live_use()
+        seen: dict[str, tuple[float, float]] = {}
+        found = {}
+        for row in rows:
+            attempts = reader.attempts(row.id)
+            if not attempts:
+                continue
+            newest = attempts[-1]
+            own = [use for key, use in uses.items() if key == newest.key or key.startswith(f"{newest.key}.s")]
+            if not own:
+                continue
+            cpu_s, memory = sum(use.cpu_s for use in own), sum(use.memory_bytes for use in own)
+            seen[newest.key] = (now, cpu_s)
+            before = self._cpu.get(newest.key)
+            cpus = None
+            if before is not None and now > before[0]:
+                cpus = max(0.0, cpu_s - before[1]) / (now - before[0])
+            found[row.id] = UseNow(cpus, newest.request.cpus, memory, newest.request.mem_bytes)
+        self._cpu = seen
+        return found
 
 
 def live_use() -> dict[str, Use]:

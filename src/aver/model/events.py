@@ -142,6 +142,7 @@ class PersonAsked(Record):
     by: str
     what: str  # cancel, signal, hold, release, accept, retry, reinit, update
     detail: str = ""
+    reason: str = ""  # that was given
 
 
 class FileMark(Record):

@@ -60,26 +60,31 @@ class Cancel(Record):
     scope: Scope | None = None  # whom the signal is for; None: every process
     now: bool = False
     force: bool = False
+    reason: str = ""
 
 
 class Hold(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
+    reason: str = ""
 
 
 class Release(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
+    reason: str = ""
 
 
 class Suspend(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
+    reason: str = ""
 
 
 class Resume(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
+    reason: str = ""
 
 
 class PoolSize(Record):
@@ -145,6 +150,7 @@ class Allocate(Record):
 class Accept(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
+    reason: str = ""
 
 
 class Retry(Record):
@@ -153,6 +159,7 @@ class Retry(Record):
 
     ids: tuple[int, ...]
     by: str = SOMEBODY
+    reason: str = ""
 
 
 class Reinit(Record):

@@ -144,7 +144,8 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
         case ev.PersonAsked():
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""
-            yield Told(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}", None, None)
+            reason = f"; {event.reason}" if event.reason else ""
+            yield Told(event.at, "person", f"{event.by} asked: {event.what}{detail}{whole}{reason}", None, None)
         case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven() | ev.PoolSized():
             return
         case _:

@@ -45,8 +45,8 @@ def event_facts(stored: StoredEvent) -> EventFacts | None:
             return EventFacts(stored.seq, at, "submitted", run, source=submission.origin.user, detail=text)
         case JobsGenerated(at=at, run=run, job=job, flow=flow):
             return EventFacts(stored.seq, at, "generated", run, job, detail=_jobs(FlowIndex(flow).count))
-        case PersonAsked(at=at, run=run, job=job, by=by, what=what, detail=detail):
-            text = f"{what}: {detail}" if detail else what
+        case PersonAsked(at=at, run=run, job=job, by=by, what=what, detail=detail, reason=reason):
+            text = "; ".join(filter(None, (f"{what}: {detail}" if detail else what, reason)))
             return EventFacts(stored.seq, at, "asked", run, job, source=by, detail=text)
         case RunMoved(at=at, run=run, state=state):
             return EventFacts(stored.seq, at, "run", run, state=state.value, is_settled=state.is_settled)

@@ -54,6 +54,11 @@ def encode(document: Document, masking: Masking = Masking()) -> str:
     return json.dumps(plain, indent=None if is_large else 2, ensure_ascii=False)
 
 
+def plain(document: Record, masking: Masking = Masking()) -> dict[str, object]:
+    """Return the document as dicts, lists, texts and numbers, masked."""
+    return _fields(document, masking)
+
+
 def encode_line(document: Record, masking: Masking = Masking()) -> str:
     """Return the document as one line of JSON, for a stream of documents."""
     plain = {"kind": KINDS[type(document).__name__], **_fields(document, masking)}

@@ -6,7 +6,7 @@ import time
 
 from aver.cli.explanation import waiting_words
 from aver.cli.session import Session
-from aver.client.live_use import live_use
+from aver.client.live_use import Meter
 from aver.errors import AverError
 from aver.model.record import Record
 from aver.model.states import SETTLED, UNSETTLED, State
@@ -50,7 +50,7 @@ class Feed:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._cpu: dict[str, tuple[float, float]] = {}  # by key: when, and CPU seconds until then
+        self._meter = Meter()
 
     def read(self, view: str, name: str) -> Snapshot:
         """The jobs of this view whose names match; "" is any."""
@@ -109,29 +109,9 @@ class Feed:
 
     def _measure(self, reader: Reader, rows: list[JobRow], now: float) -> dict[int, tuple[str, str]]:
         """What jobs of this machine use now, by job; others are left out."""
-        if not rows:
-            return {}
-        uses = live_use()
-        seen: dict[str, tuple[float, float]] = {}
         found = {}
-        for row in rows:
-            attempts = reader.attempts(row.id)
-            if not attempts:
-                continue
-            newest = attempts[-1]
-            own = [use for key, use in uses.items() if key == newest.key or key.startswith(f"{newest.key}.s")]
-            if not own:
-                continue
-            cpu_s, memory = sum(use.cpu_s for use in own), sum(use.memory_bytes for use in own)
-            seen[newest.key] = (now, cpu_s)
-            before = self._cpu.get(newest.key)
-            cpus = f"/{newest.request.cpus}"
-            if before is not None and now > before[0]:
-                cpus = f"{max(0.0, cpu_s - before[1]) / (now - before[0]):.1f}{cpus}"
-            else:
-                cpus = f"?{cpus}"
-            limit = newest.request.mem_bytes
-            mem = verdict.bytes_words(memory) + ("" if limit is None else f"/{verdict.limit_words(limit)}")
-            found[row.id] = (cpus, mem)
-        self._cpu = seen
+        for job, use in self._meter.measure(reader, rows, now).items():
+            cpus = "?" if use.cpus_now is None else f"{use.cpus_now:.1f}"
+            limit = "" if use.mem_bytes is None else f"/{verdict.limit_words(use.mem_bytes)}"
+            found[job] = (f"{cpus}/{use.cpus}", verdict.bytes_words(use.memory_now_bytes) + limit)
         return found

@@ -72,7 +72,7 @@ def _accept(context: Context, request: Accept, generated: dict[int, Sealed | str
             read = machine.add_generated(run, index, batch, now)
         verdict = accepts(stored, accepted, read)
         assert verdict is not None
-        _correct(machine, run, index, verdict, f"accepted by {by}", by, now)
+        _correct(machine, run, index, verdict, f"accepted by {by}", request, now)
         _let_go(context, run.job_number(index))
         return Said(f"accepted as {verdict.state}")
 
@@ -97,13 +97,15 @@ def _stored_verdict(context: Context, job: int) -> Verdict | None:
     return None if row is None else row.verdict
 
 
-def _correct(machine: Machine, run: LiveRun, index: int, verdict: Verdict, said: str, by: str, now: float) -> None:
+def _correct(
+    machine: Machine, run: LiveRun, index: int, verdict: Verdict, said: str, request: Accept, now: float
+) -> None:
     """A person's evidence changed a settled job's verdict; its skipped dependents come back.
 
     What a completion generated was added before: it is part of the verdict.
     """
     job = run.job_number(index)
-    machine.emit(PersonAsked(now, run.number, job, by, "accept", said))
+    machine.emit(PersonAsked(now, run.number, job, request.by, "accept", said, request.reason))
     attempt = max(1, run.attempts.get(index, 1))
     machine.emit(Observed(now, run.number, job, attempt, "person", said, verdict.state, verdict.reason, verdict))
     reopen_run(machine, run, now)

@@ -21,38 +21,42 @@ from aver.protocol.messages import Cancel, ResultCode, Results
 
 @writes(Cancel)
 def cancel_jobs(context: Context, _: Peer, request: Cancel, now: float) -> Results:
-    machine, signal, by = context.machine, request.signal, request.by
+    machine, signal, by, reason = context.machine, request.signal, request.by, request.reason
 
     def act(run: LiveRun, index: int | None) -> Said:
         if signal is not None:
             indices = [index] if index is not None else list(range(run.job_count))
-            done = [send_signal(machine, run, one, signal, by, now, request.scope) for one in indices]
+            done = [send_signal(machine, run, one, signal, by, now, request.scope, reason) for one in indices]
             return done[0] if len(done) == 1 else together(done)
         if index is None:
-            return cancel_run(machine, run, by, now, request.now, request.force)
-        return cancel(machine, run, index, by, now, request.force)
+            return cancel_run(machine, run, by, now, request.now, request.force, reason)
+        return cancel(machine, run, index, by, now, request.force, reason)
 
     over = ResultCode.ALREADY if signal is None else ResultCode.SETTLED
     return context.each(request.ids, now, act, settled=over)
 
 
-def cancel(machine: Machine, run: LiveRun, index: int, by: str, now: float, force: bool = False) -> Said:
+def cancel(
+    machine: Machine, run: LiveRun, index: int, by: str, now: float, force: bool = False, reason: str = ""
+) -> Said:
     """Cancel one job; the sentence says what happened. `force`: KILL at once, without TERM."""
     state = run.settled_state(index)
     if state is not None:
         return Said(f"already {state}", ResultCode.ALREADY)
-    asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel", FORCE if force else "")
+    asked = PersonAsked(now, run.number, run.job_number(index), by, "cancel", FORCE if force else "", reason)
     machine.emit(asked)
     is_running = _cancel_asked(machine, run, index, asked, now, force)
     machine.advance(now)
     return Said("cancelling" if is_running else "cancelled")
 
 
-def cancel_run(machine: Machine, run: LiveRun, by: str, now: float, at_once: bool, force: bool = False) -> Said:
+def cancel_run(
+    machine: Machine, run: LiveRun, by: str, now: float, at_once: bool, force: bool = False, reason: str = ""
+) -> Said:
     """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
     if run.state.is_settled:
         return Said(f"already {run.state}", ResultCode.ALREADY)
-    asked = PersonAsked(now, run.number, None, by, "cancel", " ".join(_details(at_once, force)))
+    asked = PersonAsked(now, run.number, None, by, "cancel", " ".join(_details(at_once, force)), reason)
     machine.emit(asked)
     machine.advance(now)
     for index in range(run.job_count):
@@ -88,7 +92,14 @@ def _cancel_asked(machine: Machine, run: LiveRun, index: int, asked: PersonAsked
 
 
 def send_signal(
-    machine: Machine, run: LiveRun, index: int, number: int, by: str, now: float, scope: Scope | None = None
+    machine: Machine,
+    run: LiveRun,
+    index: int,
+    number: int,
+    by: str,
+    now: float,
+    scope: Scope | None = None,
+    reason: str = "",
 ) -> Said:
     """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
     job = run.job_number(index)
@@ -100,7 +111,7 @@ def send_signal(
         return Said("not running: nothing was signalled", ResultCode.NOT_RUNNING)
     if attempt.can.has_queue and attempt.state not in STARTED:
         return Said("not running: nothing was signalled", ResultCode.NOT_RUNNING)
-    asked = PersonAsked(now, run.number, job, by, "signal", str(number))
+    asked = PersonAsked(now, run.number, job, by, "signal", str(number), reason)
     machine.emit(asked)
     if attempt.can.signals_steps:
         machine.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])

@@ -17,15 +17,21 @@ HELD_BY_ENGINE = (reasons.JOB_HELD_USER, reasons.JOB_HELD_ADMIN)
 
 @writes(Hold)
 def hold_jobs(context: Context, _: Peer, request: Hold, now: float) -> Results:
-    return context.each_job(request.ids, now, lambda run, index: hold(context.machine, run, index, request.by, now))
+    def act(run: LiveRun, index: int) -> Said:
+        return hold(context.machine, run, index, request.by, now, request.reason)
+
+    return context.each_job(request.ids, now, act)
 
 
 @writes(Release)
 def release_jobs(context: Context, _: Peer, request: Release, now: float) -> Results:
-    return context.each_job(request.ids, now, lambda run, index: release(context.machine, run, index, request.by, now))
+    def act(run: LiveRun, index: int) -> Said:
+        return release(context.machine, run, index, request.by, now, request.reason)
+
+    return context.each_job(request.ids, now, act)
 
 
-def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
+def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason: str = "") -> Said:
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     state = run.settled_state(index)
@@ -37,20 +43,20 @@ def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Sai
         return Said("running: a job that runs can't be held", ResultCode.RUNNING)
     if index in run.held:
         return Said("held already", ResultCode.ALREADY)
-    machine.emit(PersonAsked(now, run.number, job, by, "hold"))
+    machine.emit(PersonAsked(now, run.number, job, by, "hold", reason=reason))
     machine.packer.remove(job)
     machine.show_reason(run, job, reasons.JOB_HELD_USER, now)
     return Said("held")
 
 
-def release(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
+def release(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason: str = "") -> Said:
     job = run.job_number(index)
     if index not in run.held:
         attempt = machine.by_job.get(job)
         if attempt is not None and attempt.can.has_queue and attempt.shown_reason in HELD_BY_ENGINE:
             return Said(attempt.can.refusals.release, ResultCode.REFUSED)
         return Said("not held", ResultCode.ALREADY)
-    machine.emit(PersonAsked(now, run.number, job, by, "release"))
+    machine.emit(PersonAsked(now, run.number, job, by, "release", reason=reason))
     deadline = run.spec(index).deadline_at
     if deadline is not None and deadline <= now:
         machine.deadline_passed(run, index, now)

@@ -37,7 +37,7 @@ def retry_jobs(context: Context, _: Peer, request: Retry, now: float) -> Retried
                 raise UsageError(f"job {run.job_number(index)} is not settled; it can't be retried before")
         check_env(context.home, run_number)
     for run_number, indices in chosen.items():
-        retry(context.machine, context.machine.runs[run_number], list(indices), request.by, now)
+        retry(context.machine, context.machine.runs[run_number], list(indices), request.by, now, request.reason)
     return Retried(
         tuple(context.machine.runs[number].job_number(index) for number in chosen for index in chosen[number])
     )
@@ -50,10 +50,10 @@ def _all_bad(run: LiveRun) -> list[int]:
     return indices
 
 
-def retry(machine: Machine, run: LiveRun, indices: Sequence[int], by: str, now: float) -> None:
+def retry(machine: Machine, run: LiveRun, indices: Sequence[int], by: str, now: float, reason: str = "") -> None:
     """New attempts of settled jobs; what was skipped below them comes back."""
     for index in indices:
-        machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry"))
+        machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry", reason=reason))
     run_again(machine, run, indices, now)
 
 

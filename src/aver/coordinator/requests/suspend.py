@@ -16,23 +16,29 @@ from aver.protocol.messages import ResultCode, Results, Resume, Suspend
 
 @writes(Suspend)
 def suspend_jobs(context: Context, _: Peer, request: Suspend, now: float) -> Results:
-    return context.each_job(request.ids, now, lambda run, index: suspend(context.machine, run, index, request.by, now))
+    def act(run: LiveRun, index: int) -> Said:
+        return suspend(context.machine, run, index, request.by, now, request.reason)
+
+    return context.each_job(request.ids, now, act)
 
 
 @writes(Resume)
 def resume_jobs(context: Context, _: Peer, request: Resume, now: float) -> Results:
-    return context.each_job(request.ids, now, lambda run, index: resume(context.machine, run, index, request.by, now))
+    def act(run: LiveRun, index: int) -> Said:
+        return resume(context.machine, run, index, request.by, now, request.reason)
+
+    return context.each_job(request.ids, now, act)
 
 
-def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
-    return _move(machine, run, index, State.SUSPENDED, by, now)
+def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason: str = "") -> Said:
+    return _move(machine, run, index, State.SUSPENDED, by, now, reason)
 
 
-def resume(machine: Machine, run: LiveRun, index: int, by: str, now: float) -> Said:
-    return _move(machine, run, index, State.RUNNING, by, now)
+def resume(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason: str = "") -> Said:
+    return _move(machine, run, index, State.RUNNING, by, now, reason)
 
 
-def _move(machine: Machine, run: LiveRun, index: int, wanted: State, by: str, now: float) -> Said:
+def _move(machine: Machine, run: LiveRun, index: int, wanted: State, by: str, now: float, reason: str) -> Said:
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     if attempt is None or attempt.state not in STARTED:
@@ -45,7 +51,7 @@ def _move(machine: Machine, run: LiveRun, index: int, wanted: State, by: str, no
     word = "suspend" if wanted is State.SUSPENDED else "resume"
     if attempt.is_suspended is (wanted is State.SUSPENDED):
         return Said("suspended already" if attempt.is_suspended else "not suspended", ResultCode.ALREADY)
-    asked = PersonAsked(now, run.number, job, by, word)
+    asked = PersonAsked(now, run.number, job, by, word, reason=reason)
     machine.emit(asked)
     machine.after(asked, [Control(key, word) for key in attempt.running_keys()])
     machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", wanted, reasons.NONE))

@@ -24,13 +24,14 @@ from aver.store.read.rows import JobRow
 from aver.version import __version__
 
 OPEN_FAILURES = 5
+_ELEMENTS = "// {{elements}}\n"  # where the script has the parts that it shares with the live page
 _SLOT = re.compile(r"\{\{([a-z]+)\}\}")
 
 
 def page(story: Story) -> str:
     """The whole document."""
     found = groups_of(story)
-    script = _part("page.js")
+    script = _part("page.js").replace(_ELEMENTS, _part("elements.js"), 1)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {
         "title": escape(f"run {story.run.id} {clean(story.run.name)}: {story.run.state}"),

@@ -17,7 +17,7 @@ from aver.report.story import WORST_FIRST, Story, clean
 from aver.store.read.rows import JobRow
 
 MOST_NODES = 80
-_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN, _PER_ROW = 176, 46, 20, 34, 8, 5
+NODE_WIDTH, NODE_HEIGHT, _GAP_X, _GAP_Y, _MARGIN, _PER_ROW = 176, 46, 20, 34, 8, 5
 _LETTERS = 22
 _THINNEST = 3.0
 
@@ -62,9 +62,9 @@ def _label(label: str, jobs: Sequence[JobRow]) -> str:
 
 def graph_svg(found: Groups) -> str:
     """The picture; each node can be clicked: it names its job, or its group."""
-    place = _places(found.picture)
-    width = max(x for x, _ in place.values()) + _WIDTH + _MARGIN
-    height = max(y for _, y in place.values()) + _HEIGHT + _MARGIN
+    place = places(found.picture)
+    width = max(x for x, _ in place.values()) + NODE_WIDTH + _MARGIN
+    height = max(y for _, y in place.values()) + NODE_HEIGHT + _MARGIN
     parts = [
         f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="group" '
         'aria-label="Graph of the jobs">',
@@ -73,7 +73,7 @@ def graph_svg(found: Groups) -> str:
     ]
     for edge in found.picture.edges:
         (x1, y1), (x2, y2) = place[edge.source], place[edge.target]
-        x1, y1, x2 = x1 + _WIDTH // 2, y1 + _HEIGHT, x2 + _WIDTH // 2
+        x1, y1, x2 = x1 + NODE_WIDTH // 2, y1 + NODE_HEIGHT, x2 + NODE_WIDTH // 2
         bend = max((y2 - y1) // 2, 12)
         kind = ' class="alternative"' if edge.is_alternative else ""
         title = f"<title>{escape(clean(edge.label))}</title>" if edge.label else ""
@@ -85,7 +85,7 @@ def graph_svg(found: Groups) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _places(picture: Picture) -> dict[int, tuple[int, int]]:
+def places(picture: Picture) -> dict[int, tuple[int, int]]:
     """Left and top of each node: a layer is one row or several, its nodes below the middle of what they need."""
     needs: dict[int, list[int]] = {}
     for edge in picture.edges:
@@ -100,10 +100,10 @@ def _places(picture: Picture) -> dict[int, tuple[int, int]]:
         layer.sort(key=lambda number: _middle([place[one][0] for one in needs.get(number, ()) if one in place]))
         for start in range(0, len(layer), _PER_ROW):
             row = layer[start : start + _PER_ROW]
-            left = _MARGIN + (widest - len(row)) * (_WIDTH + _GAP_X) // 2
+            left = _MARGIN + (widest - len(row)) * (NODE_WIDTH + _GAP_X) // 2
             for column, number in enumerate(row):
-                place[number] = (left + column * (_WIDTH + _GAP_X), top)
-            top += _HEIGHT + _GAP_Y
+                place[number] = (left + column * (NODE_WIDTH + _GAP_X), top)
+            top += NODE_HEIGHT + _GAP_Y
     return place
 
 
@@ -123,14 +123,14 @@ def _node(number: int, group: Group, place: tuple[int, int]) -> str:
     parts = [
         f'<g class="node s-{worst}" {what} tabindex="0" role="button">',
         f"<title>{escape(label)}: {words or 'no jobs'}</title>",
-        f'<rect class="box" x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="7"/>',
+        f'<rect class="box" x="{x}" y="{y}" width="{NODE_WIDTH}" height="{NODE_HEIGHT}" rx="7"/>',
         f'<text x="{x + 10}" y="{y + 18}">{escape(short)}</text>',
         f'<text class="small" x="{x + 10}" y="{y + 33}">{escape(said)}</text>',
     ]
     left = float(x + 7)
-    for state, part in _shares(states, _WIDTH - 14):
+    for state, part in _shares(states, NODE_WIDTH - 14):
         parts.append(
-            f'<rect class="part s-{state}" x="{left:.1f}" y="{y + _HEIGHT - 7}" width="{part:.1f}" height="4"/>'
+            f'<rect class="part s-{state}" x="{left:.1f}" y="{y + NODE_HEIGHT - 7}" width="{part:.1f}" height="4"/>'
         )
         left += part
     return "".join([*parts, "</g>"])

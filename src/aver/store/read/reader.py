@@ -132,6 +132,12 @@ class Reader(Database):
         rows = self.fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
         return {self._decoder.state(word, f"a job of run {run}"): count for word, count in rows}
 
+    def tally(self, run: int) -> dict[State, tuple[int, int]]:
+        """How many jobs of the run are in each state, and how many of those are believed and not verified."""
+        text = "SELECT state, count(*), total(verified = 0) FROM jobs WHERE run = ? GROUP BY state"
+        rows = self.fetch(text, (run,))
+        return {self._decoder.state(word, f"a job of run {run}"): (count, int(few)) for word, count, few in rows}
+
     def groups(self, run: int) -> list[GroupRow]:
         """The jobs of the run by what made them and by state: few rows, however many jobs there are."""
         text = (
@@ -336,6 +342,22 @@ class Reader(Database):
             "AND json_extract(data, '$.what') = 'prune' GROUP BY run"
         )
         return dict(self.fetch(text))
+
+    def version_of_data(self) -> int:
+        """Another number than before, if anybody has committed since."""
+        return int(self.fetch("PRAGMA data_version")[0][0])
+
+    def last_seq_of(self, run: int) -> int:
+        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?", (run,))[0][0])
+
+    def concerned(self, after: int, limit: int) -> list[tuple[int, int, int | None]]:
+        """Number, run and job of the events numbered above `after`, in order; what they say is not read."""
+        return self.fetch("SELECT seq, run, job FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+
+    def runs_by_id(self, ids: Iterable[int]) -> dict[int, RunRow]:
+        """The runs that there are, by number."""
+        text = "FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+        return {row.id: row for row in self._table(RunRow, text, (json.dumps(list(ids)),))}
 
     def last_seq(self) -> int:
         return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])

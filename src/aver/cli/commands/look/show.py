@@ -58,16 +58,20 @@ def command(address: str, env: bool, as_json: bool) -> None:
 
 
 def _show_environment(session: Session, address: str) -> None:
-    """What Python and the like is found by comes first; then all the rest by name."""
     found = session.find(address)
     run = found.id if isinstance(found, RunRow) else found[0].run
     session.mask([run])
-    known = read_env(session.home, run)
-    if isinstance(found, list):
-        known |= dict.fromkeys((name for name, _ in session.spec(found[0]).env), "(set by the flow)")
-    for name in sorted(known, key=lambda name: (name not in FOUND_BY, name)):
-        value = "***" if SECRET_NAME.search(name) else known[name]
+    for name, value in environment(session, run, None if isinstance(found, RunRow) else found[0]):
         session.output.line(f"{name}={one_line(value)}")
+
+
+def environment(session: Session, run: int, job: JobRow | None) -> list[tuple[str, str]]:
+    """What Python and the like is found by comes first; then all the rest by name. Secrets by name are masked."""
+    known = read_env(session.home, run)
+    if job is not None:
+        known |= dict.fromkeys((name for name, _ in session.spec(job).env), "(set by the flow)")
+    names = sorted(known, key=lambda name: (name not in FOUND_BY, name))
+    return [(name, "***" if SECRET_NAME.search(name) else known[name]) for name in names]
 
 
 def _document(session: Session, address: str) -> Document:
@@ -78,7 +82,7 @@ def _document(session: Session, address: str) -> Document:
     if isinstance(found, RunRow):
         return _run(session, found)
     if len(found) == 1:
-        return _job(session, found[0])
+        return job_shown(session, found[0])
     raise UsageError(f"{address} names {len(found)} jobs; `aver jobs '{address}'` lists them")
 
 
@@ -89,7 +93,7 @@ def _step(session: Session, job: JobRow, number: int) -> StepShown:
     return StepShown(jobs_facts(session, [job])[0], found[0])
 
 
-def _job(session: Session, job: JobRow) -> JobShown:
+def job_shown(session: Session, job: JobRow) -> JobShown:
     reader = session.found_reader(str(job.id))
     session.mask([job.run])
     submission = session.submission(job.run)

@@ -47,7 +47,7 @@ def command(address: str | None, as_json: bool) -> None:
     found = session.find(address)
     if isinstance(found, RunRow):
         with collector_paused():
-            answer(session.output, _causes(session, found), as_json)
+            answer(session.output, causes_of(session, found), as_json)
         return
     job = session.find_job(address)
     answer(session.output, explain(session, job), as_json)
@@ -55,7 +55,7 @@ def command(address: str | None, as_json: bool) -> None:
         _note_hint(session, job)
 
 
-def _causes(session: Session, run: RunRow) -> CauseList:
+def causes_of(session: Session, run: RunRow) -> CauseList:
     reader = session.found_reader(str(run.id))
     rows = reader.outcomes(run.id)
     masking = session.mask([run.id])

@@ -26,7 +26,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
     "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-default-apps", "--metrics-recording-only", "--force-color-profile=srgb",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
 )  # fmt: skip
 
 
@@ -69,9 +69,13 @@ class Browser:
 
     def open(self, path: Path) -> float:
         """Open the file and wait until it is loaded; return the seconds that this took."""
+        return self.go(path.as_uri())
+
+    def go(self, url: str) -> float:
+        """The same of an address."""
         self._events.clear()
         begun = time.monotonic()
-        answer = self.call("Page.navigate", url=path.as_uri())
+        answer = self.call("Page.navigate", url=url)
         assert "errorText" not in answer, answer["errorText"]
         while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._note(self._message())

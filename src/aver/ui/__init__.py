@@ -1,0 +1,1 @@
+"""The live page in a browser: `aver ui`."""

@@ -1,0 +1,142 @@
+"""Which runs and jobs have changed, as server-sent events, for all open pages together.
+
+The store is looked at only while a page is open. An event's id is the number up to which everything was looked at, so
+a page that comes back with it misses nothing; what is sent was committed before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+
+import anyio.to_thread
+
+from aver.errors import AverError
+from aver.home import Home
+from aver.store.read.reader import Reader
+
+LOOK_S = 0.05
+PAUSE_S = 0.25  # between two events for one page
+BEAT_S = 5.0
+PEER_S = 1.0  # how often the coordinator is looked for
+MOST_EVENTS = 5000  # that are looked through for one event; of more, everything may have changed
+MOST_NUMBERS = 500
+
+
+class Feed:
+    """`is_over` says that the server ends."""
+
+    def __init__(self, home: Home) -> None:
+        self.is_over: Callable[[], bool] = lambda: False
+        self._home = home
+        self._reader: Reader | None = None
+        self._file: tuple[int, int] | None = None
+        self._version = -1
+        self._seq = 0
+        self._has_coordinator = False
+        self._peer_at = 0.0
+        self._pages = 0
+        self._moved = asyncio.Event()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def stream(self, after: int | None) -> AsyncIterator[bytes]:
+        """The events for one page, from a number on; None: from now on."""
+        self._pages += 1
+        try:
+            if self._watch is None or self._watch.done():
+                await anyio.to_thread.run_sync(self._look)
+                self._watch = asyncio.create_task(self._look_again())
+            seq = self._seq if after is None or after > self._seq else after
+            yield b"retry: 1000\n\n" + self._beat(seq)
+            told, beat_at = self._has_coordinator, time.monotonic()
+            while not self.is_over():
+                moved = self._moved
+                if self._seq < seq:  # another store is in its place
+                    seq = self._seq
+                    yield _event("change", seq, {"runs": [], "jobs": [], "is_whole": False})
+                elif self._seq > seq:
+                    seq, data = await anyio.to_thread.run_sync(self._changes, seq)
+                    yield _event("change", seq, data)
+                    await asyncio.sleep(PAUSE_S)
+                elif told != self._has_coordinator or time.monotonic() >= beat_at + BEAT_S:
+                    told, beat_at = self._has_coordinator, time.monotonic()
+                    yield self._beat(seq)
+                else:
+                    await _wait(moved, min(1.0, beat_at + BEAT_S - time.monotonic()))
+        finally:
+            self._pages -= 1
+
+    def _beat(self, seq: int) -> bytes:
+        return _event("beat", seq, {"at": time.time(), "has_coordinator": self._has_coordinator})
+
+    async def _look_again(self) -> None:
+        while self._pages and not self.is_over():
+            if await anyio.to_thread.run_sync(self._look):
+                moved, self._moved = self._moved, asyncio.Event()
+                moved.set()
+            await asyncio.sleep(LOOK_S)
+        if self._reader is not None:
+            self._reader.close()
+            self._reader, self._file = None, None
+
+    def _look(self) -> bool:
+        """Look at the store, and now and then for the coordinator; whether anything is new."""
+        is_new = False
+        if time.monotonic() >= self._peer_at + PEER_S:
+            self._peer_at = time.monotonic()
+            lives = self._home.has_coordinator()
+            is_new, self._has_coordinator = lives != self._has_coordinator, lives
+        try:
+            reader = self._open()
+            version = -1 if reader is None else reader.version_of_data()
+            if reader is None or version == self._version:
+                return is_new
+            self._version, self._seq = version, reader.last_seq()
+        except AverError:
+            self._file = None  # it is opened again; views say what is wrong with it
+            return is_new
+        return True
+
+    def _open(self) -> Reader | None:
+        """The store as it is now: another file in its place is another store."""
+        try:
+            info = os.stat(self._home.database)
+        except OSError:
+            return None
+        if self._reader is None or self._file != (info.st_dev, info.st_ino):
+            if self._reader is not None:
+                self._reader.close()
+            self._reader = Reader.open(self._home.database)
+            self._file, self._version = (info.st_dev, info.st_ino), -1
+        return self._reader
+
+    def _changes(self, after: int) -> tuple[int, dict[str, object]]:
+        """The number up to which was looked, and the runs and jobs of what came after `after`."""
+        with_reader = Reader.open(self._home.database)
+        if with_reader is None:
+            return self._seq, {"runs": [], "jobs": [], "is_whole": False}
+        with with_reader as reader:
+            rows = reader.concerned(after, MOST_EVENTS)
+            end = reader.last_seq() if len(rows) == MOST_EVENTS else rows[-1][0] if rows else self._seq
+        runs = {run for _, run, _ in rows}
+        jobs = {job for _, _, job in rows if job is not None}
+        is_whole = len(rows) < MOST_EVENTS and len(runs) <= MOST_NUMBERS and len(jobs) <= MOST_NUMBERS
+        return end, {
+            "runs": sorted(runs)[:MOST_NUMBERS],
+            "jobs": sorted(jobs)[:MOST_NUMBERS],
+            "is_whole": is_whole,
+        }
+
+
+async def _wait(moved: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(moved.wait(), max(0.0, seconds))
+    except TimeoutError:
+        pass
+
+
+def _event(kind: str, seq: int, data: dict[str, object]) -> bytes:
+    return f"id: {seq}\nevent: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

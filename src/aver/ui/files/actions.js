@@ -1,0 +1,140 @@
+// What can be done: buttons, the question before each of them, and the commands that one can type instead.
+import { clean, el, get, href, link, post, say, session } from "./parts.js";
+import { openPart } from "./views.js";
+
+const TELLS = {
+  cancel: ["Cancel", "What runs gets TERM now, and KILL after its kill wait. What waits never starts. Jobs that need it are skipped."],
+  force: ["Kill", "Sends KILL at once, without TERM: what runs can't save anything. The verdict is CANCELLED."],
+  signal: ["Send a signal", "Sends the signal to every process of what runs. It is no cancellation."],
+  hold: ["Hold", "It does not start until it is released."],
+  release: ["Release", "It starts when there is room."],
+  suspend: ["Suspend", "Its processes are stopped; its time limit is paused."],
+  resume: ["Resume", "Its processes go on."],
+  retry: ["Retry", "Jobs that failed, were lost or cancelled run again; what was skipped below them comes back."],
+  accept: ["Accept", "You vouch that it completed, though nobody saw its end. Your name is kept as evidence."],
+  recover: ["Recover", ""],
+};
+const GRAVE = new Set(["cancel", "force", "signal", "accept"]);
+
+export function actionButtons(subject) {
+  if (session.is_read_only) return null;
+  const words = [];
+  if (subject.run) {
+    if (!subject.isSettled) words.push("cancel");
+    if (subject.isSettled && Object.keys(subject.counts).some((state) => !["COMPLETED", "SKIPPED"].includes(state))) words.push("retry", "recover");
+  } else {
+    if (!subject.isSettled) words.push("cancel");
+    if (["RUNNING", "COMPLETING", "SUSPENDED"].includes(subject.state)) words.push("force", "signal");
+    if (subject.state === "RUNNING") words.push("suspend");
+    if (subject.state === "SUSPENDED") words.push("resume");
+    if (subject.state === "PENDING") words.push(subject.reason === "JobHeldUser" ? "release" : "hold");
+    if (subject.isSettled && subject.state !== "SKIPPED") words.push("retry");
+    if (["UNVERIFIED", "NODE_FAIL"].includes(subject.state)) words.push("accept");
+  }
+  const number = subject.run || subject.job;
+  const what = subject.run ? "run" : "job";
+  return el("div", { class: "actions", role: "group", "aria-label": "Actions" }, words.map((word) =>
+    el("button", { type: "button", class: GRAVE.has(word) ? "grave" : "", "data-act": word, "data-number": number, "data-what": what, "data-key": `act-${word}` }, TELLS[word][0])));
+}
+
+// Commands as one can type them, each with a button that copies it, and one that does it where the page can.
+export function commandList(commands) {
+  return el("ul", { class: "commands" }, commands.map((command) => el("li", {}, el("code", {}, command), " ",
+    el("button", { type: "button", class: "copy", "data-copy": command, "aria-label": `Copy ${clean(command)}` }, "copy"), " ", button(command))));
+}
+function button(command) {
+  const match = /^aver (cancel|retry|recover|accept|release|hold|log|why) (\d+)( --dry-run| --force)?$/.exec(command);
+  if (!match) return null;
+  const [, word, number, option] = match;
+  if (word === "log" || word === "why") return link(href(`jobs/${number}`, word === "log" ? { log: "end" } : {}), word === "log" ? "open the log" : "open", { class: "" });
+  if (session.is_read_only) return null;
+  const name = option === " --force" ? "force" : word;
+  return el("button", { type: "button", class: GRAVE.has(name) ? "grave" : "", "data-act": name, "data-number": number, "data-what": "" }, TELLS[name][0]);
+}
+
+function ask(title, nodes, confirm, kind) {
+  const dialog = document.getElementById("dialog");
+  return new Promise((resolve) => {
+    const form = el("form", { method: "dialog" }, el("h3", { id: "dialog-title" }, title), nodes,
+      el("div", { class: "dialog-end" }, el("button", { type: "button", "data-no": "" }, "Not now"), confirm ? el("button", { value: "yes", class: kind }, confirm) : null));
+    form.addEventListener("submit", (event) => { event.preventDefault(); done(new FormData(form)); });
+    form.querySelector("[data-no]").addEventListener("click", () => done(null));
+    const done = (value) => { dialog.onclose = null; dialog.close(); resolve(value); };
+    dialog.onclose = () => resolve(null);
+    dialog.replaceChildren(form);
+    dialog.showModal();
+    (form.querySelector("input") || form.querySelector("button"))?.focus();
+  });
+}
+export { ask };
+
+async function act(word, number, what, refresh) {
+  const name = `${what ? `${what} ` : ""}${number}`;
+  if (word === "recover") return recover(number, refresh);
+  const nodes = [el("p", {}, TELLS[word][1])];
+  if (word === "signal") nodes.push(el("label", {}, "signal", el("input", { name: "signal", value: "USR1", required: "", maxlength: "12" })));
+  nodes.push(el("label", {}, "reason (kept with your name)", el("input", { name: "reason", maxlength: "500", autocomplete: "off" })));
+  const given = await ask(`${TELLS[word][0]} ${name}?`, nodes, TELLS[word][0], GRAVE.has(word) ? "grave" : "");
+  if (!given) return;
+  const body = { ids: [number], reason: given.get("reason") || "" };
+  if (word === "force") body.force = true;
+  if (word === "signal") body.signal = given.get("signal");
+  const done = await post(word === "force" ? "cancel" : word, body);
+  say(done.results.slice(0, 5).map((one) => `${one.id}: ${one.did}`).join("; ") + (done.results.length > 5 ? ` and ${done.results.length - 5} more` : ""));
+  refresh();
+}
+async function recover(number, refresh) {
+  const plan = await post("recover", { ids: [number], preview: true });
+  const lines = [
+    ...plan.jobs.map((one) => el("li", {}, `${one.name} runs again: ${one.why}`)),
+    ...plan.hopeless.map((one) => el("li", {}, `${one.name} is left alone: ${one.why}`)),
+  ];
+  const nodes = [
+    el("p", {}, plan.jobs.length ? `${plan.jobs.length} jobs run again; ${plan.waiting} follow when what they need completes.` : "Nothing that another attempt helps."),
+    plan.changes.length ? el("p", {}, plan.file ? `In ${plan.file}:` : "In the run:") : null,
+    plan.changes.length ? el("ul", {}, plan.changes.map((one) => el("li", {}, `${one.job}: ${one.key} ${one.old ?? "none"} to ${one.new} (${one.why})`))) : null,
+    plan.diff ? el("pre", {}, plan.diff) : null,
+    lines.length ? el("ul", {}, lines.slice(0, 50), lines.length > 50 ? el("li", {}, `and ${lines.length - 50} more`) : null) : null,
+  ];
+  const given = await ask(`Recover run ${number}?`, nodes, plan.jobs.length ? "Recover" : null, "");
+  if (!given) return;
+  const done = await post("recover", { ids: [number], preview: false });
+  say(`run ${number} goes on in round ${done.round}`);
+  refresh();
+}
+
+export function listen(refresh) {
+  document.addEventListener("click", async (event) => {
+    const target = event.target.closest?.("[data-act], [data-copy], [data-part], [data-chip], [data-order]");
+    if (!target) return;
+    try {
+      if (target.dataset.act) await act(target.dataset.act, Number(target.dataset.number), target.dataset.what, refresh);
+      else if (target.dataset.copy) { await navigator.clipboard.writeText(target.dataset.copy); say("copied"); }
+      else if (target.dataset.part) { const [run, name] = target.dataset.part.split("/"); openPart(Number(run), name); refresh(); }
+      else if (target.dataset.chip) change((words) => toggle(words, target.dataset.chip));
+      else if (target.dataset.order) change((words) => order(words, target.dataset.order));
+    } catch (error) { say(error.message); }
+  });
+  let timer = null;
+  document.addEventListener("input", (event) => {
+    const name = event.target.dataset?.filterField;
+    if (!name) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => change((words) => ({ ...words, [name]: event.target.value.trim(), after: "" }), true), 200);
+  });
+  document.addEventListener("submit", (event) => { if (event.target.dataset.filter !== undefined) event.preventDefault(); });
+}
+function toggle(words, state) {
+  const chosen = new Set((words.state || "").split(",").filter(Boolean));
+  if (!chosen.delete(state)) chosen.add(state);
+  return { ...words, state: [...chosen].join(","), after: "" };
+}
+function order(words, name) {
+  const isSame = (words.order || "state") === name;
+  return { ...words, order: name, turn: isSame && words.turn !== "down" ? "down" : "", after: "" };
+}
+function change(make, isSilent = false) {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const to = href(path, make(Object.fromEntries(new URLSearchParams(query || ""))));
+  if (isSilent) { history.replaceState(null, "", to); window.dispatchEvent(new HashChangeEvent("hashchange")); } else location.hash = to;
+}

@@ -1,0 +1,87 @@
+// The page: finds the view that the address names, shows it, and keeps it fresh.
+import { el, get, patchChildren, say, session } from "./parts.js";
+import { begin, onChange } from "./live.js";
+import * as views from "./views.js";
+import { jobView } from "./job.js";
+import { submitView } from "./submit.js";
+import { listen } from "./actions.js";
+import { listenToKeys } from "./keys.js";
+
+const PACE_MS = 250;
+const main = document.getElementById("main");
+const ROUTES = [
+  [/^now$/, views.nowView], [/^runs$/, views.runsView], [/^runs\/(\d+)$/, views.runView], [/^jobs\/(\d+)$/, jobView],
+  [/^compare$/, views.compareView], [/^submit$/, submitView],
+];
+let shown = null;  // { address, view }
+let busy = false;
+let wanted = false;
+let last = { at: 0, took: 0 };
+
+function address() {
+  const [path, query] = (location.hash.replace(/^#\/?/, "") || "now").split("?");
+  return { path, words: Object.fromEntries(new URLSearchParams(query || "")) };
+}
+function find(path) {
+  for (const [pattern, view] of ROUTES) {
+    const match = pattern.exec(path);
+    if (match) return { view, number: match[1] === undefined ? null : Number(match[1]) };
+  }
+  return { view: views.nowView, number: null };
+}
+
+async function load(isNew) {
+  if (busy) { wanted = true; return; }
+  busy = true;
+  wanted = false;
+  const begun = performance.now();
+  const { path, words } = address();
+  const { view, number } = find(path);
+  const place = `${path}?${new URLSearchParams(words)}`;
+  try {
+    const made = await view(number, words);
+    if (place !== `${address().path}?${new URLSearchParams(address().words)}`) { wanted = true; return; }
+    document.title = `${made.title} · aver`;
+    const root = el("main", {}, made.nodes);
+    if (shown && shown.path === path) patchChildren(main, root); else main.replaceChildren(...root.childNodes);
+    if (!shown || shown.path !== path) { window.scrollTo(0, 0); if (isNew && shown) main.focus({ preventScroll: true }); }
+    shown = { path, made };
+    made.after?.(main);
+  } catch (error) {
+    const problem = el("p", { class: "problem", role: "alert" }, error.message);
+    if (shown && shown.path === path) { main.querySelector(":scope > .problem")?.remove(); main.prepend(problem); } else main.replaceChildren(problem);
+    if (!shown || shown.path !== path) shown = { path, made: {} };
+  } finally {
+    busy = false;
+    last = { at: performance.now(), took: performance.now() - begun };
+    main.dataset.loads = String(Number(main.dataset.loads || 0) + 1);
+    for (const one of document.querySelectorAll("nav a")) {
+      if (one.getAttribute("href") === `#/${path.split("/")[0]}`) one.setAttribute("aria-current", "page"); else one.removeAttribute("aria-current");
+    }
+    if (wanted) soon();
+  }
+}
+let timer = null;
+function soon() {
+  if (timer !== null) return;
+  const pause = Math.max(0, last.at + Math.max(PACE_MS - last.took, 2 * last.took) - performance.now());
+  timer = setTimeout(() => { timer = null; load(false); }, pause);
+}
+
+onChange((change) => {
+  if (!shown || !shown.made.concerns || !change.is_whole || shown.made.concerns(change)) soon();
+});
+setInterval(() => { if (!document.hidden && shown && shown.made.isMoving) soon(); }, 2000);
+window.addEventListener("hashchange", () => load(true));
+window.addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.open = true; });
+
+(async () => {
+  try {
+    Object.assign(session, await get("session"));
+    document.getElementById("footer").textContent = `aver ${session.version} · ${session.user} on ${session.host} · ${session.home}${session.is_read_only ? " · read-only" : ""}`;
+  } catch (error) { say(error.message); }
+  listen(() => load(false));
+  listenToKeys();
+  await load(true);
+  begin();
+})();
