@@ -199,12 +199,12 @@ class Loop:
         """Steps that wait for cpus never begin once their srun is gone.
 
         Called before ends are judged, which may make room: a task that ended took the sruns inside it with it, and
-        these hung up before its witness said so.
+        these hung up before its witness said so. No request is served here: a signal that srun passes on would come
+        before the limit that sent it.
         """
-        if self._machine.has_waiting_steps:
-            for fd, events in self._poller.poll(0):
-                self._handle(fd, events)
         tokens, self._server.lost_steps = self._server.lost_steps, []
+        if self._machine.has_waiting_steps:
+            tokens += self._server.hung_up()
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
             key = self._machine.live.keys.get((job, attempt))

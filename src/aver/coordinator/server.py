@@ -182,6 +182,11 @@ class Server:
         peer.replies_due += len(lines)
         return lines
 
+    def hung_up(self) -> list[str]:
+        """Tokens of steps whose srun is gone, also where what it said last is not read yet."""
+        gone = [self.peers.get(fd) for fd, events in self._poller.poll(0) if events & select.EPOLLHUP]
+        return [peer.token for peer in gone if peer is not None and peer.token is not None]
+
     def _held_bytes(self) -> int:
         return sum(len(peer.received) for peer in self.peers.values())
 
