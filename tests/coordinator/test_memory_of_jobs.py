@@ -168,6 +168,32 @@ def test_sampling_adds_the_tasks_to_their_job(desk: Desk) -> None:
     assert "job.s0.t0" not in desk.records
 
 
+def test_sampling_counts_a_task_once(desk: Desk) -> None:
+    """The peak of the script is its own: that of the task is in the task's record."""
+    nap = '; __import__("time").sleep(4)'
+    desk.submit("job", eat(20, nap), 400 * MIB)
+    wait_for(lambda: desk.listen() or "job" in desk.started, "the job's start")  # type: ignore[func-returns-value]
+    desk.submit("job.s0.t0", eat(80, nap), 400 * MIB)
+    peaks = [desk.record(key).peak_bytes or 0 for key in ("job", "job.s0.t0")]
+    assert 20 * MIB <= peaks[0] < 60 * MIB
+    assert 80 * MIB <= peaks[1] < 120 * MIB
+
+
+def test_script_and_steps_had_no_more_than_their_limit(aver_home: Path, tmp_path: Path) -> None:
+    """Their peaks add up to more than the limit that the job never exceeded; the sum is said to be one."""
+    live = LiveHome(aver_home, tmp_path)
+    script = f'{eat(50)}; "$AVER_HOME/bin/srun" {eat(80)}'
+    number = live.run_text(script, mem_bytes=120 * MIB)
+    live.settle([number])
+    assert live.job(number).state is State.COMPLETED
+    assert live.attempt(number).peak_bytes == 120 * MIB
+    done = subprocess.run(
+        [sys.executable, "-m", "aver", "show", str(number)],
+        env={**os.environ, "AVER_HOME": str(aver_home)}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "peak memory 120.0 MiB (at most: script and steps, each at its own peak)" in done.stdout
+
+
 def test_show_says_whose_the_peak_is(aver_home: Path, tmp_path: Path) -> None:
     """`aver show` names the source of the peak, and CPU time that is only known in part."""
     live = LiveHome(aver_home, tmp_path)

@@ -48,7 +48,7 @@ def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: Wi
         sys_s=attempt.sys_s,
         is_cpu_least=record is not None and record.is_cpu_least,
         peak_bytes=attempt.peak_bytes,
-        peak_of=None if highest is None else "largest" if highest[1] else "all",
+        peak_of=_peak_of(attempt.peak_bytes, highest),
         node=attempt.node,
         cpus=attempt.request.cpus,
         gpus=attempt.request.gpus,
@@ -57,6 +57,15 @@ def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: Wi
         stdout=files.stdout,
         stderr=files.stderr or files.stdout,
     )
+
+
+def _peak_of(peak_bytes: int | None, highest: tuple[int, bool] | None) -> str | None:
+    """Whose peak it is: that of the script's own record, or one with what its steps used."""
+    if highest is None or peak_bytes is None:
+        return None
+    if peak_bytes != highest[0]:
+        return "parts"
+    return "largest" if highest[1] else "all"
 
 
 def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:

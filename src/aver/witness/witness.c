@@ -78,7 +78,7 @@ static struct {
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
-    bytes maxrss, mem_limit, peak, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
+    bytes maxrss, mem_limit, peak, whole, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
     bytes around, around_base; /* kills for memory in the cgroup that the job shares; base: at its start, -1: unknown */
     struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
     int cgroup_version, cgroup, procs; /* cgroup: its folder, or -1; procs: its cgroup.procs until the exec, or -1 */
@@ -942,36 +942,43 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
     return sum * 1024;
 }
 
-static bytes memory_in_use(void) {
+static bytes memory_in_use(bytes *own) { /* own: without what tasks of its steps use, which are measured apart */
+    *own = 0;
     if (job.own_cgroup) {
         if (job.cgroup_version == 1) { /* for what only the processes say */
             list_job();
             sum_processes(false);
         }
         if (!read_of(job.cgroup_path, "memory.stat")) return 0;
-        return number_in(scratch, cgroup_files[job.cgroup_version].anon) +
-               number_in(scratch, cgroup_files[job.cgroup_version].shmem);
+        return *own = number_in(scratch, cgroup_files[job.cgroup_version].anon) +
+                      number_in(scratch, cgroup_files[job.cgroup_version].shmem);
     }
     list_job();
+    bytes used = sum_processes(false);
+    if (pids_n > 1 && used > job.peak) used = sum_processes(true);
+    *own = used;
     for (size_t i = 0; i < others_n; i++) {
         const size_t n = pids_n;
         add_children(others[i]);
         add_descendants(n);
     }
-    bytes used = sum_processes(false);
-    return pids_n > 1 && used > job.peak ? sum_processes(true) : used;
+    if (others_n) used = sum_processes(false);
+    return others_n && used > job.whole ? sum_processes(true) : used;
 }
 
 static void sample(void) { /* less often while nothing changes, and for at most a twentieth of the time */
     usec began_at = now(), longest = job.mem_limit ? 2 * SECOND : 5 * SECOND;
     if (!job.sampled) host_oom_seen = host_oom_kills();
-    bytes used = memory_in_use(), change = used > job.last ? used - job.last : job.last - used;
+    bytes own, used = memory_in_use(&own), change = used > job.last ? used - job.last : job.last - used;
+    const bool is_over = !job.own_cgroup && job.mem_limit && used > job.mem_limit;
     if (!job.own_cgroup && job.mem_limit && used > job.mem_limit / 2) longest = 100 * MS;
-    if (!job.own_cgroup && job.mem_limit && used > job.mem_limit) kill_job("memory");
+    if (is_over) kill_job("memory");
     job.interval = change > job.last / 8 ? job.interval / 2 : job.interval * 2;
     if (job.interval > longest) job.interval = longest;
     if (job.interval < 20 * MS) job.interval = 20 * MS;
-    if (used > job.peak) job.peak = used;
+    if (is_over) own = used; /* the limit is that of all of them together */
+    if (own > job.peak) job.peak = own;
+    if (used > job.whole) job.whole = used;
     job.last = used;
     job.sampled = true;
     usec cost = now() - began_at;

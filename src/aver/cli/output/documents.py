@@ -39,7 +39,7 @@ class AttemptFacts(Record):
     sys_s: float | None
     is_cpu_least: bool  # children that nobody waited for may have used more
     peak_bytes: int | None
-    peak_of: str | None  # all: its processes together; largest: one process; None: nobody said
+    peak_of: str | None  # all: its processes together; largest: one process; parts: script and steps; None: nobody said
     node: str | None
     cpus: int | float | None
     gpus: int | None

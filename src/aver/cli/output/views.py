@@ -320,10 +320,17 @@ def _has_unseen_end(job: doc.JobFacts) -> bool:
     return job.ended_at is not None and job.elapsed_s is None and absent_text(job) == UNKNOWN
 
 
+_PEAK_WORDS = {
+    "largest": " (its largest process)",
+    "all": " (all processes)",
+    "parts": " (at most: script and steps, each at its own peak)",
+}
+
+
 def _show_attempt(output: Output, attempt: doc.AttemptFacts) -> None:
     output.line(f"attempt {attempt.attempt} {state_text(output, attempt.state, attempt.verified)}")
     least = "at least " if attempt.is_cpu_least else ""
-    whose = {"largest": " (its largest process)", "all": " (all processes)"}.get(attempt.peak_of or "", "")
+    whose = _PEAK_WORDS.get(attempt.peak_of or "", "")
     used = [
         f"user {least}{duration(attempt.user_s)}" if attempt.user_s is not None else "",
         f"system {least}{duration(attempt.sys_s)}" if attempt.sys_s is not None else "",

@@ -151,7 +151,7 @@ class Reader(Database):
         """By number; what each used is that of its script and its steps."""
         text = f"FROM attempts WHERE job = ? AND {_GIVEN} ORDER BY attempt"
         steps = self._step_use("id = ?", job)
-        return [with_steps(row, steps) for row in self._table(AttemptRow, text, (job,))]
+        return [with_steps(row, steps, _memory_limit) for row in self._table(AttemptRow, text, (job,))]
 
     def peaks(self, jobs: Iterable[int]) -> dict[int, int | None]:
         """The peak of memory of each job's newest attempt, with its steps; jobs without an attempt are left out."""
@@ -161,13 +161,13 @@ class Reader(Database):
             AttemptRow, f"FROM attempts WHERE job {within} AND {_GIVEN} ORDER BY job, attempt", (numbers,)
         )
         steps = fold_steps(self.fetch(STEP_USE_SQL.format(which=f"id {within}"), (numbers,)))
-        return {row.job: with_steps(row, steps).peak_bytes for row in rows}
+        return {row.job: with_steps(row, steps, _memory_limit).peak_bytes for row in rows}
 
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt; what each used is that of its script and its steps."""
         text = f"FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?) AND {_GIVEN} ORDER BY job, attempt"
         steps = self._step_use("run = ?", run)
-        return [with_steps(row, steps) for row in self._table(AttemptRow, text, (run,))]
+        return [with_steps(row, steps, _memory_limit) for row in self._table(AttemptRow, text, (run,))]
 
     def outcomes(self, run: int) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt."""
@@ -175,10 +175,13 @@ class Reader(Database):
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")
         steps = self._step_use("run = ?", run)
-        return [with_steps(row, steps) for row in rows] if steps else rows
+        return [with_steps(row, steps, self._outcome_limit) for row in rows] if steps else rows
 
     def _step_use(self, which: str, number: int) -> StepUse:
         return fold_steps(self.fetch(STEP_USE_SQL.format(which=which), (number,)))
+
+    def _outcome_limit(self, row: Outcome) -> int | None:
+        return None if row.request is None else self.request(row.request).mem_bytes
 
     def request(self, text: str) -> Request:
         """The request of an attempt as `outcomes` has it."""
@@ -398,6 +401,10 @@ class Reader(Database):
     def _events(self, text: str, parameters: Sequence[Any]) -> list[StoredEvent]:
         """Stored events; `text` is what follows FROM events."""
         return [self._decoder.event(row) for row in self.fetch(f"{_EVENTS} {text}", parameters)]
+
+
+def _memory_limit(row: AttemptRow) -> int | None:
+    return row.request.mem_bytes
 
 
 def _limit(limit: int | None) -> int:

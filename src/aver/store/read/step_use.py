@@ -2,12 +2,13 @@
 
 Unknown is None, and makes the whole unknown: a step whose end nobody saw, or a task that was not measured. A task that
 could not start used nothing, nor did a step that was cancelled before it began. Memory is that of the script and of
-the steps that ran at the same time, each at its own peak: the most that they can have had together.
+the steps that ran at the same time, each at its own peak: the most that they can have had together. A limit of the job
+holds for all of them, so this is no more than the limit, unless one alone was measured over it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from aver.model.reasons import JOB_LAUNCH_FAILURE
@@ -20,7 +21,8 @@ STEP_USE_SQL = f"""
 SELECT s.job, s.attempt, s.started_at, s.ended_at, s.tasks, s.state = 'CANCELLED' AND s.exit IS NULL, count(t.task),
     iif(sum(t.user_s IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, total(t.user_s)),
     iif(sum(t.sys_s IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, total(t.sys_s)),
-    iif(sum(t.peak_bytes IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, coalesce(sum(t.peak_bytes), 0))
+    iif(sum(t.peak_bytes IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, coalesce(sum(t.peak_bytes), 0)),
+    coalesce(max(t.peak_bytes), 0)
 FROM steps AS s LEFT JOIN tasks AS t ON t.job = s.job AND t.attempt = s.attempt AND t.step = s.step
 WHERE s.job IN (SELECT id FROM jobs WHERE {{which}}) GROUP BY s.job, s.attempt, s.step ORDER BY s.job, s.attempt"""
 
@@ -35,9 +37,15 @@ class _Step(NamedTuple):
     started_at: float
     ended_at: float
     used: Used
+    largest_bytes: int  # of one task
 
 
-StepUse = Mapping[tuple[int, int], Used]  # by job and attempt: what all steps of it used
+class _Steps(NamedTuple):
+    used: Used
+    largest_bytes: int
+
+
+StepUse = Mapping[tuple[int, int], _Steps]  # by job and attempt: what all steps of it used
 _UNKNOWN = Used(None, None, None)
 Attempt = TypeVar("Attempt", AttemptRow, Outcome)
 
@@ -45,31 +53,37 @@ Attempt = TypeVar("Attempt", AttemptRow, Outcome)
 def fold_steps(rows: Iterable[Any]) -> StepUse:
     """What the rows of STEP_USE_SQL add up to."""
     found: dict[tuple[int, int], list[_Step]] = {}
-    for job, attempt, started_at, ended_at, tasks, is_cancelled, ended, *used in rows:
+    for job, attempt, started_at, ended_at, tasks, is_cancelled, ended, *used, largest in rows:
         never_began = not ended and is_cancelled
         is_whole = ended_at is not None and (never_began or ended >= tasks)
-        step = _Step(started_at, ended_at or started_at, Used(*used) if is_whole else _UNKNOWN)
+        step = _Step(started_at, ended_at or started_at, Used(*used) if is_whole else _UNKNOWN, largest)
         found.setdefault((job, attempt), []).append(step)
     return {which: _together(steps) for which, steps in found.items()}
 
 
-def with_steps(row: Attempt, steps: StepUse) -> Attempt:
-    """The attempt with what its script and its steps used."""
-    used = _whole(row, steps.get((row.job, row.attempt or 0)))
-    return row if used is None else row.changed(**used._asdict())
+def with_steps(row: Attempt, steps: StepUse, limit_of: Callable[[Attempt], int | None]) -> Attempt:
+    """The attempt with what its script and its steps used; `limit_of` says which limit of memory it had."""
+    found = steps.get((row.job, row.attempt or 0))
+    if found is None or row.source != MEASURING:
+        return row
+    used = found.used
+    peak = _bounded(row.peak_bytes, found, limit_of(row))
+    return row.changed(user_s=_sum((row.user_s, used.user_s)), sys_s=_sum((row.sys_s, used.sys_s)), peak_bytes=peak)
 
 
-def _whole(row: AttemptRow | Outcome, steps: Used | None) -> Used | None:
-    """The whole attempt's; None where the row has it already. A peak of 0 is one that the kernel had not counted."""
-    if steps is None or row.source != MEASURING:
+def _bounded(script_bytes: int | None, steps: _Steps, limit_bytes: int | None) -> int | None:
+    """The peak of the whole attempt. One of 0 is one that the kernel had not counted."""
+    if script_bytes is None or steps.used.peak_bytes is None:
         return None
-    peaks = row.peak_bytes, steps.peak_bytes
-    peak = None if None in peaks else sum(peak for peak in peaks if peak is not None)
-    return Used(_sum((row.user_s, steps.user_s)), _sum((row.sys_s, steps.sys_s)), peak or None)
+    peak = script_bytes + steps.used.peak_bytes
+    if limit_bytes is not None:
+        peak = min(peak, max(limit_bytes, script_bytes, steps.largest_bytes))
+    return peak or None
 
 
-def _together(steps: list[_Step]) -> Used:
-    return Used(_sum(step.used.user_s for step in steps), _sum(step.used.sys_s for step in steps), _peak(steps))
+def _together(steps: list[_Step]) -> _Steps:
+    users, systems = _sum(step.used.user_s for step in steps), _sum(step.used.sys_s for step in steps)
+    return _Steps(Used(users, systems, _peak(steps)), max(step.largest_bytes for step in steps))
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:
