@@ -16,6 +16,7 @@ import pytest
 from aver.engines.api import Order, Totals
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.engine import LocalEngine
+from aver.engines.local.job_cgroup import place_of
 from aver.engines.local.orders import RLIMITS, Bounds, run_frame
 from aver.judge.local import judge
 from aver.model.evidence import Rules, WitnessRecord
@@ -80,15 +81,17 @@ def test_the_peak_is_the_highest_that_is_known(aver_home: Path, tmp_path: Path) 
 
 
 class Desk:
-    """The engine of a machine that gives no cgroup."""
+    """The engine of a machine that gives no cgroup, unless it is given one."""
 
-    def __init__(self, folder: Path, witness: Path, bounds: Bounds = Bounds()) -> None:
-        self.engine = LocalEngine(folder, witness, Totals(4, 0, 1 << 40), None, bounds=bounds)
+    def __init__(
+        self, folder: Path, witness: Path, bounds: Bounds = Bounds(), cgroup: CgroupBase | None = None
+    ) -> None:
+        self.engine = LocalEngine(folder, witness, Totals(4, 0, 1 << 40), cgroup, bounds=bounds)
         self.engine.attach()
         self.records: dict[str, WitnessRecord] = {}
         self.started: set[str] = set()
 
-    def submit(self, key: str, script: str, mem_bytes: int) -> None:
+    def submit(self, key: str, script: str, mem_bytes: int | None) -> None:
         order = Order(
             key=key, args=("/bin/sh", "-c", script), folder="/", env_file=None, env=(f"PATH={os.environ['PATH']}",),
             umask=0o22, limits=(), request=Request(mem_bytes=mem_bytes), stdin=None, stdout=None, stderr=None,
@@ -116,6 +119,26 @@ def desk(tmp_path: Path, witness_binary: Path) -> Iterator[Desk]:
     desk = Desk(folder, witness_binary)
     yield desk
     desk.engine.close()
+
+
+def test_no_job_gets_a_cgroup_in_which_another_left_a_process(
+    container: Path, tmp_path: Path, witness_binary: Path
+) -> None:
+    """Its witness and its coordinator have gone, who could not end it: the next job has nothing to do with it."""
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    left = container / f"0123abcd.w1-{place_of(tmp_path)}"
+    left.mkdir()
+    with subprocess.Popen(["sleep", "100"], start_new_session=True) as stays:
+        (left / "cgroup.procs").write_text(str(stays.pid))
+        desk = Desk(folder, witness_binary, cgroup=CgroupBase(1, str(container)))
+        desk.submit("0123abcd.1.1.00000000", "exit 0", None)
+        record = desk.record("0123abcd.1.1.00000000")
+        assert (record.left_over, record.stays, stays.poll()) == (0, 0, None)
+        stays.kill()
+    wait_for(lambda: desk.engine.tidy() is None or not left.exists(), "the cgroup that was left is removed")
+    desk.engine.close()
+    assert not left.exists()
 
 
 def test_sampling_does_not_lie(desk: Desk) -> None:
@@ -192,6 +215,35 @@ def test_script_and_steps_had_no_more_than_their_limit(aver_home: Path, tmp_path
         env={**os.environ, "AVER_HOME": str(aver_home)}, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert "peak memory 120.0 MiB (at most: script and steps, each at its own peak)" in done.stdout
+
+
+@pytest.mark.skipif(not os.access(MEMORY, os.W_OK), reason="needs a v1 memory cgroup that can be made")
+def test_a_warning_of_a_step_that_exits_0_is_its_jobs_too(aver_home: Path, tmp_path: Path) -> None:
+    """The kernel killed in a cgroup that the task made: step and job are COMPLETED, and each surface warns."""
+    live = LiveHome(aver_home, tmp_path)
+    (tmp_path / "inner.sh").write_text(
+        "inner=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup)/in; mkdir $inner\n"
+        f"echo {50 * MIB} > $inner/memory.limit_in_bytes\n"
+        f'sh -c "echo \\$\\$ > $inner/cgroup.procs; exec {eat(120)}"\nexit 0\n'
+    )
+    number = live.run_text('"$AVER_HOME/bin/srun" sh inner.sh', mem_bytes=300 * MIB)
+    live.settle([number])
+    row = live.job(number)
+    said = "the kernel killed 1 process for the memory limit of a cgroup that the job itself made"
+    assert (row.state, row.derived) == (State.COMPLETED, 0)
+    assert row.warnings == (f"step {number}.0 (sh): task 0: {said}",)
+    for words in (("jobs",), ("show", str(number)), ("why", str(number)), ("results", str(number)), ("jobs", "--json")):
+        done = subprocess.run(
+            [sys.executable, "-m", "aver", *words],
+            env={**os.environ, "AVER_HOME": str(aver_home)}, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert said in " ".join((done.stdout + done.stderr).split()), words
+    for command in ("sacct", "squeue -t all", "scontrol show job"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'"$AVER_HOME/bin/"{command} {"" if "show" in command else "-j"} {number}'],
+            env={**os.environ, "AVER_HOME": str(aver_home)}, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert said in done.stdout + done.stderr, command
 
 
 def test_show_says_whose_the_peak_is(aver_home: Path, tmp_path: Path) -> None:

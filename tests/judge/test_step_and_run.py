@@ -6,9 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aver.judge.local import judge
 from aver.judge.run import WORST_FIRST, exit_status_of, fold_run, return_code
-from aver.judge.step import Lost, Running, Task, TaskEnd, fold_derived, fold_step, step_raw, task_summary
-from aver.model.evidence import LaunchFailure
+from aver.judge.step import (
+    Lost,
+    Running,
+    Task,
+    TaskEnd,
+    fold_derived,
+    fold_step,
+    step_raw,
+    task_summary,
+    with_step_warnings,
+)
+from aver.model.evidence import LaunchFailure, Rules, WitnessRecord
 from aver.model.exit import ExitStatus
 from aver.model.reasons import CONDITION_NOT_MET, need_reason
 from aver.model.states import SETTLED, UNSETTLED, State
@@ -280,3 +291,13 @@ def test_small_summaries() -> None:
     assert task_summary("1.0", []) == "Task Exit Code Summary: step 1.0, 0 tasks"
     alone = task_summary("1.0", [Task(0, signal(15), because_of_another=True)])
     assert alone.endswith("ended because another task failed")
+
+
+def test_a_job_warns_of_its_steps() -> None:
+    """The first few as they are, the rest counted."""
+    said = [f"step 1.{number} (a): task 0: odd" for number in range(9)]
+    verdict = judge([WitnessRecord("k", 5, ExitStatus(), 1.0, 1.0)], Rules())
+    assert verdict is not None
+    assert with_step_warnings(verdict, []) is verdict
+    assert with_step_warnings(verdict, said[:1]).warnings == (said[0],)
+    assert with_step_warnings(verdict, said).warnings == (*said[:5], "4 more of its steps")

@@ -19,6 +19,7 @@ from aver.model.signals import signal_name
 from aver.model.states import State
 
 UNCOUNTED = "nobody said how many tasks it has; this is the worst of those that were seen"
+MOST_STEP_WARNINGS = 5  # of a job
 OUT_OF_MEMORY_RAW = 125  # Slurm's 0:125: its own code for a step that was out of memory, not a signal
 
 
@@ -130,6 +131,18 @@ def judge_step(tasks: Sequence[JudgedTask], is_open: bool) -> StepVerdict:
     never_began = all(one.verdict is not None and _never_began(one.verdict) for one in tasks)
     derived = 0 if never_began else step_raw(verdict.exit, verdict.state)
     return StepVerdict(verdict, derived, folded.first_failed, code)
+
+
+def with_step_warnings(verdict: Verdict, said: Sequence[str]) -> Verdict:
+    """The verdict on a job with the warnings of its steps, which their exits do not show.
+
+    Those beyond the first few are counted.
+    """
+    if not said:
+        return verdict
+    more = len(said) - MOST_STEP_WARNINGS
+    counted = (f"{more} more of its steps",) if more > 0 else ()
+    return replace(verdict, warnings=(*verdict.warnings, *said[:MOST_STEP_WARNINGS], *counted))
 
 
 def step_raw(exit_status: ExitStatus | None, state: State) -> int | None:

@@ -117,6 +117,7 @@ class StepTable:
     live: dict[int, LiveStep] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)  # with a task that did not complete
+    warnings: list[str] = field(default_factory=list)  # of those that have ended, each with its step
     next_number: int = 0
     waiting: deque[LiveStep] = field(default_factory=deque)  # volatile: for CPUs of the job
 

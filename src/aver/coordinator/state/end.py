@@ -17,6 +17,7 @@ from aver.coordinator.state.succession import add_generated, reason_to_go_on
 from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, NeverRan, judge, judge_unstarted
 from aver.judge.scheduler import is_open, judge_cluster
+from aver.judge.step import with_step_warnings
 from aver.model import reasons
 from aver.model.events import JobMoved, Observed, Usage
 from aver.model.evidence import (
@@ -63,6 +64,8 @@ def goes_on(attempt: LiveAttempt) -> bool:
 def _settle(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, verdict: Verdict, now: float) -> None:
     release(live, attempt)
     _note_ending(live, attempt, verdict)
+    if attempt.steps is not None:
+        verdict = with_step_warnings(verdict, attempt.steps.warnings)
     usage = usage_of(attempt, one.evidence, live.identity.host)
     again = reasons.REQUEUE if goes_on(attempt) else reason_to_go_on(live, run, attempt, verdict)
     job_state, job_reason = (verdict.state, verdict.reason) if again is None else (State.PENDING, again)

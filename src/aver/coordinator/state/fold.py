@@ -323,6 +323,7 @@ def _step_ended(live: LiveState, event: StepEnded) -> None:
     table = step.attempt.step_table()
     table.live.pop(step.number, None)
     table.ended.add(step.number)
+    table.warnings += [f"step {event.job}.{step.number} ({step.spec.name}): {said}" for said in event.verdict.warnings]
     for task in step.tasks:
         live.tasks.pop(task.key, None)
 

@@ -34,7 +34,7 @@ from aver.engines.api import (
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses, runs_elsewhere
 from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
-from aver.engines.local.job_cgroup import folders_of, job_of_task, oomd_kills, place_of, remove, witness_name
+from aver.engines.local.job_cgroup import folders_of, job_of_task, occupied, oomd_kills, place_of, remove, witness_name
 from aver.engines.local.orders import Bounds, companion_frame, control_frame, run_frame
 from aver.engines.local.process import reap_stranger, take_orphans
 from aver.engines.local.slot import Launch, Slot, take_idle, words_of
@@ -122,7 +122,9 @@ class LocalEngine:
             self._catch_up(slot)
             if not is_alive:
                 self._bury(slot, was_connected=False)
-        self._next_number = max(numbers, default=0) + 1
+        used = {} if self._cgroup is None else occupied(self._cgroup.folder, self._place)
+        self._left_cgroups += [folder for number in used.keys() - {*numbers} for folder in used[number]]
+        self._next_number = max([*numbers, *used], default=0) + 1  # in whose cgroup nobody is
         deadline = time.monotonic() + HELLO_WAIT_S
         while any(not slot.has_said_hello for slot in self._slots.values()) and time.monotonic() < deadline:
             self._listen(0.1)
@@ -446,9 +448,8 @@ class LocalEngine:
             self._bury(slot, was_connected=True)
         self._reap()
         self._remove_cgroups(0.0)
-        if busy:
-            return LOOK_S
-        return IDLE_SLOT_S if self._idle or self._dead or self._left_cgroups else None
+        is_needed = self._idle or self._dead or self._left_cgroups
+        return LOOK_S if busy else IDLE_SLOT_S if is_needed else None
 
     def _tend(self, slot: Slot) -> None:
         assert slot.key is not None

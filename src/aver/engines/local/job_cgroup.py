@@ -7,6 +7,7 @@ else.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -55,6 +56,18 @@ def place_of(home: Path) -> str:
 def witness_name(key: str, number: int, place: str) -> str:
     """The cgroup of the witness in this slot, to which it gets with its first order."""
     return f"{key.partition('.')[0]}.w{number}-{place}"
+
+
+def occupied(base: str, place: str) -> dict[int, list[str]]:
+    """The cgroups of witnesses that are there, by their slot: of those that live, and of some who left a process in it
+    that could not be ended."""
+    name = re.compile(rf"[0-9a-f]{{8}}\.w([0-9]+)-{place}(-warm)?")
+    found: dict[int, list[str]] = {}
+    with contextlib.suppress(OSError):
+        for one in os.listdir(base):
+            if match := name.fullmatch(one):
+                found.setdefault(int(match[1]), []).append(os.path.join(base, one))
+    return found
 
 
 def top_of(folder: str) -> str | None:
