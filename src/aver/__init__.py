@@ -1,7 +1,7 @@
 """Aver runs batch jobs and flows, and tells the truth about how each of them ended.
 
-`Flow`, `Run`, `Job`, `Executor` and the exceptions of its futures are loaded when they are first used, so that
-`import aver` costs nothing to the commands that do not need them.
+`Flow`, `Run`, `Job`, `Attempt`, `Executor` and the exceptions of its futures are loaded when they are first used, so
+that `import aver` costs nothing to the commands that do not need them.
 """
 
 from aver.fast_start import TYPE_CHECKING
@@ -9,6 +9,7 @@ from aver.version import __version__
 
 if TYPE_CHECKING:
     from aver.api import (
+        Attempt,
         Cancelled,
         DependencyFailed,
         Executor,
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Cancelled", "DependencyFailed", "Executor", "Exited", "Flow", "Future", "Job", "JobError", "KilledBySignal",
-    "LaunchFailed", "Lost", "OutOfMemory", "RemoteTraceback", "Run", "TimedOut", "UnusableResult", "__version__",
+    "Attempt", "Cancelled", "DependencyFailed", "Executor", "Exited", "Flow", "Future", "Job", "JobError",
+    "KilledBySignal", "LaunchFailed", "Lost", "OutOfMemory", "RemoteTraceback", "Run", "TimedOut", "UnusableResult",
+    "__version__",
 ]  # fmt: skip
 
 

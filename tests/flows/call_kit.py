@@ -85,8 +85,26 @@ def note_and_wait(file: str, word: str, until: str) -> str:
     return word
 
 
+def note_and_end(file: str, word: str, how: str) -> None:
+    """Say that this ran, then end in one of many ways."""
+    note(file, word)
+    match how:
+        case "raise":
+            raise ArithmeticError(word)
+        case "kill":
+            kill_self()
+        case "exit":
+            os._exit(3)
+        case "memory":
+            take_memory(300)
+
+
 def add(*values: Any) -> Any:
     return sum(values)
+
+
+def times(values: list[str], factor: int) -> str:
+    return "".join(values) * factor
 
 
 def deep(values: dict[str, list[Any]]) -> Any:
@@ -151,11 +169,16 @@ def generator() -> Any:
     return (number for number in range(3))
 
 
-def caller(name: str, file: str, until: str, count: int) -> None:
-    """Submit calls under a name, say so, and wait for them: to be killed at any moment."""
+def caller(name: str, file: str, until: str, count: int, warm: str = "", dies_at: str = "") -> None:
+    """Submit calls under a name, say so, and wait for them: to be killed at any moment.
+
+    `dies_at` is an instant of the first submission at which the process kills itself.
+    """
     import aver
 
-    executor = aver.Executor(name=name)
+    if dies_at:
+        _die_at(dies_at)
+    executor = aver.Executor(name=name, warm=warm.split())
     futures = [
         executor.submit(note_and_wait, file, str(number), until, aver={"key": f"call-{number}"})
         for number in range(count)
@@ -168,8 +191,52 @@ def caller(name: str, file: str, until: str, count: int) -> None:
         future.result()
 
 
+def _die_at(instant: str) -> None:
+    """Kill this process where the executor's thread sends a submission: before the request, or after its answer."""
+    from importlib import import_module
+
+    pump: Any = import_module("aver.api.executor.pump")
+    whole = pump.submit_once
+
+    def submit_and_die(*args: Any) -> Any:
+        if instant == "answer lost":
+            whole(*args)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    pump.submit_once = submit_and_die
+
+
+def witnesses(home: Any) -> list[int]:
+    """The witnesses of a home that live."""
+    own = os.fsencode(home.witnesses) + b"/"
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(os.fsencode(f"/proc/{pid}/fd/4")).startswith(own):
+                found.append(int(pid))
+        except OSError:
+            pass
+    return sorted(found)
+
+
+def servers(home: Any) -> list[int]:
+    """The servers of warm calls below those."""
+    found = []
+    for witness in witnesses(home):
+        try:
+            with open(f"/proc/{witness}/task/{witness}/children") as file:
+                children = file.read().split()
+            for pid in children:
+                with open(f"/proc/{pid}/cmdline") as file:
+                    if "forkserver.py" in file.read():
+                        found.append(int(pid))
+        except OSError:
+            pass
+    return sorted(found)
+
+
 if __name__ == "__main__":
     sys.path.insert(0, os.fspath(Path(__file__).parent))
     import call_kit
 
-    call_kit.caller(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    call_kit.caller(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), *sys.argv[5:])

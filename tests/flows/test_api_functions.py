@@ -41,6 +41,32 @@ def test_functions_in_a_flow(lab: Lab) -> None:
         flow.submit()
 
 
+def keyed_flow(lab: Lab, factor: int = 10, mem: str = "1G") -> aver.Flow:
+    flow = aver.Flow("keyed", folder=lab.folder)
+    first = flow.job("first", fn=kit.note, args=("ran", "1"))
+    flow.job("second", fn=kit.times, args=([first], factor), mem=mem)
+    return flow
+
+
+def test_the_same_key_is_the_same_run(lab: Lab) -> None:
+    """Built and submitted again, also after a crash; another function, argument or option is refused, and named."""
+    run = keyed_flow(lab).run(60, key="nightly")
+    assert run.result("second") == "1" * 10
+    again = keyed_flow(lab)
+    assert again.submit(key="nightly").number == run.number
+    assert again.submit(key="nightly").number == run.number
+    lab.kill()
+    assert keyed_flow(lab).run(60, key="nightly").number == run.number
+    with pytest.raises(UsageError, match=rf"'nightly' is that of run {run.number}.*second: command"):
+        keyed_flow(lab, factor=11).submit(key="nightly")
+    with pytest.raises(UsageError, match=r"second: mem"):
+        keyed_flow(lab, mem="2G").submit(key="nightly")
+    with pytest.raises(UsageError, match="a key has"):
+        keyed_flow(lab).submit(key="")
+    assert keyed_flow(lab).run(60, key="tomorrow").number != run.number
+    assert lab.lines("ran") == ["1", "1"]
+
+
 def test_async_waits(lab: Lab) -> None:
     """Runs and jobs, many at once; a timeout cancels nothing; a coordinator that is killed is connected to again."""
     flow = aver.Flow("waits", folder=lab.folder)
@@ -70,7 +96,8 @@ def test_tables_for_notebooks(lab: Lab) -> None:
     flow.job("z", run="exit 3")
     run = flow.run(60)
     text = run._repr_html_()
-    assert "(table) FAILED: 1 COMPLETED, 1 FAILED</b>" in text
+    assert "(table) FAILED</b>" in text
+    assert "2 of 2 settled: 1 COMPLETED, 1 FAILED" in text
     assert text.index("<td>z</td><td>FAILED</td><td>NonZeroExitCode</td>") < text.index("<td>a</td><td>COMPLETED</td>")
     assert "<td>a</td><td>COMPLETED</td><td></td>" in run["a"]._repr_html_()
 

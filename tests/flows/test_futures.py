@@ -152,9 +152,9 @@ def test_options_retries_and_attempts(executor: aver.Executor) -> None:
     view = executor.options(mem="60M", retry={"max": 2, "on": ["OUT_OF_MEMORY"], "grow": {"mem": "6x"}})
     grown = view.submit(kit.take_memory_once, 150, aver={"name": "grown"})
     assert grown.result(DEADLINE_S) == 150 << 20
-    assert [(one.state, one.request.mem_bytes) for one in grown.attempts] == [
-        (State.OUT_OF_MEMORY, 60 << 20),
-        (State.COMPLETED, 360 << 20),
+    assert [(one.state, one.reason, one.request.mem_bytes) for one in grown.attempts] == [
+        (State.OUT_OF_MEMORY, "OutOfMemory", 60 << 20),
+        (State.COMPLETED, None, 360 << 20),
     ]
     assert grown.job is not None
     assert grown.job.name == "grown"

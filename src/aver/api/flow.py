@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from aver.api.function_call import calls_folder, command_words, pickled_call
+from aver.api.function_call import calls_folder, command_words, fingerprint, pickled_call
 from aver.api.run import Run
-from aver.calls.files import Reference, write_calls
+from aver.calls.files import SAME_FILE, Reference, call_name, write_calls
 from aver.client.origin import origin_of
-from aver.client.submit import submit_once
+from aver.client.submit import check_key, submit_once
 from aver.client.takeover import find_takeover, newest_run
 from aver.config import load_config
 from aver.durable_files import naming_failures
@@ -33,12 +34,22 @@ from aver.store.read.reader import Reader
 FLOWS = "flows"  # whose calls lie together
 
 
+class _Call(NamedTuple):
+    """A function that a job calls, pickled with its arguments."""
+
+    place: int  # of the job in the flow
+    job: str
+    data: bytes
+    fingerprint: str
+
+
 class FlowJob:
     """A job of a flow that is being built; give it to `needs`."""
 
-    def __init__(self, name: str, call: Reference | None = None) -> None:
+    def __init__(self, name: str, flow: Flow | None = None, call: int | None = None) -> None:
         self.name = name
-        self._call = call
+        self._flow = flow
+        self._call = call  # of a function: its number in the flow's file of calls
 
     def __getitem__(self, values: str) -> str:
         """Some members of a matrix: `train["seed=2"]`."""
@@ -82,8 +93,9 @@ class Flow:
         given |= {"axes": axes, "params": params}
         self._document |= {key: value for key, value in given.items() if value is not None}
         self._jobs: list[dict[str, object]] = []
-        self._calls: dict[str, bytes] = {}
-        self._calls_path = ""
+        self._calls: list[_Call] = []
+        self._calls_folder = ""
+        self._batch = os.urandom(8).hex()  # the name of its file of calls
         self._secrets = tuple(secrets)
         self._file: str | None = None
         self._values = ParamValues()
@@ -175,10 +187,10 @@ class Flow:
             raise UsageError(f"the flow of {self._file} takes no further jobs; build one with Flow()")
         if sum(one is not None for one in (run, argv, fn)) > 1:
             raise UsageError(f"job {name!r} has two of run, argv and fn; give one of them")
-        call: Reference | None = None
+        call: int | None = None
         if fn is not None:
-            call, used = self._add_call(fn, args, kwargs or {}, engine)
-            argv = command_words(self._calls_path, call[1])
+            used = self._add_call(name, fn, args, kwargs or {}, engine)
+            call = len(self._calls)
             needs = _with_needs(needs, used)
         given: dict[str, object] = {
             "run": run if argv is None else [str(word) for word in argv],
@@ -195,37 +207,68 @@ class Flow:
             "srun_termination_signal": srun_termination_signal,
         }  # fmt: skip
         self._jobs.append({"name": name} | {key: value for key, value in given.items() if value is not None})
-        return FlowJob(name, call)
+        return FlowJob(name, self, call)
 
     def _add_call(
-        self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object], engine: str | None
-    ) -> tuple[Reference, list[FlowJob]]:
-        """Keep a call until the flow is submitted; return how its result is named, and whose results it uses."""
+        self,
+        name: str,
+        fn: Callable[..., object],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        engine: str | None,
+    ) -> list[FlowJob]:
+        """Keep a call until the flow is submitted; return whose results it uses."""
         used: dict[str, FlowJob] = {}
 
         def refer(value: object) -> Reference | None:
             if not isinstance(value, FlowJob):
                 return None
-            if value._call is None or value._call[1] not in self._calls:
+            if value._call is None or value._flow is not self:
                 raise UsageError(f"{value!r} is no function of this flow: as an argument it has no result")
             used[value.name] = value
-            return value._call
+            return SAME_FILE, str(value._call)
 
         data = pickled_call(fn, args, kwargs, refer)
-        if not self._calls_path:
+        if not self._calls_folder:
             chosen = engine or str(self._document.get("engine") or load_config().engine)
-            self._calls_path = os.path.join(calls_folder(Home.find(), chosen, FLOWS), f"{os.urandom(8).hex()}.calls")
-        folder, file = os.path.split(self._calls_path)
-        call = f"{file.partition('.')[0]}-{len(self._calls) + 1}"
-        self._calls[call] = data
-        return (folder, call), list(used.values())
+            self._calls_folder = calls_folder(Home.find(), chosen, FLOWS)
+        self._calls.append(_Call(len(self._jobs), name, data, fingerprint(fn, args, kwargs, refer)))
+        return list(used.values())
+
+    @property
+    def _calls_path(self) -> str:
+        return os.path.join(self._calls_folder, f"{self._batch}.calls")
+
+    def _write_calls(self, key: str | None) -> None:
+        """The calls are durable in their file when this returns. With a key it is the file of all such submissions."""
+        if key is not None:
+            parts = (key, [(call.job, call.fingerprint) for call in self._calls])
+            self._batch = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+        if os.path.exists(self._calls_path):
+            if key is not None:
+                return
+            raise UsageError(f"flow {self.name!r} calls functions and was submitted: build it again")
+        self.check()
+        with naming_failures(self._calls_path):
+            write_calls(
+                self._calls_path,
+                {call_name(self._calls_path, number): call.data for number, call in enumerate(self._calls, 1)},
+            )
+
+    def _job_documents(self) -> list[dict[str, object]]:
+        """The jobs, those of calls with the commands that make them."""
+        jobs = list(self._jobs)
+        path = self._calls_path
+        for number, call in enumerate(self._calls, 1):
+            jobs[call.place] = {**jobs[call.place], "run": command_words(path, call_name(path, number))}
+        return jobs
 
     def check(self) -> FlowSpec:
         """The flow as it would be submitted; raise UsageError with every mistake. Nothing is run."""
         if self._file is not None:
             return load(self._file, folder=self._folder, params=self._values)
         try:
-            text = json.dumps({**self._document, "jobs": self._jobs}, default=_plain)
+            text = json.dumps({**self._document, "jobs": self._job_documents()}, default=_plain)
         except (TypeError, ValueError) as error:
             raise UsageError(f"flow {self.name!r}: {error}") from None
         try:
@@ -251,21 +294,21 @@ class Flow:
         skip: Sequence[str] = (),
         resume: bool = False,
         since: int | None = None,
+        key: str | None = None,
     ) -> Run:
         """Run it in the background; it is durable when this returns.
 
+        The same `key` with the same flow is the same run, however often it is submitted; another flow is refused.
         `max_parallel` is how many of its jobs may be active at once. `only`, `until`, `from_` and `skip` choose jobs,
         as the options of `aver run` do. With `resume`, what the newest run of this flow has done already is taken
         over, with `since`, from the run of that number.
         """
         if max_parallel is not None and max_parallel < 1:
             raise UsageError(f"max_parallel is {max_parallel}; the least is 1")
+        if key is not None:
+            check_key(key)
         if self._calls:
-            if os.path.exists(self._calls_path):
-                raise UsageError(f"flow {self.name!r} calls functions and was submitted: build it again")
-            self.check()
-            with naming_failures(self._calls_path):
-                write_calls(self._calls_path, self._calls)
+            self._write_calls(key)
         selection = Selection(tuple(only), tuple(until), tuple(from_), tuple(skip), tuple(tag))
         config = load_config()
         origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
@@ -275,6 +318,7 @@ class Flow:
             engine=config.engine,
             host=config.slurm.host,
             max_parallel=max_parallel,
+            key=key or "",
         )
         environment = [f"{name}={value}" for name, value in os.environ.items()]
         home = Home.find()
@@ -297,6 +341,7 @@ class Flow:
         skip: Sequence[str] = (),
         resume: bool = False,
         since: int | None = None,
+        key: str | None = None,
     ) -> Run:
         """Submit and wait; TimeoutError after `timeout` seconds, and nothing is cancelled."""
         run = self.submit(
@@ -308,6 +353,7 @@ class Flow:
             skip=skip,
             resume=resume,
             since=since,
+            key=key,
         )
         run.wait(timeout)
         return run

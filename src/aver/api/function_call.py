@@ -8,7 +8,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from aver.calls import forkserver, program
 from aver.calls.files import Reference, dump, pickler, write_imports
@@ -85,3 +85,31 @@ def pickled_call(
             "pip install 'aver[executor]', or put them into a module"
         )
     return data
+
+
+def fingerprint(
+    function: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    refer: Callable[[object], Reference | None],
+) -> str:
+    """By which two calls with one key are compared: the function's name and code, and its arguments.
+
+    `refer` says what stands for the result of another call. Where a function stands is no part of the fingerprint: a
+    notebook's cell has another file name each time.
+    """
+    code = getattr(function, "__code__", None)
+    named = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    parts = (named, "" if code is None else _code_text(code))
+    found = hashlib.sha256(repr(parts).encode())
+    found.update(dump((args, kwargs), refer))
+    return found.hexdigest()[:32]
+
+
+def _code_text(code: CodeType) -> str:
+    constants = [_code_text(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
+    return repr((code.co_code.hex(), code.co_names, code.co_varnames, constants))
+
+
+def _constant(value: object) -> str:
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)

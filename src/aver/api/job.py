@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from aver.api.access import Stored
+from aver.api.attempt import Attempt, attempt_of
+from aver.api.notebook import SHOWN, Shown, Table, table
 from aver.client.documents import known_reason
 from aver.client.job_files import JobFiles, Which, job_files
 from aver.client.origin import user_name
@@ -21,13 +22,11 @@ from aver.model.states import State
 from aver.plan.matrix import values_of
 from aver.protocol.messages import Accept, Cancel, Results
 from aver.render.masking import Masking
-from aver.store.read.rows import AttemptRow, JobRow
+from aver.store.read.rows import JobRow
 from aver.store.secrets import load_masking
 
-SHOWN = 20  # jobs of a table in a notebook
 
-
-class Job(Stored):
+class Job(Stored, Shown):
     """One job of a run. Each property is read when it is asked for."""
 
     def __init__(self, number: int, home: Home | None = None) -> None:
@@ -64,10 +63,10 @@ class Job(Stored):
         return None if origin is None else origin.run
 
     @property
-    def attempts(self) -> list[AttemptRow]:
+    def attempts(self) -> list[Attempt]:
         """All of its attempts, each with its own verdict."""
         with self._reader() as reader:
-            return reader.attempts(self.number)
+            return list(map(attempt_of, reader.attempts(self.number)))
 
     def log(self, attempt: int | None = None) -> str:
         """What an attempt (the newest) wrote to its output so far, with secrets masked; empty if it never began.
@@ -131,19 +130,12 @@ class Job(Stored):
     def __repr__(self) -> str:
         return f"<job {self.number}>"
 
-    def _repr_html_(self) -> str:
-        """A row for notebooks, as things are when it is shown."""
+    def _table(self) -> Table:
         row = self._row()
-        return table_html(f"job {row.id} of run {row.run}", [row])
+        return Table(repr(self), jobs_table(f"job {row.id} of run {row.run}", "", [row]), row.state.is_settled)
 
 
-def table_html(head: str, rows: Sequence[JobRow]) -> str:
+def jobs_table(title: str, bar: str, rows: Sequence[JobRow]) -> str:
     """The first jobs as a table, with how many are left out."""
-    lines = "".join(
-        f"<tr><td>{row.id}</td><td>{html.escape(row.name)}</td><td>{row.state}</td>"
-        f"<td>{html.escape(known_reason(row.reason) or '')}</td></tr>"
-        for row in rows[:SHOWN]
-    )
-    more = f"<p>and {len(rows) - SHOWN} more</p>" if len(rows) > SHOWN else ""
-    heads = "<tr><th>job</th><th>name</th><th>state</th><th>reason</th></tr>"
-    return f"<b>{html.escape(head)}</b><table>{heads}{lines}</table>{more}"
+    lines = [(row.id, row.name, row.state, known_reason(row.reason) or "") for row in rows[:SHOWN]]
+    return table(title, bar, ("job", "name", "state", "reason"), lines, len(rows) - SHOWN)

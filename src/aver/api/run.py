@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from aver.api.access import Stored
 from aver.api.function_call import reference_of
-from aver.api.job import Job, table_html
+from aver.api.job import Job, jobs_table
+from aver.api.notebook import Shown, Table, progress
 from aver.api.outcome import ended
 from aver.client.changes import Rerun
 from aver.client.origin import user_name
@@ -32,7 +33,7 @@ class Definition(Protocol):
     def check(self) -> FlowSpec: ...
 
 
-class Run(Stored):
+class Run(Stored, Shown):
     """One execution of a flow; `Run(3)` is the one with that number, whoever submitted it."""
 
     def __init__(self, number: int, home: Home | None = None) -> None:
@@ -162,14 +163,16 @@ class Run(Stored):
     def __repr__(self) -> str:
         return f"<run {self.number}>"
 
-    def _repr_html_(self) -> str:
-        """A small table for notebooks, as things are when it is shown: failed jobs first."""
+    def _table(self) -> Table:
+        """Failed jobs first, then those that go on."""
         row = self._row()
         with self._reader() as reader:
             counts = reader.counts(self.number)
             jobs = sorted(reader.jobs(self.number), key=lambda job: (job.state is State.COMPLETED, job.id))
-        heads = ", ".join(f"{count} {state}" for state, count in counts.items())
-        return table_html(f"run {row.id} ({row.name}) {row.state}: {heads}", jobs)
+        settled = sum(count for state, count in counts.items() if state.is_settled)
+        bar = progress({str(state): count for state, count in counts.items()}, settled)
+        shown = jobs_table(f"run {row.id} ({row.name}) {row.state}", bar, jobs)
+        return Table(repr(self), shown, row.state.is_settled)
 
 
 def _fits(address: str, name: str) -> bool:

@@ -10,8 +10,11 @@ from aver.calls.files import (
     PROTOCOL,
     RAISED,
     RETURNED,
+    SAME_FILE,
     UNPICKLABLE,
     Outcome,
+    Reference,
+    call_name,
     dump,
     load,
     newest_result,
@@ -29,7 +32,7 @@ def call(path: str, name: str, number: int) -> int:
     """
     head, data = read_call(path, name)
     sys.path[:], sys.argv[:] = head.path, head.argv
-    outcome, left = _outcome(data)
+    outcome, left = _outcome(path, data)
     try:
         write_outcome(os.path.dirname(path), name, number, outcome)
     except OSError as error:
@@ -40,9 +43,15 @@ def call(path: str, name: str, number: int) -> int:
     return 0 if outcome.kind == RETURNED else 1
 
 
-def _outcome(data: bytes) -> tuple[Outcome, SystemExit | None]:
+def _outcome(path: str, data: bytes) -> tuple[Outcome, SystemExit | None]:
+    def find(reference: Reference) -> object:
+        folder, name = reference
+        if folder == SAME_FILE:
+            folder, name = os.path.dirname(path), call_name(path, int(name))
+        return newest_result((folder, name))
+
     def function() -> object:
-        called, args, kwargs = load(data, newest_result)
+        called, args, kwargs = load(data, find)
         return called(*args, **kwargs)
 
     came = attempt(function)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PROTOCOL = 5
 RETURNED, RAISED, UNPICKLABLE = "returned", "raised", "unpicklable"
 Reference = tuple[str, str]  # folder and call whose result stands here
+SAME_FILE = ""  # in place of the folder: the call is of the same file, and its number there is given
 
 
 class Outcome(NamedTuple):
@@ -140,6 +141,11 @@ def read_outcome(folder: str, call: str, attempt: int) -> Outcome | None:
 
 def outcome_path(folder: str, call: str, attempt: int) -> str:
     return os.path.join(folder, f"{call}.{attempt}")
+
+
+def call_name(path: str, number: int) -> str:
+    """The call with this number in a file whose calls are numbered from 1."""
+    return f"{os.path.basename(path).partition('.')[0]}-{number}"
 
 
 def newest_result(reference: Reference) -> Any:

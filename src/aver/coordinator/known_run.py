@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from aver.coordinator.state.machine import Machine
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
 from aver.model.codec import dumps, encode
-from aver.model.job import Submission
-from aver.model.record import replace
+from aver.model.job import Request, Submission
+from aver.model.record import Record, replace
 from aver.protocol.messages import Sbatch, Submitted
 from aver.store.read.reader import Reader
 from aver.store.secrets import home_key
 
 DIGEST_HEX = 32
+MOST_SHOWN = 5  # differences that are named
 
 
 def with_content(home: Home, submission: Submission) -> Submission:
@@ -68,6 +70,35 @@ def _check_same(number: int, known: Submission, asked: Submission) -> None:
         )
     if known.content != asked.content:
         raise UsageError(
-            f"the key {asked.key!r} is that of run {number}, which was submitted with another content or from another "
-            "folder: choose another key, or submit the same again"
+            f"the key {asked.key!r} is that of run {number}, which is not the same ({_difference(known, asked)}): "
+            "choose another key, or submit the same again"
         )
+
+
+def _difference(known: Submission, asked: Submission) -> str:
+    """What of the two is not the same, by name: values may be secret."""
+    found = []
+    if known.origin.folder != asked.origin.folder:
+        found.append(f"it was submitted in {known.origin.folder}")
+    if (known.engine, known.host, known.allocation) != (asked.engine, asked.host, asked.allocation):
+        found.append("another engine")
+    before, now = ({spec.name: spec for spec in one.flow.jobs} for one in (known, asked))
+    found += [f"{name} is new" for name in now if name not in before]
+    found += [f"{name} is gone" for name in before if name not in now]
+    for name in before.keys() & now.keys():
+        if names := [*_fields(before[name], now[name])]:
+            found.append(f"{name}: {', '.join(names)}")
+    rest = [one for one in _fields(known.flow, asked.flow) if one != "jobs"]
+    found += [", ".join(rest)] if rest else []
+    more = f" and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
+    return "; ".join(sorted(found)[:MOST_SHOWN]) + more or "its script or options"
+
+
+def _fields(one: Record, other: Record) -> Iterator[str]:
+    """The names of the fields in which the two differ; of a request, those of its own."""
+    for name in one.__struct_fields__:
+        before, now = getattr(one, name), getattr(other, name)
+        if isinstance(before, Request) and isinstance(now, Request):
+            yield from _fields(before, now)
+        elif before != now:
+            yield name.removesuffix("_bytes").removesuffix("_s").removesuffix("_at").replace("_", " ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import hashlib
-import html
 import itertools
 import os
 import sys
@@ -16,10 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from aver.api.executor.future import Future
+from aver.api.executor.future import Future, state_of
 from aver.api.executor.pump import KEY, Pump
-from aver.api.executor.submission import Call, check_name, dump_call, fingerprint, job_name, job_spec
-from aver.api.function_call import calls_folder, imports_of_main, reference_of
+from aver.api.executor.submission import Call, check_name, dump_call, job_name, job_spec
+from aver.api.function_call import calls_folder, fingerprint, imports_of_main, reference_of
+from aver.api.notebook import SHOWN, Shown, Table, progress, table
+from aver.calls.files import Reference
 from aver.client.submit import check_key
 from aver.config import load_config
 from aver.errors import AverError, UsageError
@@ -32,7 +33,7 @@ LONGEST_KEY = 100
 ANYBODY = "-"  # whose calls with a key are those of executors without a name
 
 
-class Executor(concurrent.futures.Executor):
+class Executor(concurrent.futures.Executor, Shown):
     """Runs calls of Python functions as jobs, here or on a cluster.
 
     `name`: an executor of this name finds the calls of an earlier one (`futures`), also after a restart. Jobs outlive
@@ -105,7 +106,7 @@ class Executor(concurrent.futures.Executor):
         else:
             place = self.name if self._is_named else ANYBODY
             call = hashlib.sha256(str(key).encode()).hexdigest()[:24]
-            run_key, mark = f"{KEY}/{place}/key/{key}", fingerprint(fn, args, kwargs)
+            run_key, mark = f"{KEY}/{place}/key/{key}", fingerprint(fn, args, kwargs, _reference)
         folder = self._shared.folder(self._home, spec.engine, place)
         future: Future[Result] = Future(
             self._home,
@@ -163,20 +164,32 @@ class Executor(concurrent.futures.Executor):
 
     def counts(self) -> dict[str, int]:
         """How many calls of this process are in each state."""
-        return dict(Counter(map(_state, self._shared.futures())))
+        return self._shared.counts()
 
     def __repr__(self) -> str:
         states = ", ".join(f"{count} {state}" for state, count in self.counts().items())
         return f"<Executor {self.name}: {states or 'nothing submitted'}>"
 
-    def _repr_html_(self) -> str:
-        """A small table for notebooks, as things are when it is shown."""
-        rows = "".join(
-            f"<tr><td>{future._number or ''}</td><td>{html.escape(future.name)}</td><td>{_state(future)}</td></tr>"
-            for future in self._shared.futures()[-20:]
+    def _table(self) -> Table:
+        """The newest calls that somebody holds."""
+        futures = self._shared.futures()
+        rows = [(one._number or "", one.name, state_of(one)) for one in reversed(futures[-SHOWN:])]
+        counts = self.counts()
+        settled = sum(counts.values()) - counts.get("pending", 0) - counts.get("running", 0)
+        made = table(
+            f"executor {self.name}", progress(counts, settled), ("job", "call", "state"), rows, len(futures) - SHOWN
         )
-        heads = "<tr><th>job</th><th>call</th><th>state</th></tr>"
-        return f"<b>{html.escape(repr(self)[1:-1])}</b><table>{heads}{rows}</table>"
+        return Table(repr(self), made, self._shared.is_shut and settled == sum(counts.values()))
+
+    def _drawing(self) -> Callable[[], Table | None]:
+        """A table does not keep an executor alive that nobody uses any more."""
+        found = weakref.ref(self)
+
+        def draw() -> Table | None:
+            executor = found()
+            return None if executor is None else executor._table()
+
+        return draw
 
 
 class _Shared:
@@ -190,6 +203,8 @@ class _Shared:
         self.held: weakref.WeakValueDictionary[int, Future[Any]] = weakref.WeakValueDictionary()
         self._found: dict[int, Future[Any]] = {}
         self._folders: dict[tuple[str | None, str], str] = {}
+        self._ended: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._lock = threading.Lock()
 
     def folder(self, home: Home, engine: str | None, place: str) -> str:
@@ -211,7 +226,20 @@ class _Shared:
 
     def submit(self, number: int, call: Call) -> None:
         self.held[number] = call.future
+        call.future.add_done_callback(self._count)
         self.pump.submit(call)
+
+    def _count(self, future: concurrent.futures.Future[Any]) -> None:
+        assert isinstance(future, Future)
+        with self._counting:
+            self._ended[state_of(future)] += 1
+
+    def counts(self) -> dict[str, int]:
+        """How many calls that this process submitted are in each state."""
+        is_running = [future.running() for future in self.pump.asked()]
+        open_now = Counter({"pending": is_running.count(False), "running": is_running.count(True)})
+        with self._counting:
+            return dict(+(self._ended + open_now))
 
     def futures(self) -> list[Future[Any]]:
         """Those that this process submitted and that somebody holds, in order."""
@@ -245,17 +273,12 @@ class _Shared:
         return found
 
 
+def _reference(value: object) -> Reference | None:
+    return value._reference if isinstance(value, Future) else None
+
+
 def _call_each(function: Callable[..., Result], calls: list[tuple[Any, ...]]) -> list[Result]:
     return [function(*args) for args in calls]
-
-
-def _state(future: Future[Any]) -> str:
-    if not future.done():
-        return "running" if future.running() else "pending"
-    if future.cancelled():
-        return "cancelled"
-    error = future.exception()
-    return "returned" if error is None else f"raised {type(error).__name__}"
 
 
 _living: weakref.WeakSet[Executor] = weakref.WeakSet()

@@ -6,10 +6,11 @@ import concurrent.futures
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from aver.api.attempt import Attempt
 from aver.api.job import Job
 from aver.api.job_errors import Cancelled
+from aver.api.notebook import Shown, Table, table
 from aver.home import Home
-from aver.store.read.rows import AttemptRow
 
 if TYPE_CHECKING:
     from aver.calls.files import Reference
@@ -21,7 +22,7 @@ class Canceller(Protocol):
     def cancel(self, futures: Sequence[Future[Any]]) -> bool: ...
 
 
-class Future(concurrent.futures.Future[Result]):
+class Future(concurrent.futures.Future[Result], Shown):
     """A call that was submitted. `result` and `exception` are those of its COMPLETED or last attempt."""
 
     def __init__(self, home: Home, reference: Reference, name: str, canceller: Canceller, key: str | None) -> None:
@@ -40,7 +41,7 @@ class Future(concurrent.futures.Future[Result]):
         return None if self._number is None else Job(self._number, self._home)
 
     @property
-    def attempts(self) -> list[AttemptRow]:
+    def attempts(self) -> list[Attempt]:
         """All attempts so far, each with its own verdict, request and use."""
         job = self.job
         return [] if job is None else job.attempts
@@ -65,9 +66,18 @@ class Future(concurrent.futures.Future[Result]):
 
     def __repr__(self) -> str:
         what = "not submitted yet" if self._number is None else f"job {self._number}"
-        if self.done():
-            error = super().exception()
-            state = "returned" if error is None else f"raised {type(error).__name__}"
-        else:
-            state = "running" if self.running() else "pending"
-        return f"<Future {self.name} ({what}): {state}>"
+        return f"<Future {self.name} ({what}): {state_of(self)}>"
+
+    def _table(self) -> Table:
+        row = ("" if self._number is None else self._number, self.name, state_of(self))
+        return Table(repr(self), table("call", "", ("job", "call", "state"), [row], 0), self.done())
+
+
+def state_of(future: Future[Any]) -> str:
+    """In a word or two: pending, running, returned, cancelled, or what it raised."""
+    if not future.done():
+        return "running" if future.running() else "pending"
+    if future.cancelled():
+        return "cancelled"
+    error = future.exception()
+    return "returned" if error is None else f"raised {type(error).__name__}"

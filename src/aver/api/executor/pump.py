@@ -92,6 +92,11 @@ class Pump:
             queued = {id(one.future) for one in (*self._queue, *self._taken)}
             return [one for key, one in self._asked.items() if one._is_own or key in queued]
 
+    def asked(self) -> list[Future[Any]]:
+        """The futures of calls that this process asked for and that are not settled."""
+        with self._changed:
+            return [future for future in self._asked.values() if not future.done()]
+
     def wait_submitted(self, future: Future[Any] | None = None) -> None:
         """Wait until the call, or every call, is submitted, or can't be."""
         with self._changed:

@@ -7,13 +7,12 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from types import CodeType
 from typing import Any, NamedTuple
 
 from aver.api.executor.future import Future
 from aver.api.flow import Flow
 from aver.api.function_call import command_words, pickled_call, server_words
-from aver.calls.files import Reference, dump, write_calls
+from aver.calls.files import Reference, write_calls
 from aver.client.origin import origin_of
 from aver.config import load_config
 from aver.durable_files import naming_failures
@@ -94,28 +93,6 @@ def dump_call(
         return value._reference
 
     return pickled_call(function, args, kwargs, refer), tuple(needs.values())
-
-
-def fingerprint(function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> str:
-    """By which two calls with one key are compared: the function's name and code, and its arguments.
-
-    Where a function stands is no part of it: a notebook's cell has another file name each time.
-    """
-    code = getattr(function, "__code__", None)
-    named = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-    parts = (named, "" if code is None else _code_text(code))
-    found = hashlib.sha256(repr(parts).encode())
-    found.update(dump((args, kwargs), lambda value: value._reference if isinstance(value, Future) else None))
-    return found.hexdigest()[:32]
-
-
-def _code_text(code: CodeType) -> str:
-    constants = [_code_text(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
-    return repr((code.co_code.hex(), code.co_names, code.co_varnames, constants))
-
-
-def _constant(value: object) -> str:
-    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 def make_submission(name: str, key: str, calls: Sequence[Call]) -> Submission:
