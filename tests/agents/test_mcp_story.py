@@ -25,6 +25,7 @@ jobs:
   report: {needs: [slow], run: "echo done"}
 """
 MOST_CALLS = 15
+TEN_MINUTES_S, LONGEST_WAIT_S = 600, 50
 MOST_BYTES = 8192
 HINTS = {
     "check": (True, False, True), "submit": (False, False, False), "list": (True, False, True),
@@ -59,6 +60,24 @@ def test_a_failing_flow_is_recovered_in_few_calls_and_bytes(folder: Path) -> Non
         assert found["round"] == 2
         assert (await agent.settled(run))[0] == f"run {run} COMPLETED: 3 COMPLETED"
         print(f"{agent.calls} calls, {agent.read_bytes} bytes")
+        assert agent.calls <= MOST_CALLS
+        assert agent.read_bytes <= MOST_BYTES
+
+    with_agent(folder, story)
+
+
+def test_a_flow_of_ten_minutes_costs_few_calls_and_bytes(folder: Path) -> None:
+    """As many waits as ten minutes take, each over without a verdict but the last, which has the failures."""
+    (folder / "flow.yaml").write_text("jobs:\n  long: {run: 'until [ -e go ]; do sleep 0.1; done; exit 3'}\n")
+
+    async def story(agent: Agent) -> None:
+        run = (await agent("submit", file="flow.yaml", key="long", wait_s=0.1))[1]["run"]
+        for _ in range(TEN_MINUTES_S // LONGEST_WAIT_S - 1):
+            assert not (await agent("wait", id=str(run), timeout_s=0.1))[1]["is_settled"]
+        (folder / "go").touch()
+        line, found = await agent.settled(run)
+        assert line == f"run {run} FAILED: 1 FAILED"
+        assert found["failures"]["causes"][0]["count"] == 1
         assert agent.calls <= MOST_CALLS
         assert agent.read_bytes <= MOST_BYTES
 

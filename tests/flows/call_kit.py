@@ -55,13 +55,14 @@ def place() -> Place:
 def _server_below(witness: int) -> int:
     """The oldest of its children: all others were forked by that one."""
 
-    def start_of(pid: int) -> int:
-        with open(f"/proc/{pid}/stat") as file:
-            return int(file.read().rpartition(")")[2].split()[19])
-
     with open(f"/proc/{witness}/task/{witness}/children") as file:
         children = [int(word) for word in file.read().split()]
-    return min(children, key=start_of)
+    return min(children, key=_start_of)
+
+
+def _start_of(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[19])
 
 
 def leave_a_child() -> int:
@@ -220,16 +221,18 @@ def witnesses(home: Any) -> list[int]:
 
 
 def servers(home: Any) -> list[int]:
-    """The servers of warm calls below those."""
+    """The servers of warm calls below those: each the oldest child that is linked with its witness."""
+
+    def is_linked(pid: int) -> bool:
+        with open(f"/proc/{pid}/cmdline") as file:
+            return "forkserver.py" in file.read() and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
+
     found = []
     for witness in witnesses(home):
         try:
             with open(f"/proc/{witness}/task/{witness}/children") as file:
-                children = file.read().split()
-            for pid in children:
-                with open(f"/proc/{pid}/cmdline") as file:
-                    if "forkserver.py" in file.read():
-                        found.append(int(pid))
+                linked = [int(word) for word in file.read().split() if is_linked(int(word))]
+            found += [min(linked, key=_start_of)] if linked else []
         except OSError:
             pass
     return sorted(found)

@@ -1,11 +1,14 @@
 """CPython's own tests of executors, where they apply, with `aver.Executor`.
 
-They are in the `test` package of the installed Python, or of the one whose `test` folder AVER_CPYTHON_TESTS names.
+They are in the `test` package of the installed Python, else where `scripts/setup --tests` puts them, or in the `test`
+folder that AVER_CPYTHON_TESTS names.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 import unittest
 from pathlib import Path
 from typing import Any
@@ -22,9 +25,15 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+def other_folder() -> str | None:
+    """Where the tests are, if not in this Python itself."""
+    from_debian = os.path.join(sys.prefix, "cpython-tests")
+    return os.environ.get("AVER_CPYTHON_TESTS") or (from_debian if os.path.isdir(from_debian) else None)
+
+
 def mixins() -> list[type[Any]]:
     test = pytest.importorskip("test")
-    more = os.environ.get("AVER_CPYTHON_TESTS")
+    more = None if importlib.util.find_spec("test.test_concurrent_futures") else other_folder()
     if more:
         test.__path__.append(more)
     whole: Any = pytest.importorskip("test.test_concurrent_futures", reason="this Python has no tests of itself")
@@ -34,11 +43,9 @@ def mixins() -> list[type[Any]]:
         cloudpickle.register_pickle_by_value(whole)  # jobs have no such module
     if hasattr(whole, "ExecutorTest"):
         return [whole.ExecutorTest, whole.WaitTests, whole.AsCompletedTests, whole.ExecutorShutdownTest]
-    from importlib import import_module
-
     places = (("executor", "ExecutorTest"), ("test_wait", "WaitTests"), ("test_as_completed", "AsCompletedTests"),
               ("test_shutdown", "ExecutorShutdownTest"))  # fmt: skip
-    return [getattr(import_module(f"test.test_concurrent_futures.{module}"), name) for module, name in places]
+    return [getattr(importlib.import_module(f"test.test_concurrent_futures.{module}"), name) for module, name in places]
 
 
 class Base(unittest.TestCase):

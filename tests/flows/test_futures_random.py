@@ -110,7 +110,7 @@ def ends_are_true(lab: Lab, chance: random.Random, warm: list[str]) -> None:
                 if one in cancelled:
                     futures[-1].cancel()
             for one, future in enumerate(futures):
-                _is_true(one, kinds[one], future, is_cancelled=one in cancelled, is_lost="witness" in killed)
+                _is_true(one, kinds[one], future, one in cancelled, killed)
     finally:
         is_over.set()
         killer.join()
@@ -135,7 +135,7 @@ def _submit(executor: aver.Executor, one: int, kind: int) -> aver.Future[Any]:
             return executor.submit(kit.note_and_end, "ran", word, "memory", aver={"mem": "60M"})
 
 
-def _is_true(one: int, kind: int, future: aver.Future[Any], *, is_cancelled: bool, is_lost: bool) -> None:
+def _is_true(one: int, kind: int, future: aver.Future[Any], is_cancelled: bool, killed: set[str]) -> None:
     """The future's end is that of its kind; or of a cancellation or a killed witness, where there was one."""
     try:
         error = future.exception(DEADLINE_S)
@@ -143,7 +143,7 @@ def _is_true(one: int, kind: int, future: aver.Future[Any], *, is_cancelled: boo
         assert is_cancelled, f"call {one} was cancelled by nobody"
         return
     if isinstance(error, aver.Lost):
-        assert is_lost, error
+        assert "witness" in killed, error
         assert error.verdict is not None
         assert error.verdict.state is State.UNVERIFIED
         return

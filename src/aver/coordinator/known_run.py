@@ -88,7 +88,7 @@ def _difference(known: Submission, asked: Submission) -> str:
     for name in before.keys() & now.keys():
         if names := [*_fields(before[name], now[name])]:
             found.append(f"{name}: {', '.join(names)}")
-    rest = [one for one in _fields(known.flow, asked.flow) if one != "jobs"]
+    rest = [one for one in _fields(known.flow, asked.flow) if one not in ("jobs", "is single", "defaults")]
     found += [", ".join(rest)] if rest else []
     more = f" and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
     return "; ".join(sorted(found)[:MOST_SHOWN]) + more or "its script or options"

@@ -12,8 +12,8 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from aver.api.executor.future import Future
 from aver.api.executor.submission import Call, fingerprint_of, make_submission
@@ -30,9 +30,11 @@ from aver.protocol.messages import Cancel, Results
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
+Answer = TypeVar("Answer")
 GATHER_S = 0.003  # what is submitted meanwhile goes into the same run
 MOST_IN_A_RUN = 5000
 FORGIVEN_S = 60.0  # after so long a loss is the first one again
+PAUSES_S = (0.05, 0.2, 0.8)  # between tries while no coordinator can be had, as when one is killed as it starts
 RECONNECTS = 8  # in a row: a coordinator that dies each time is not waited for
 KEY = "aver.Executor"  # the first part of the keys of all its runs
 
@@ -79,12 +81,15 @@ class Pump:
         numbers = tuple(one._number for one in futures if one._number is not None and not one.done())
         if not numbers:
             return len(queued) == len(futures)
+        reply = _persist(lambda: self._cancelled(numbers))
+        return all(one.code.is_so for one in reply.results)
+
+    def _cancelled(self, jobs: tuple[int, ...]) -> Results:
         client = Client.connect(self._home)
         try:
-            reply = client.ask(Cancel(numbers, user_name()), Results)
+            return client.ask(Cancel(jobs, user_name()), Results)
         finally:
             client.close()
-        return all(one.code.is_so for one in reply.results)
 
     def unsettled(self) -> list[Future[Any]]:
         """The futures of calls that this process submitted, or is about to, and that are not settled."""
@@ -233,7 +238,8 @@ class Pump:
                 self._take_up(known, calls[0].future, is_own=False)
                 return
             submission = make_submission(self._name, key, calls)
-            reply = submit_once(self._home, submission, [f"{name}={value}" for name, value in environment.items()])
+            variables = [f"{name}={value}" for name, value in environment.items()]
+            reply = _persist(lambda: submit_once(self._home, submission, variables))  # its key makes it one run
         except (AverError, OSError) as error:
             if isinstance(error, UsageError) and len(calls) > 1:
                 for call in calls:  # one that is wrong does not hurt the others
@@ -275,6 +281,16 @@ class Pump:
                 "choose another key, or submit the same again"
             )
         return run.id, run.first_job
+
+
+def _persist(ask: Callable[[], Answer]) -> Answer:
+    """Ask what may be asked twice, again while no coordinator can be had. UnreachableError in the end."""
+    for pause_s in PAUSES_S:
+        try:
+            return ask()
+        except UnreachableError:
+            time.sleep(pause_s)
+    return ask()
 
 
 class _Open(NamedTuple):
