@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from aver.model.job import Argv, JobSpec, Request
-from live_home import LiveHome, wait_for
+from live_home import LiveHome, processes_with, wait_for
 
+FREEZER = Path("/sys/fs/cgroup/freezer")
 HOLD = """
 import fcntl, os, signal, sys, time
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -102,3 +103,40 @@ def test_a_job_that_is_being_ended_is_not_suspended(live: LiveHome, tmp_path: Pa
     assert str(live.job(number).state) != "SUSPENDED"
     assert verdict(live, number)[0] == "CANCELLED"
     assert os.path.exists(tmp_path / "ready")
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """A cgroup whose processes not even KILL ends while they are frozen."""
+    folder = FREEZER / f"aver-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no v1 freezer cgroup can be made: {error}")
+    yield folder
+    (folder / "freezer.state").write_text("THAWED")
+    wait_for(lambda: not (folder / "cgroup.procs").read_text(), "the frozen processes have ended")
+    folder.rmdir()
+
+
+@pytest.mark.parametrize(("state", "ends_as"), [("COMPLETING", "CANCELLED"), ("RUNNING", "TIMEOUT")])
+def test_a_job_that_not_even_kill_ends_says_so(live: LiveHome, freezer: Path, state: str, ends_as: str) -> None:
+    """While it lives on, it has no verdict, and a reason that `aver why` puts into words; then it has its verdict."""
+    mark = f"300.{os.getpid()}"
+    limit = {"time_s": 2} if ends_as == "TIMEOUT" else {}
+    spec = JobSpec("job", Argv(("sleep", mark)), request=Request(**limit), kill_wait_s=0.5)  # type: ignore[arg-type]
+    number = live.submit(spec)
+    live.wait_running(number)
+    (freezer / "cgroup.procs").write_text(str(*processes_with(mark)))
+    (freezer / "freezer.state").write_text("FROZEN")
+    if ends_as == "CANCELLED":
+        ask(live, "cancel", number)
+    wait_for(lambda: live.job(number).reason == "CannotBeEnded", "the job is said to live on")
+    assert live.job(number).state == state
+    said = subprocess.run(
+        [sys.executable, "-m", "aver", "why", str(number)],
+        env={**os.environ, "AVER_HOME": str(live.home.path)}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "It can't be ended: KILL was sent, and it lives on." in said.stdout
+    (freezer / "freezer.state").write_text("THAWED")
+    assert verdict(live, number)[0] == ends_as

@@ -105,7 +105,10 @@ def _unsettled(
         is_here = bool(attempts) and not capabilities_of(attempts[-1].engine).has_queue
         wait_s = (load_config().kill_wait_s if own_s is None else own_s) if is_here else None
         force = () if asked.detail == "force" else (f"aver cancel {job.id} --force",)
-        return ending_sentence(asked, wait_s, time.time()), (f"aver watch {job.id}", *force)
+        sentence = ending_sentence(asked, wait_s, time.time())
+        if job.reason == reasons.CANNOT_BE_ENDED:
+            sentence += f" {render.unsettled_sentence(job.state, job.reason)}"
+        return sentence, (f"aver watch {job.id}", *force)
     words = waiting_words(session, job, happened) if job.state is State.PENDING else ""
     sentence = f"Waiting {words}." if words else render.unsettled_sentence(job.state, job.reason)
     return sentence, _unsettled_steps(job)

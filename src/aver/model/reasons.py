@@ -1,7 +1,8 @@
 """The reason strings of verdicts and of pending jobs.
 
 Slurm's words wherever Slurm has one. Words of our own: `WitnessVanished`, `Checkpoint`, `Retry`,
-`ConditionNotMet`, `Starting`, `GeneratedJobs` (those that it generated can't be used), `MissingInput`,
+`ConditionNotMet`, `Starting`, `CannotBeEnded` (of a job that lives on after KILL),
+`GeneratedJobs` (those that it generated can't be used), `MissingInput`,
 `MissingOutput`, `MemoryOverrun` (over a memory limit that could only be sampled), `AllocationPending`,
 `AllocationTooSmall`, `NoAllocation`, and those that name the need for which a job was SKIPPED:
 
@@ -54,6 +55,7 @@ JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes i
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
 STARTING = "Starting"
+CANNOT_BE_ENDED = "CannotBeEnded"
 MAX_JOBS = "AssocMaxJobsLimit"  # as many run as the settings allow
 RETRY = "Retry"
 REQUEUE = "Requeue"
@@ -113,6 +115,7 @@ SHORT_WORDS: dict[str, str] = {  # for a table or a tree, beside the state
     REQUEUE: "waiting to run again",
     CHECKPOINT: "checkpointed",
     STARTING: "starting",
+    CANNOT_BE_ENDED: "can't be ended",
     ALLOCATION_PENDING: "waiting for an allocation",
     ALLOCATION_TOO_SMALL: "allocation too small",
     NO_ALLOCATION: "no allocation left",

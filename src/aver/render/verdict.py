@@ -163,6 +163,8 @@ def unsettled_sentence(state: State, reason: str) -> str:
     match state:
         case State.PENDING:
             return pending_sentence(reason)
+        case State.RUNNING | State.SUSPENDED | State.COMPLETING if reason == reasons.CANNOT_BE_ENDED:
+            return "It can't be ended: KILL was sent, and it lives on."
         case State.SUBMITTED:
             return "Handed to the engine, and not seen to start yet."
         case State.RUNNING:

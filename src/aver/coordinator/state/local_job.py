@@ -17,7 +17,7 @@ from aver.judge.local import COORDINATOR, judge
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
 from aver.model.evidence import HeldBack, LimitMoved, LimitPassed, LookBegan, Verdict, WitnessStart
-from aver.model.states import State
+from aver.model.states import STARTED, State
 
 
 def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: float) -> None:
@@ -41,9 +41,15 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
             Observed(now, run.number, attempt.job, attempt.attempt, one.source, said, State.SETTLING, reasons.NONE),
         )
         return
-    if isinstance(one.evidence, HeldBack):  # it is being started
+    if isinstance(one.evidence, HeldBack):  # its start or its end takes long
+        reason = one.evidence.reason
         if attempt.state is State.PENDING:
-            show_reason(live, run, attempt.job, one.evidence.reason, now)
+            show_reason(live, run, attempt.job, reason, now)
+        elif attempt.state in STARTED and reason == reasons.CANNOT_BE_ENDED:
+            emit(
+                live,
+                Observed(now, run.number, attempt.job, attempt.attempt, one.source, one.said, attempt.state, reason),
+            )
         return
     attempt.evidence.append(one.evidence)
     if isinstance(one.evidence, WitnessStart):

@@ -39,10 +39,9 @@ from aver.engines.local.orders import Bounds, companion_frame, control_frame, ru
 from aver.engines.local.process import reap_stranger, take_orphans
 from aver.engines.local.slot import Launch, Slot, take_idle, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
-from aver.engines.local.watchdog import LOOK_S, STARTING, is_starting, tend
+from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
-from aver.model import reasons
-from aver.model.evidence import HeldBack, LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
+from aver.model.evidence import LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
 from aver.model.record import replace
 from aver.ownership import make_folder
 
@@ -151,7 +150,8 @@ class LocalEngine:
             slot.cut_off |= slot.ended
             slot.ended.clear()
         slot.key, slot.order, slot.has_begun = order.key, order, False
-        slot.given_at, slot.due_s, slot.cancelled_at, slot.is_told_starting = time.monotonic(), None, None, False
+        slot.given_at, slot.due_s, slot.cancelled_at = time.monotonic(), None, None
+        slot.is_told_starting = slot.is_told_stuck = False
         slot.job_pid, slot.kill_wait_s = None, order.kill_wait_s
         slot.cgroup_name, slot.warm = of_witness, order.warm
         self._by_key[order.key] = slot
@@ -453,9 +453,8 @@ class LocalEngine:
 
     def _tend(self, slot: Slot) -> None:
         assert slot.key is not None
-        if is_starting(slot):
-            held = HeldBack(time.time(), reasons.STARTING, STARTING)
-            self._heard.append(Heard(slot.key, "engine", STARTING, held))
+        if (held := notice(slot)) is not None:
+            self._heard.append(Heard(slot.key, "engine", held.text, held))
         tend(slot, self._cgroups_of(slot.key, slot.number))
 
     def _leave_cgroups(self, slot: Slot) -> None:

@@ -72,6 +72,7 @@ class Slot:
         self.cancelled_at: float | None = None
         self.kill_wait_s = DEFAULT_KILL_WAIT_S  # of what runs in it, by its order or as its witness says
         self.is_told_starting = False
+        self.is_told_stuck = False
         self.watch = MemoryWatch.NONE  # of the memory of what runs in it
         self.job_started_at = 0.0
         self.witness_pid: int | None = None
