@@ -13,13 +13,15 @@ from aver.judge.step import (
     Running,
     Task,
     TaskEnd,
+    as_own_step,
     fold_derived,
     fold_step,
     step_raw,
     task_summary,
     with_step_warnings,
 )
-from aver.model.evidence import LaunchFailure, Rules, WitnessRecord
+from aver.model import reasons
+from aver.model.evidence import LaunchFailure, Rules, Verdict, WitnessRecord
 from aver.model.exit import ExitStatus
 from aver.model.reasons import CONDITION_NOT_MET, need_reason
 from aver.model.states import SETTLED, UNSETTLED, State
@@ -301,3 +303,13 @@ def test_a_job_warns_of_its_steps() -> None:
     assert with_step_warnings(verdict, []) is verdict
     assert with_step_warnings(verdict, said[:1]).warnings == (said[0],)
     assert with_step_warnings(verdict, said).warnings == (*said[:5], "4 more of its steps")
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED, State.CANCELLED, State.TIMEOUT])
+def test_a_job_that_is_one_step_lacked_the_memory_that_its_step_lacked(state: State) -> None:
+    """Whatever its srun exits with; a cancellation and a time limit are causes of their own."""
+    verdict = Verdict(state, ExitStatus(1), reasons.NONE, True, "witness")
+    is_plain = state in (State.COMPLETED, State.FAILED)
+    assert as_own_step(verdict, True).state is (State.OUT_OF_MEMORY if is_plain else state)
+    assert as_own_step(verdict, True).exit == verdict.exit
+    assert as_own_step(verdict, False) == verdict

@@ -81,7 +81,7 @@ def test_every_command_has_a_version_a_help_and_getopts_words(slurm: Slurm, name
     assert said.err.startswith(f"{name}: unrecognized option '--no-such-option'\n")
 
 
-@pytest.mark.parametrize("verb", ["reconfigure", "wait_job", "shutdown", "setdebug", "create", "top", "cancel"])
+@pytest.mark.parametrize("verb", ["reconfigure", "wait_job", "shutdown", "setdebug", "create", "cancel"])
 def test_verbs_that_are_not_served_say_so(slurm: Slurm, verb: str) -> None:
     """One line, exit 1."""
     said = slurm("scontrol", verb, "1")

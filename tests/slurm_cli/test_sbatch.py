@@ -37,6 +37,30 @@ WRONG_OPTIONS = [
     (["--signal=B:USR1@70000"], "sbatch: error: Invalid --signal specification\n", 255),
     (["--begin=foo"], "Invalid time specification (pos=0): foo\nsbatch: error: Invalid --begin specification\n", 255),
     (["--deadline=2020-01-01"], f"{FAILED}Requested time limit is invalid (missing or exceeds some limit)\n", 1),
+    (
+        ["--deadline=now+1minute", "--begin=now+2minutes"],
+        "sbatch: error: Incompatible begin and deadline time specification\n",
+        1,
+    ),
+    (
+        ["--time-min=5", "--time=2"],
+        f"{FAILED}Invalid time-min specification (exceeds job's time or other limits)\n",
+        1,
+    ),
+    (["--distribution=nonsense"], "sbatch: error: Invalid --distribution specification\n", 255),
+    (["--distribution=plane"], "sbatch: error: Invalid plane size or size not specified\n", 255),
+    (
+        ["--mincpus=9999"],
+        f"sbatch: error: CPU count per node can not be satisfied\n{FAILED}"
+        "Requested node configuration is not available\n",
+        1,
+    ),
+    (
+        ["--tmp=999999999"],
+        f"sbatch: error: Temporary disk specification can not be satisfied\n{FAILED}"
+        "Requested node configuration is not available\n",
+        1,
+    ),
     (["--open-mode=x"], "sbatch: error: Invalid --open-mode specification\n", 255),
     (["--kill-on-invalid-dep=maybe"], "sbatch: error: Invalid --kill-on-invalid-dep specification\n", 255),
     (["--exclusive=foo"], "sbatch: error: Invalid --exclusive specification\n", 255),
@@ -273,3 +297,17 @@ def test_exclusive_with_other_jobs_of_the_user_takes_what_it_asks_for(slurm: Slu
     job = slurm.submit("--exclusive=user", "-o", "out", "--wrap", "echo $SLURM_CPUS_ON_NODE")
     slurm.until_settled(job)
     assert slurm.read("out") == "1\n"
+
+
+@pytest.mark.parametrize("how", ["block:cyclic", "*:fcyclic", "plane=4", "Pack", "block,NoPack", "arbitrary"])
+def test_distributions_that_slurm_takes(how: str) -> None:
+    """They mean nothing on one machine, and are no mistake."""
+    call = BatchCall(0.0)
+    call.take("distribution", how)
+    assert call.without_meaning() == ["--distribution"]
+
+
+def test_options_of_later_slurms(slurm: Slurm) -> None:
+    """CPUs asked for as a resource of each task are the job's; the others are taken without a word of error."""
+    job = slurm.submit("--oom-kill-step=1", "--tres-per-task=cpu:2", "--stepmgr", "--segment=1", "-H", "--wrap", "true")
+    assert "NumCPUs=2" in slurm("scontrol", "show", "job", str(job)).out

@@ -222,7 +222,7 @@ def test_a_job_that_is_cancelled_while_it_waits_to_begin_again(slurm: Slurm) -> 
 def test_a_held_job_meets_its_deadline_when_it_is_released(slurm: Slurm) -> None:
     """Held, it is PENDING past its deadline; released then, it is DEADLINE and never runs."""
     job = slurm.submit("--hold", "--deadline=now+1", "-o", "out", "--wrap", "true")
-    other = slurm.submit("--begin=now+1hour", "--deadline=now+2", "-o", "other", "--wrap", "true")
+    other = slurm.submit(f"--dependency=after:{job}", "--deadline=now+2", "-o", "other", "--wrap", "true")
     assert slurm.until_settled(other).state is State.DEADLINE
     assert slurm.job(job).state is State.PENDING
     assert slurm("scontrol", "release", str(job)).status == 0
@@ -301,3 +301,35 @@ def test_the_size_of_a_job_that_waits_can_be_changed(slurm: Slurm) -> None:
     late = slurm("scontrol", "update", f"JobId={running}", "StartTime=now+1hour")
     assert (late.status, late.err) == (1, f"Job is no longer pending execution for job {running}\n")
     slurm("scancel", str(running))
+
+
+def test_update_takes_words_without_a_sign(slurm: Slurm) -> None:
+    """As Slurm: `update job 7 timelimit 7`; a last word alone is refused, and so is a step."""
+    job = slurm.submit("-H", "--wrap", "true")
+    for words, limit in ((f"job {job} timelimit 7", "00:07:00"), (f"jobid {job} TimeLimit=9", "00:09:00")):
+        assert slurm("scontrol", "update", *words.split()).status == 0
+        assert f"TimeLimit={limit}" in slurm("scontrol", "show", "job", str(job)).out
+    said = slurm("scontrol", "update", f"jobid={job}", "timelimit")
+    assert (said.status, said.err) == (1, "Invalid input: timelimit\nRequest aborted\n")
+    assert slurm("scontrol", "update", f"StepId={job}.0", "TimeLimit=1").status == 1
+
+
+def test_requeue_of_what_has_not_ended(slurm: Slurm) -> None:
+    """A job that waits or has ended is left alone and is no mistake; one that there is not is."""
+    ended, waits = slurm.submit("--wrap", "true"), slurm.submit("-H", "--wrap", "true")
+    assert slurm.until_settled(ended).state is State.COMPLETED
+    said = slurm("scontrol", "requeue", "incomplete", f"{ended},{waits}")
+    assert (said.status, said.err) == (0, "")
+    assert slurm.job(ended).state is State.COMPLETED
+    said = slurm("scontrol", "requeue", "incomplete", "99999")
+    assert (said.status, said.err) == (1, "Invalid job id specified for job 99999\n")
+
+
+def test_top_puts_a_job_first(slurm: Slurm) -> None:
+    """Before those that have a priority already; the first that is named is the first."""
+    low, high, last = (slurm.submit("--begin=now+1hour", f"--priority={n}", "--wrap", "true") for n in (5, 90, 7))
+    assert slurm("scontrol", "top", f"{last},{low}").status == 0
+    shown = slurm("squeue", "-h", "-o", "%i %Q").out.split("\n")
+    priority = {int(number): int(value) for number, value in (line.split() for line in shown if line)}
+    assert priority[last] > priority[low] > priority[high]
+    assert slurm("scontrol", "top", "99999").err == "Invalid job id specified for job 99999\n"

@@ -12,6 +12,7 @@ from aver.model.record import replace
 from aver.model.slurm_names import PARTITION
 from aver.model.slurm_options import SlurmOptions
 from aver.model.states import State
+from aver.model.units import parse_size
 from aver.protocol.messages import BatchSubmitted, Sbatch, Submitted
 from aver.spec.flags import clean_name
 from aver.spec.sbatch.array import matrix_of
@@ -31,11 +32,10 @@ def read_call(request: Sbatch, now: float) -> BatchCall:
     return call
 
 
-def submission_of(call: BatchCall, request: Sbatch, now: float) -> Submission:
+def submission_of(call: BatchCall, request: Sbatch) -> Submission:
     """One job, or an array of them."""
+    call.check_together()
     values = call.values
-    if values.deadline is not None and values.deadline <= now:
-        raise failed("Requested time limit is invalid (missing or exceeds some limit)")
     if request.script is None or request.origin is None:
         raise UsageError("the request has no script")
     job = values.job(JobSpec(clean_name(request.name), Script(request.script, request.args)))
@@ -56,6 +56,22 @@ def submission_of(call: BatchCall, request: Sbatch, now: float) -> Submission:
     except ValueError:
         raise failed("Invalid mail-user specification") from None
     return Submission(FlowSpec(job.name, (job,), is_single=not is_array, notify=notify), request.origin)
+
+
+def check_node(call: BatchCall, cpus: int, tmp_bytes: int) -> None:
+    """Raise BatchRefused if this machine can never have what the call asks of a node."""
+    said = call.values.said
+    if int(said.get("mincpus", 0)) > cpus:
+        raise _not_available("CPU count per node")
+    tmp = said.get("tmp", "0")
+    if tmp != "0" and parse_size(tmp) > tmp_bytes:
+        raise _not_available("Temporary disk specification")
+
+
+def _not_available(what: str) -> BatchRefused:
+    why = "Requested node configuration is not available"
+    first = f"sbatch: error: {what} can not be satisfied"
+    return BatchRefused(f"{first}\nsbatch: error: Batch job submission failed: {why}")
 
 
 def taken(request: Request, options: SlurmOptions, total: int) -> Request:
@@ -100,10 +116,7 @@ def refused(error: UsageError) -> BatchRefused:
     if isinstance(error, BatchRefused):
         return error
     if " asks for " in str(error):
-        what = "Memory specification" if " of memory" in str(error) else "CPU count per node"
-        why = "Requested node configuration is not available"
-        first = f"sbatch: error: {what} can not be satisfied"
-        return BatchRefused(f"{first}\nsbatch: error: Batch job submission failed: {why}")
+        return _not_available("Memory specification" if " of memory" in str(error) else "CPU count per node")
     return failed(str(error))
 
 

@@ -107,6 +107,7 @@ class Order(Record):
     own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
     files: tuple[str, ...] = ()  # KIND PATTERN each, for its witness: inputs and outputs (docs/design/witness.md)
     warm: tuple[str, ...] = ()  # the command of a server that can fork it; an engine without servers starts `args`
+    is_srun: bool = False  # alone: its step is the job, and its own memory is not the job's, where a cgroup can tell
     clean: str = ""  # whether its witness removes outputs of a failed attempt, and when not; empty: it keeps them
 
 

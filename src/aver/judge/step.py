@@ -145,6 +145,17 @@ def with_step_warnings(verdict: Verdict, said: Sequence[str]) -> Verdict:
     return replace(verdict, warnings=(*verdict.warnings, *said[:MOST_STEP_WARNINGS], *counted))
 
 
+def as_own_step(verdict: Verdict, step_was_out_of_memory: bool) -> Verdict:
+    """The verdict on a job that is one step, made by `srun`: memory that its step lacked is memory that it lacked.
+
+    Its script, the srun, exits with 1 then, and that alone would not say why.
+    """
+    if not step_was_out_of_memory or verdict.state not in (State.COMPLETED, State.FAILED):
+        return verdict
+    detail = "its step was out of memory"
+    return replace(verdict, state=State.OUT_OF_MEMORY, reason=reasons.OUT_OF_MEMORY, detail=detail)
+
+
 def step_raw(exit_status: ExitStatus | None, state: State) -> int | None:
     """What a step adds to DerivedExitCode: its raw wait status without the core bit; None if nobody saw its exit."""
     if state is State.OUT_OF_MEMORY:

@@ -68,6 +68,9 @@ def _parse(word: str, now: float, is_ahead: bool) -> float | None:
         return _of_day(today, (*_NAMED[word], 0), now, is_ahead)
     if word == "tomorrow":
         return midnight(midnight(now) + 86400 + 7200)
+    name, _, day_word = word.partition("-")
+    if name in _NAMED and day_word in ("today", "tomorrow"):
+        return _at((today[0], today[1], today[2] + (day_word == "tomorrow")), (*_NAMED[name], 0))
     date, clock = word, ""
     if len(word) >= 10 and word[4:5] == "-":
         date, clock = word[:10], word[10:]

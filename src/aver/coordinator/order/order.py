@@ -18,6 +18,7 @@ from aver.coordinator.state.steps import is_shared
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.model.job import Argv, JobSpec, Scope, Script, Setup, Shell, WarningSignal
+from aver.model.slurm_options import SlurmKind
 from aver.model.threads import thread_pairs
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
@@ -76,6 +77,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
         files=_files(spec, dict(values)),
         clean=_clean(spec),
+        is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from aver.client import batch_submission
 from aver.coordinator.known_run import find_known, with_call
 from aver.coordinator.requests.context import Context
@@ -19,11 +21,12 @@ def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmi
         call = batch_submission.read_call(request, now)
         if request.script is None:
             return Done()  # only its options were to be checked
-        asked = with_call(context.home, batch_submission.submission_of(call, request, now), request)
+        asked = with_call(context.home, batch_submission.submission_of(call, request), request)
         known = find_known(context.machine, context.open_reader(), asked) if request.is_again else None
         if known is not None:
             return batch_submission.answer(call, asked, known)
         submission = checked(context, asked)
+        batch_submission.check_node(call, context.machine.packer.total.cpus, shutil.disk_usage("/tmp").total)
         env = batch_submission.environment(call, request)
         if call.has("test-only"):
             number = context.machine.next_id

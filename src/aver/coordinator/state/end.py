@@ -17,7 +17,7 @@ from aver.coordinator.state.succession import add_generated, reason_to_go_on
 from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, NeverRan, judge, judge_unstarted
 from aver.judge.scheduler import is_open, judge_cluster
-from aver.judge.step import with_step_warnings
+from aver.judge.step import as_own_step, with_step_warnings
 from aver.model import reasons
 from aver.model.events import JobMoved, Observed, Usage
 from aver.model.evidence import (
@@ -31,6 +31,7 @@ from aver.model.evidence import (
 )
 from aver.model.job import FlowSpec
 from aver.model.record import replace
+from aver.model.slurm_options import SlurmKind
 from aver.model.states import State, attempt_may_move
 
 KEPT_REASONS = (  # by Slurm, when it cancels
@@ -66,6 +67,9 @@ def _settle(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, ver
     _note_ending(live, attempt, verdict)
     if attempt.steps is not None:
         verdict = with_step_warnings(verdict, attempt.steps.warnings)
+        slurm = run.spec(attempt.index).slurm
+        if slurm is not None and slurm.kind is SlurmKind.SRUN:
+            verdict = as_own_step(verdict, bool(attempt.steps.out_of_memory))
     usage = usage_of(attempt, one.evidence, live.identity.host)
     again = reasons.REQUEUE if goes_on(attempt) else reason_to_go_on(live, run, attempt, verdict)
     job_state, job_reason = (verdict.state, verdict.reason) if again is None else (State.PENDING, again)

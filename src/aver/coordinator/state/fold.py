@@ -324,6 +324,8 @@ def _step_ended(live: LiveState, event: StepEnded) -> None:
     table.live.pop(step.number, None)
     table.ended.add(step.number)
     table.warnings += [f"step {event.job}.{step.number} ({step.spec.name}): {said}" for said in event.verdict.warnings]
+    if event.verdict.state is State.OUT_OF_MEMORY:
+        table.out_of_memory.add(step.number)
     for task in step.tasks:
         live.tasks.pop(task.key, None)
 

@@ -30,7 +30,7 @@ def levels(order: Order, counts_processes: bool = False) -> list[tuple[int, str]
 
     None without such a limit, unless its processes are to be counted.
     """
-    mem_bytes = order.request.mem_bytes or 0
+    mem_bytes = 0 if order.is_srun else order.request.mem_bytes or 0
     if not mem_bytes and not counts_processes:
         return []
     task = _TASK.fullmatch(order.key)

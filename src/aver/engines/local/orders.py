@@ -68,7 +68,8 @@ def run_frame(
     warning = order.warning
     if warning is not None and warning.scope is not Scope.STEPS:  # without a limit the witness never gives it
         fields.append(f"w{warning.signal} {warning.lead_s * 1000} {_SCOPES[warning.scope]}")
-    limits = [limit for limit in (request.mem_bytes, order.job_mem_bytes) if limit is not None]
+    own = None if order.is_srun and cgroup is not None else request.mem_bytes
+    limits = [limit for limit in (own, order.job_mem_bytes) if limit is not None]
     if limits:
         fields.append(f"m{min(limits)}")
         if cgroup is None and bounds.rlimit is not None:

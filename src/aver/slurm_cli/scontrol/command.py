@@ -17,7 +17,7 @@ from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job, split_jobs
 from aver.slurm_cli.output import show as prompt
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
-from aver.slurm_cli.scontrol.update import Update, parse_update
+from aver.slurm_cli.scontrol.update import HIGHEST_PRIORITY, Update, parse_update
 from aver.spec.getopt import BadOption, Table, parse
 
 if TYPE_CHECKING:
@@ -38,16 +38,16 @@ DISABLED = "Requested operation is presently disabled"
 _VERBS = (
     ("hold", 4), ("uhold", 2), ("release", 3), ("suspend", 2), ("resume", 3), ("requeue", 3), ("requeuehold", 8),
     ("update", 1), ("show", 2), ("write", 2), ("ping", 3), ("version", 4), ("help", 2), ("exit", 1), ("quit", 4),
-    ("cancel", 1), ("listpids", 1), ("wait_job", 2), ("notify", 2), ("holdu", 5),
+    ("cancel", 1), ("listpids", 1), ("wait_job", 2), ("notify", 2), ("holdu", 5), ("top", 3),
 )  # fmt: skip
 VERBS = (
     "hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold", "update", "show", "write batch_script",
-    "ping", "version", "help", "exit", "quit",
+    "top", "ping", "version", "help", "exit", "quit",
 )  # fmt: skip
 NOT_SERVED = (
     "abort", "cancel_reboot", "cluster", "completing", "create", "delete", "errnumstr", "fsdampeningfactor", "getent",
     "gethost", "listpids", "notify", "pidinfo", "power", "reboot", "reboot_nodes", "reconfigure", "schedloglevel",
-    "setdebug", "setdebugflags", "shutdown", "takeover", "token", "top", "wait_job",
+    "setdebug", "setdebugflags", "shutdown", "takeover", "token", "wait_job",
 )  # fmt: skip
 WITHOUT_MEANING = ("all", "clusters", "federation", "future", "hide", "local", "sibling", "uid", "verbose")
 _SHOWN = frozenset({"show", "write", "ping", "listpids"})
@@ -61,9 +61,12 @@ scontrol [<OPTION>] [<COMMAND>]
      suspend <job_list>       stop running jobs; their time limit stands still
      resume <job_list>        let suspended jobs go on
      requeue <job_list>       begin jobs again
+     requeue incomplete <job_list>
+                              begin those again that have not ended
      requeuehold <job_list>   begin jobs again when they are released
      update JobId=<id> <SPECIFICATIONS>
                               TimeLimit, JobName, Priority, Comment, Partition, Account, QOS
+     top <job_list>           let waiting jobs go before all others
      show <ENTITY> [<ID>]     job, step, node, partition, config, hostnames, hostlist
      write batch_script <id> [<file>]
      ping
@@ -142,7 +145,8 @@ def _run(options: list[str], words: Sequence[str]) -> int:
             if len(words) < 2:
                 raise Refusal(f"too few arguments for keyword:{words[0]}")
             fast_client.outlive_own_job()
-            return _Acting(options).act(verb, words[1:])
+            acting = _Acting(options)
+            return acting.top(words[1:]) if verb == "top" else acting.act(verb, words[1:])
 
 
 def _verb(word: str) -> str | None:
@@ -163,10 +167,12 @@ class _Acting:
     def act(self, verb: str, words: Sequence[str]) -> int:
         op = {"uhold": "hold", "holdu": "hold", "requeuehold": "requeue"}.get(verb, verb)
         extra = {"hold": verb == "requeuehold"} if op == "requeue" else {}
-        for word in words:
+        only_running = op == "requeue" and words[0].lower() == "incomplete"
+        for word in words[1:] if only_running else words:
             for text in _job_texts(word):
                 for number in self._numbers(text, op):
-                    self._take(text, op, self._ask(op, ids=[number], **extra))
+                    if not (only_running and self._is_at_rest(number)):
+                        self._take(text, op, self._ask(op, ids=[number], **extra))
         return self._status
 
     def update(self, update: Update) -> int:
@@ -182,6 +188,21 @@ class _Acting:
                 if update.is_held is not None and not self._status:
                     self._ask("hold" if update.is_held else "release", ids=[number])
         return self._status
+
+    def top(self, words: Sequence[str]) -> int:
+        """Give each job a priority above all that wait; the first that is named goes first."""
+        waiting = [job for job in self._book.unsettled() if job.is_pending]
+        highest = max((job.priority for job in waiting), default=0)
+        texts = [text for word in words for text in _job_texts(word)]
+        for place, text in enumerate(reversed(texts), 1):
+            for number in self._numbers(text, "top"):
+                priority = min(highest + place, HIGHEST_PRIORITY)
+                self._take(text, "top", self._ask("update", ids=[number], changes={"priority": priority}, clear=[]))
+        return self._status
+
+    def _is_at_rest(self, number: int) -> bool:
+        """Whether it waits, or has ended."""
+        return any(job.is_settled or job.is_pending for job in self._book.numbered([number]))
 
     def _longer(self, number: int, minutes: int) -> int | None:
         jobs = self._book.numbered([number])

@@ -37,6 +37,7 @@ WORDS = tuple(name for name, _, _ in _WORDS)
 _NO_ENTITY = """\
 No valid entity in update command
 Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or "SlurmctldDebug\""""
+_ENTITIES = ("jobid", "job")
 HIGHEST_PRIORITY = 2**31 - 1
 MIB = 1 << 20
 
@@ -54,22 +55,33 @@ class Update:
 def parse_update(words: Sequence[str]) -> Update:
     """Read the words behind `update`; raise Refusal as Slurm refuses."""
     update = Update()
-    for word in words:
-        tag, equals, value = word.partition("=")
-        if tag.lower() in ("jobid", "job"):
+    said = _pairs(words)
+    for tag, value in said:
+        if tag.lower() in _ENTITIES:
             update.jobs += split_jobs(value)
     if not update.jobs:
         raise Refusal(_NO_ENTITY)
-    for word in words:
-        tag, equals, value = word.partition("=")
-        if tag.lower() in ("jobid", "job") and equals:
-            continue
-        if not equals:
-            raise Refusal(f"Invalid input: {word}\nRequest aborted")
-        _take(update, tag, value, word)
+    for tag, value in said:
+        if tag.lower() not in _ENTITIES:
+            _take(update, tag, value, f"{tag}={value}")
     if not update.changes and update.is_held is None and not update.minutes_more:
         raise Refusal("No changes specified")
     return update
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    """`TAG=VALUE` or `TAG VALUE`."""
+    left, pairs = list(words), []
+    while left:
+        tag, equals, value = left.pop(0).partition("=")
+        if tag.lower() == "stepid":
+            raise Refusal("scontrol: error: StepId is not served by aver: the limit of a step is set by srun -t")
+        if not equals:
+            if not left:
+                raise Refusal(f"Invalid input: {tag}\nRequest aborted")
+            value = left.pop(0)
+        pairs.append((tag, value))
+    return pairs
 
 
 def _take(update: Update, tag: str, value: str, word: str) -> None:

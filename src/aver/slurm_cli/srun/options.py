@@ -20,7 +20,7 @@ TABLE = Table(
     flags=(
         "contiguous disable-status:X exact hold:H interactive label:l multi-prog no-allocate:Z overcommit:O overlap "
         "oversubscribe:s preserve-env:E quiet:Q quit-on-interrupt reboot spread-job test-only unbuffered:u "
-        "use-min-nodes verbose:v help:h usage version:V as-job"
+        "use-min-nodes verbose:v wait-for-children help:h usage version:V as-job"
     ),
     values=(
         "accel-bind account:A acctg-freq bb bbf bcast-exclude begin:b chdir:D cluster-constraint clusters:M comment "
@@ -31,10 +31,11 @@ TABLE = Table(
         "network nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core ntasks-per-gpu ntasks-per-node "
         "ntasks-per-socket open-mode output:o partition:p power prefer priority profile prolog qos:q relative:r "
         "reservation signal slurmd-debug sockets-per-node switches task-epilog task-prolog thread-spec threads:T "
-        "threads-per-core time:t time-min tmp uid wait:W wckey"
+        "threads-per-core time:t time-min tmp tres-bind tres-per-task uid wait:W wckey"
     ),
     maybe=(
-        "bcast compress exclusive immediate:I kill-on-bad-exit:K nice no-kill:k propagate pty resv-ports send-libs x11"
+        "bcast compress exclusive immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step propagate pty resv-ports "
+        "send-libs x11"
     ),
     aliases="cluster=clusters share=oversubscribe workdir=chdir",
 )
@@ -64,9 +65,9 @@ WITHOUT_MEANING = tuple(
         "cores-per-socket cpu-bind cpu-freq cpus-per-gpu delay-boot disable-status distribution extra-node-info "
         "gpu-bind gpu-freq gpus-per-socket gres-flags het-group hint interactive mail-type mail-user mcs-label "
         "mem-bind mem-per-gpu mincpus msg-timeout network no-kill nodefile ntasks-per-core ntasks-per-gpu "
-        "ntasks-per-socket power prefer preserve-env profile quit-on-interrupt reboot relative resv-ports "
-        "send-libs slurmd-debug sockets-per-node spread-job switches thread-spec threads threads-per-core time-min "
-        "tmp unbuffered use-min-nodes verbose x11"
+        "ntasks-per-socket oom-kill-step power prefer preserve-env profile quit-on-interrupt reboot relative "
+        "resv-ports send-libs slurmd-debug sockets-per-node spread-job switches thread-spec threads threads-per-core "
+        "time-min tmp tres-bind unbuffered use-min-nodes verbose wait-for-children x11"
     ).split()
 )
 
@@ -129,6 +130,10 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
             options.flags.add(name)
         if value is not None:
             options.values[name] = value
+    for part in options.values.get("tres-per-task", "").split(","):
+        name, _, count = part.replace("=", ":").partition(":")
+        if name == "cpu":
+            options.values["cpus-per-task"] = count
     if "as-job" in options.flags and EXPORT_VARIABLE in environ:
         options.values["export"] = environ[EXPORT_VARIABLE]
     for variable, name in ENVIRONMENT.items():

@@ -37,7 +37,8 @@ PENDING_NOTICE_S = 1.0
 LOOK_S = 0.2
 _OF_THE_JOB = (
     "partition", "account", "qos", "constraint", "reservation", "nodelist", "exclude", "licenses", "wckey", "nice",
-    "exclusive", "gpus", "gpus-per-node", "gpus-per-task", "gres", "deadline", "priority",
+    "begin", "distribution", "exclusive", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "deadline",
+    "priority", "time", "time-min",
 )  # fmt: skip
 
 
@@ -107,8 +108,10 @@ def _values(options: Options) -> Values:
         for name in _OF_THE_JOB:
             if name in options.values or name in options.flags:
                 call.take(name, options.get(name) or "")
+        call.check_together()
     except BatchRefused as refused:
         text = str(refused).removeprefix("sbatch: ").replace("sbatch: ", "srun: ")
+        text = text.replace("Batch job submission failed", "Unable to allocate resources")
         raise (BadSpecification if refused.exit_status != 1 else BadOption)(text) from None
     return call.values
 

@@ -9,13 +9,14 @@ import re
 
 from aver.errors import UsageError
 from aver.model.job import Afters
+from aver.model.units import parse_count, parse_size, parse_time
 from aver.spec.sbatch.array import Indices, parse_array
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import USES, Values
 
 USAGE_STATUS = 255
 
-_COUNTS = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task"})
+_COUNTS = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task", "mincpus"})
 _GENERIC = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
 _GRES = re.compile(
     r"(none|((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)(,(gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)*)"
@@ -36,6 +37,10 @@ _STRICT = {
     "gpus-per-node": _NUMBER_OF_GPUS,
     "gpus-per-task": _NUMBER_OF_GPUS,
 }
+_LEVEL = r"(\*|block|cyclic|fcyclic)"
+_STRICT["distribution"] = re.compile(
+    rf"((\*|block|cyclic)(:{_LEVEL}){{0,2}}|plane=[1-9][0-9]{{0,8}}|arbitrary|(no)?pack)(,(no)?pack)?", re.IGNORECASE
+)
 _REVERSED = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _DATE = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})", re.ASCII)
 _LONGEST_LEAD_S = 65535
@@ -87,13 +92,30 @@ class BatchCall:
             self.indices = parse_array(text) if text else None
         if name == "dependency":
             parse_dependency(text)
+        if name == "mincpus":
+            parse_count(text, "cpus")
         if name == "time" and text == "-1":
             raise ValueError
+        if name == "time-min":
+            parse_time(text)
+        if name == "tmp" and text != "0":
+            parse_size(text)
 
     @property
     def afters(self) -> Afters | None:
         ends = self.values.said.get("kill-on-invalid-dep", "no").lower() == "yes"
         return parse_dependency(self.values.said.get("dependency", ""), ends)
+
+    def check_together(self) -> None:
+        """What each option alone does not show; raise BatchRefused in Slurm's words."""
+        values = self.values
+        if values.deadline is not None and values.deadline <= self._now:
+            raise failed("Requested time limit is invalid (missing or exceeds some limit)")
+        if values.deadline is not None and values.begin is not None and values.deadline < values.begin:
+            raise BatchRefused("sbatch: error: Incompatible begin and deadline time specification")
+        least = values.said.get("time-min")
+        if least and values.time is not None and (parse_time(least) or 0) > values.time:
+            raise failed("Invalid time-min specification (exceeds job's time or other limits)")
 
     def without_meaning(self) -> list[str]:
         """The options that were given and mean nothing on this machine."""
@@ -118,6 +140,8 @@ def refusal_of(name: str, text: str) -> BatchRefused:
             return failed("Job dependency problem")
         case "nodelist" | "exclude":
             return failed("Invalid node name specified")
+        case "distribution" if text.lower().startswith("plane"):
+            return BatchRefused("sbatch: error: Invalid plane size or size not specified", USAGE_STATUS)
         case "begin" | "deadline":
             first = f"Invalid time specification (pos={_place_of_mistake(text)}): {text}\n"
             return BatchRefused(f"{first}sbatch: error: Invalid --{name} specification", USAGE_STATUS)

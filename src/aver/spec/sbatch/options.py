@@ -168,6 +168,18 @@ def _gres(values: Values, text: str, now: float) -> None:
         values.gpus = _gpus(",".join(named).replace("gres/", ""), now)
 
 
+def _tres_per_task(values: Values, text: str, now: float) -> None:
+    """`cpu:2,gres/gpu:1`, also with `=`; other resources mean nothing on one machine."""
+    for part in text.split(","):
+        name, _, count = part.replace("=", ":").partition(":")
+        if name == "cpu":
+            values.cpus_per_task = parse_count(count, "cpus")
+        elif name == "gres/gpu":
+            values.gpus_per_task = _gpus(count or "1", now)
+        elif not name:
+            raise ValueError(f"{text!r} is no list of resources: give cpu:2,gres/gpu:1")
+
+
 def _open_mode(values: Values, text: str, now: float) -> None:
     if text not in ("append", "truncate", "a", "t"):
         raise ValueError(f"{text!r} is neither append nor truncate")
@@ -206,6 +218,7 @@ USES: dict[str, Callable[[Values, str, float], None]] = {
     "gpus-per-node": _put("gpus", _gpus),
     "gpus-per-task": _put("gpus_per_task", _gpus),
     "gres": _gres,
+    "tres-per-task": _tres_per_task,
     "signal": _put("warning", lambda text, now: parse_warning(text, Scope.STEPS)),
     "open-mode": _open_mode,
     "begin": _put("begin", parse_moment),

@@ -15,8 +15,8 @@ ABOUT = ("help", "usage", "version")
 NOT_SERVED = ("container", "export-file", "gid", "uid")  # to leave it out would change what runs, or as whom
 
 _FLAGS = (
-    "contiguous help:h hold:H ignore-pbs no-requeue overcommit:O oversubscribe:s parsable quiet:Q reboot requeue "
-    "spread-job test-only usage use-min-nodes verbose:v version:V wait:W"
+    "consolidate-segments contiguous help:h hold:H ignore-pbs no-requeue overcommit:O oversubscribe:s parsable quiet:Q "
+    "reboot requeue spread-job spread-segments stepmgr test-only usage use-min-nodes verbose:v version:V wait:W"
 )
 _VALUES = (
     "account:A acctg-freq array:a batch bb bbf begin:b chdir:D cluster-constraint clusters:M comment constraint:C "
@@ -25,10 +25,10 @@ _VALUES = (
     "gpus-per-socket gpus-per-task gres gres-flags hint input:i job-name:J kill-on-invalid-dep licenses:L mail-type "
     "mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile:F nodelist:w nodes:N ntasks:n "
     "ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket ntasks-per-tres open-mode output:o partition:p "
-    "power prefer priority profile propagate qos:q reservation signal sockets-per-node switches thread-spec "
-    "threads-per-core time:t time-min tmp uid wait-all-nodes wckey wrap"
+    "power prefer priority profile propagate qos:q reservation segment signal sockets-per-node switches thread-spec "
+    "threads-per-core time:t time-min tmp tres-bind tres-per-task uid wait-all-nodes wckey wrap"
 )
-_MAYBE = "exclusive get-user-env nice no-kill:k"
+_MAYBE = "exclusive get-user-env nice no-kill:k oom-kill-step"
 _ALIASES = "cluster=clusters share=oversubscribe workdir=chdir"
 _NOT_OF_SALLOC = frozenset(
     "array batch error export export-file ignore-pbs input kill-on-invalid-dep no-requeue ntasks-per-tres open-mode "
