@@ -52,6 +52,17 @@ def place() -> Place:
     )  # fmt: skip
 
 
+class Environment(NamedTuple):
+    """What a call has in its environment."""
+
+    is_forked: bool
+    values: dict[str, str]
+
+
+def environment() -> Environment:
+    return Environment(place().is_forked, dict(os.environ))
+
+
 def _server_below(witness: int) -> int:
     """The oldest of its children: all others were forked by that one."""
 

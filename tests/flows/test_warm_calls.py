@@ -64,6 +64,16 @@ def test_each_call_is_a_process_of_its_own_with_its_own_verdict(executor: aver.E
     assert warm_call(executor).parent == first.parent
 
 
+def test_a_long_environment_comes_through_whole(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer than what the witness writes at once, as a whole and in one value."""
+    monkeypatch.chdir(lab.folder)
+    long = {f"LONG_{number}": "x" * size for number, size in enumerate([100] * 200 + [8191, 8192, 50_000, 1])}
+    with aver.Executor(warm=["call_kit"], max_workers=1, env=long) as executor:
+        warm_call(executor)
+        found = until(executor, kit.environment, lambda found: found.is_forked)
+    assert {name: found.values[name] for name in long} == long
+
+
 def test_memory_is_that_of_the_call_alone(executor: aver.Executor) -> None:
     warm_call(executor)
     assert type(executor.submit(kit.take_memory, 300, aver={"mem": "60M"}).exception(DEADLINE_S)) is aver.OutOfMemory

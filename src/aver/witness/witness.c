@@ -1592,16 +1592,33 @@ static bool heir_joins(void) { /* the cgroup of the job */
     return !home.version || spit_number(home.path, "cgroup.procs", heir);
 }
 
+static struct { char text[8192]; size_t length; } gathered; /* of the order, to write much at once */
+
+static bool put_gathered(int fd) {
+    const ssize_t written = write(fd, gathered.text, gathered.length);
+    const bool good = written == (ssize_t)gathered.length;
+    gathered.length = 0;
+    return good;
+}
+
 static bool put(int fd, char tag, const char *text) {
-    const struct iovec parts[2] = {{&tag, 1}, {(void *)text, strlen(text) + 1}};
-    return writev(fd, parts, 2) == (ssize_t)strlen(text) + 2;
+    const size_t length = strlen(text) + 1;
+    if (gathered.length + 1 + length > sizeof gathered.text && !put_gathered(fd)) return false;
+    if (1 + length > sizeof gathered.text) {
+        const struct iovec parts[2] = {{&tag, 1}, {(void *)text, length}};
+        return writev(fd, parts, 2) == (ssize_t)length + 1;
+    }
+    gathered.text[gathered.length] = tag;
+    memcpy(gathered.text + gathered.length + 1, text, length);
+    gathered.length += 1 + length;
+    return true;
 }
 
 static bool put_order(int fd) {
     char text[96];
-    bool good = true;
     snprintf(text, sizeof text, "%d", heir);
-    good = put(fd, 'p', text);
+    gathered.length = 0;
+    bool good = put(fd, 'p', text);
     snprintf(text, sizeof text, "%d", order.umask);
     if (order.umask >= 0) good = good && put(fd, 'u', text);
     for (int i = 0; i < order.limits; i++) {
@@ -1617,7 +1634,7 @@ static bool put_order(int fd) {
     }
     for (char **one = order.argv; *one; one++) good = good && put(fd, 'a', *one);
     for (char **one = environ; *one; one++) good = good && put(fd, 'E', *one);
-    return good;
+    return good && put_gathered(fd);
 }
 
 static _Noreturn void child_hands_over(void) { /* what it has opened, where it is, and the rest of the order */
