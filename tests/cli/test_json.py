@@ -69,6 +69,8 @@ def problems(value: object, schema: dict[str, Any], place: str = "$") -> list[st
         (("status",), "coordinator"),
         (("doctor",), "doctor"),
         (("timeline", "2"), "timeline"),
+        (("config",), "settings"),
+        (("pool", "list"), "pools"),
     ],
 )
 def test_real_answers_fit_the_schema(past: Path, call: Aver, args: tuple[str, ...], kind: str) -> None:

@@ -310,6 +310,19 @@ class PoolList(Record):
     pools: tuple[PoolFacts, ...]
 
 
+class SettingFacts(Record):
+    key: str
+    value: str | None  # as it is in force; None: it has none
+    default: str | None
+    is_set: bool  # in the file
+    meaning: str
+
+
+class SettingList(Record):
+    file: str
+    settings: tuple[SettingFacts, ...]
+
+
 class AccountList(Record):
     run: int
     rows: tuple[AccountFacts, ...]
@@ -335,5 +348,6 @@ Document = (
     | Pruned
     | AccountList
     | PoolList
+    | SettingList
     | ReportDocument
 )

@@ -34,6 +34,7 @@ KINDS = {
     "Pruned": "pruned",
     "AccountList": "accounts",
     "PoolList": "pools",
+    "SettingList": "settings",
     "ResultList": "results",
     "CauseList": "causes",
     "UsageList": "usage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -75,6 +76,8 @@ def show(output: Output, document: doc.Document) -> None:
             _show_pruned(output, document)
         case doc.PoolList():
             _show_pools(output, document)
+        case doc.SettingList():
+            _show_settings(output, document)
         case doc.AccountList():
             _show_accounts(output, document)
         case rep.ResultList() | rep.CauseList() | rep.UsageList() | rep.Corrected() | rep.Recovered():
@@ -144,6 +147,15 @@ def _show_pools(output: Output, document: doc.PoolList) -> None:
         show_table(output, Table(("POOL", "SIZE", "USED", "JOBS", "WAITING"), rows, right=frozenset({1, 2, 4}), wide=3))
     else:
         output.note("there are no pools; `aver pool set NAME SIZE` makes one")
+
+
+def _show_settings(output: Output, document: doc.SettingList) -> None:
+    file = os.path.basename(document.file)
+    rows = tuple(
+        (one.key, one.value or NOTHING, one.default or NOTHING, file if one.is_set else NOTHING, one.meaning)
+        for one in document.settings
+    )
+    show_table(output, Table(("KEY", "VALUE", "DEFAULT", "SET IN", "MEANING"), rows, wide=4))
 
 
 def _show_accounts(output: Output, document: doc.AccountList) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from aver.cli.output.table import Table, show_table
+from aver.cli.options import json_option
+from aver.cli.output.documents import SettingFacts, SettingList
+from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.settings import SETTINGS, find_setting, set_value, value_text
 from aver.config import config_path, load_config, read_table
 from aver.errors import UsageError
 
 VERBS = ("set", "unset")
-HEADS = ("KEY", "VALUE", "DEFAULT", "SET IN", "MEANING")
 
 
 @click.command("config")
 @click.argument("words", metavar="[KEY | set KEY VALUE | unset KEY]", nargs=-1)
-def command(words: tuple[str, ...]) -> None:
+@json_option
+def command(words: tuple[str, ...], as_json: bool) -> None:
     """Show every setting with its value, its default and where it is set, or change one.
 
     Settings are in $AVER_CONFIG, or in aver/config.toml below $XDG_CONFIG_HOME (~/.config). With KEY: its value alone.
@@ -25,6 +29,7 @@ def command(words: tuple[str, ...]) -> None:
     \b
     Examples:
       aver config
+      aver config --json
       aver config kill_wait
       aver config set kill_wait 60s
       aver config set slurm.folder /shared/me/aver
@@ -34,7 +39,11 @@ def command(words: tuple[str, ...]) -> None:
     path = config_path()
     match words:
         case ():
-            _show(session)
+            answer(session.output, _facts(path), as_json)
+            if not as_json:
+                session.output.note(f"the settings file is {path}" + ("" if path.exists() else ", which is not there"))
+        case _ if as_json:
+            raise UsageError("config: --json is for all settings:  aver config --json")
         case (str(key),) if key not in VERBS:
             setting = find_setting(key)
             value = value_text(setting, read_table(path))
@@ -49,17 +58,15 @@ def command(words: tuple[str, ...]) -> None:
             raise UsageError("config: write it as  aver config,  aver config set KEY VALUE  or  aver config unset KEY")
 
 
-def _show(session: Session) -> None:
+def _facts(path: Path) -> SettingList:
     load_config()  # what is wrong in the file is said first
-    path = config_path()
     table = read_table(path)
-    rows = []
+    found = []
     for setting in SETTINGS:
         value = value_text(setting, table)
-        place = "-" if value is None else path.name
-        rows.append((setting.key, value or setting.default or "-", setting.default or "-", place, setting.meaning))
-    show_table(session.output, Table(HEADS, tuple(rows), wide=4))
-    session.output.note(f"the settings file is {path}" + ("" if path.exists() else ", which is not there"))
+        default = setting.default or None
+        found.append(SettingFacts(setting.key, value or default, default, value is not None, setting.meaning))
+    return SettingList(str(path), tuple(found))
 
 
 def _note_restart(session: Session) -> None:
