@@ -276,6 +276,14 @@ def test_shutdown(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     assert running.result(0) == "1"
 
 
+def test_what_was_submitted_is_submitted_when_the_process_ends(lab: Lab) -> None:
+    """Also if nobody holds the executor and its future any more."""
+    script = lab.write("import aver\naver.Executor(name='dropped').submit(pow, 2, 3)\n", "script.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [future.result(DEADLINE_S) for future in aver.Executor(name="dropped").futures] == [8]
+
+
 def test_callbacks_may_submit_and_cancel(executor: aver.Executor) -> None:
     """They run in the executor's thread, which goes on."""
     stuck = executor.submit(kit.note_and_wait, "stuck", "1", "never")

@@ -66,7 +66,7 @@ class Executor(concurrent.futures.Executor, Shown):
         self._home = home or Home.find()
         self._options: Mapping[str, object] = {**options, "warm": warm}
         self._shared = _Shared(Pump(self._home, self.name, max_workers))
-        _living.add(self)
+        _living.add(self._shared.pump)
         job_spec({key: value for key, value in options.items() if key not in OWN_OPTIONS})
 
     def options(self, **options: object) -> Executor:
@@ -281,17 +281,17 @@ def _call_each(function: Callable[..., Result], calls: list[tuple[Any, ...]]) ->
     return [function(*args) for args in calls]
 
 
-_living: weakref.WeakSet[Executor] = weakref.WeakSet()
+_living: weakref.WeakSet[Pump] = weakref.WeakSet()  # one that has work is held by its thread
 
 
 @atexit.register
 def _leave() -> None:
     """At the end of the process: what was given to submit is submitted. After Ctrl-C it is cancelled instead."""
     is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
-    for executor in list(_living):
+    for pump in list(_living):
         try:
             if is_interrupted:
-                executor._cancel(executor._shared.pump.unsettled())
-            executor._shared.pump.wait_submitted()
+                pump.cancel(pump.unsettled())
+            pump.wait_submitted()
         except AverError as error:
             print(f"aver: {error}", file=sys.stderr)
