@@ -165,11 +165,13 @@ def test_python_is_not_buffered(aver: Product) -> None:
     assert aver("run", "-q", "--env", "PYTHONUNBUFFERED=", "--", "sh", "-c", script).out == "\n"
 
 
-@pytest.mark.parametrize(("command", "row"), [("jobs", "exit 3"), ("results", "exit 3"), ("usage", "train")])
+@pytest.mark.parametrize(
+    ("command", "row"), [("jobs 3", "exit 3"), ("results 3", "exit 3"), ("usage 3", "train"), ("", "exit 3")]
+)
 def test_listings_fit_80_columns_in_words(past: Path, aver: Product, command: str, row: str) -> None:
     """No line is folded by the terminal, and no exit or reason needs Slurm's manual."""
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "aver", command, "3"]
+    words = [sys.executable, "-m", "aver", *command.split()]
     environment = {**os.environ, "AVER_HOME": str(past), "COLUMNS": "80", "NO_COLOR": "1"}
     done = subprocess.run(words, stdout=theirs, env=environment, timeout=60, check=True)
     os.close(theirs)

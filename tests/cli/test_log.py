@@ -45,6 +45,20 @@ def test_following_waits_for_a_pending_job(aver: Product) -> None:
     assert end(follower).out == "here\n"
 
 
+def test_following_says_when_the_next_attempt_is_due(aver: Product) -> None:
+    """Nothing is written while the retry's wait passes: the line says how the attempt ended and when the next comes."""
+    (aver.folder / "flow.yaml").write_text("jobs: {flaky: {run: echo here; exit 3, retry: {max: 1, backoff: 1h}}}\n")
+    run = aver.submit("flow.yaml")
+    told = aver.folder / "told"
+    with told.open("wb") as err:
+        follower = aver.start_to(err, "log", f"{run}/flaky", "-f")
+    wait_for_file(told, "attempt 1 was FAILED (exit 3)")
+    assert "aver: waiting for attempt 2, due in " in told.read_text()
+    assert "Waiting for attempt 2, due in " in aver("why", f"{run}/flaky").out
+    assert aver("cancel", str(run)).status == 0
+    assert end(follower).out == "here\n"
+
+
 SHARED = """
 jobs:
   flaky:

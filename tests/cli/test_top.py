@@ -202,7 +202,6 @@ def test_a_signal_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
     assert terminal.is_as_before
 
 
-@pytest.mark.long  # not mended: on a busy machine a SIGTSTP while the screen is drawn seems to be lost
 def test_it_can_be_stopped_and_goes_on(terminal: Terminal) -> None:
     """Ctrl-Z gives the terminal back; fg draws all again."""
     terminal.wait("sleeper")

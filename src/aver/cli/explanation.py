@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from aver.cli.facts import jobs_facts
 from aver.cli.output.documents import Explained, Happening
@@ -20,6 +21,7 @@ from aver.model.job import JobSpec, Request
 from aver.model.states import STARTED, UNSETTLED, State
 from aver.plan.packing import room_of
 from aver.plan.planner import Plan
+from aver.plan.retry import AttemptSummary, decide
 from aver.printable import one_line
 from aver.render import verdict as render
 from aver.render.timeline import in_order, is_about, last_record, tell_folded
@@ -27,6 +29,9 @@ from aver.store.read.job_list import BY_NUMBER, Wanted, find_jobs
 from aver.store.read.rows import AttemptRow, JobRow, RunRow
 
 AT_THE_CLUSTER = "somebody at the cluster"
+NEW_ROUND = ("retry", "reinit")
+SOON_S = 0.5  # an attempt that is due before this is not announced
+MOST_WAITING = 100  # pending jobs that are read to find one that waits for no other
 SHOWN = 5  # jobs that are named in one sentence
 IN_THE_QUEUE = (reasons.PRIORITY, reasons.RESOURCES, reasons.JOB_ARRAY_TASK_LIMIT, reasons.MAX_JOBS)
 HERE = UNSETTLED - {State.PENDING, State.SETTLING}  # may have room on this machine
@@ -141,8 +146,50 @@ def waiting_words(session: Session, job: JobRow, happened: Iterable[ev.Event] = 
         case reasons.JOB_HELD_USER:
             by = [event.by for event in happened if isinstance(event, ev.PersonAsked) and event.what == "hold"]
             return f"until it is released; held by {by[-1] if by else 'its submitter'}"
+        case reasons.RETRY:
+            return _retry(session, job, spec)
         case _:
             return ""
+
+
+class Waits(NamedTuple):
+    reason: str
+    sentence: str  # job 3 (train) is waiting for 2 CPUs: job 1 has them
+
+
+def first_waiting(session: Session, run: int) -> Waits | None:
+    """Why no job of the run has started: what its first job waits for that waits for no other; None if one has."""
+    reader = session.found_reader(str(run))
+    if reader.jobs(run, frozenset(State) - {State.PENDING}, limit=1):
+        return None
+    pending = reader.jobs(run, frozenset({State.PENDING}), limit=MOST_WAITING)
+    if not pending:
+        return None
+    job = next((job for job in pending if job.reason != reasons.DEPENDENCY), pending[0])
+    words = waiting_words(session, job)
+    name = "" if session.run_row(run).is_single else f" ({one_line(job.name)})"
+    return Waits(
+        job.reason,
+        f"job {job.id}{name} {f'is waiting {words}' if words else render.moved_words(job.state, job.reason)}",
+    )
+
+
+def _retry(session: Session, job: JobRow, spec: JobSpec) -> str:
+    """When the next attempt is due; "" if its rule has it begin at once."""
+    reader = session.found_reader(str(job.id))
+    rounds = [event.at for event in reader.asked(job.run) if event.what in NEW_ROUND and event.job in (None, job.id)]
+    rows = [row for row in reader.attempts(job.id) if row.planned_at >= max(rounds, default=0.0)]
+    over = [AttemptSummary(row.attempt, row.request, row.verdict) for row in rows if row.verdict is not None]
+    if not over or rows[-1].ended_at is None:
+        return ""
+    last = over[-1]
+    again = decide(spec, over[:-1], last.verdict, None, last.request)
+    left_s = 0.0 if again is None else rows[-1].ended_at + again.delay_s - time.time()
+    if left_s < SOON_S:
+        return ""
+    words = render.short_words(last.verdict.state, last.verdict.exit, last.verdict.reason)
+    ended = f"{last.verdict.state}{words and f' ({words})'}"
+    return f"for attempt {last.attempt + 1}, due in {render.duration_words(left_s)}; attempt {last.attempt} was {ended}"
 
 
 def cancel_asked(happened: Iterable[ev.Event]) -> ev.PersonAsked | None:

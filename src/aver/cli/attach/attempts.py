@@ -8,7 +8,8 @@ from aver.cli.attach.stream import OutputStream, Write
 from aver.cli.facts import files_of
 from aver.cli.session import Session
 from aver.client.output_paths import JobFiles
-from aver.model.reasons import NOT_STARTED
+from aver.model.reasons import NOT_STARTED, RETRY
+from aver.model.states import State
 from aver.store.read.rows import AttemptRow, JobRow
 
 Sinks = Callable[[JobFiles], Sequence[tuple[str, Write]]]  # which files are shown, and where
@@ -29,13 +30,21 @@ class AttemptStreams:
         self._first = first
         self._offset = offset
         self._stream = OutputStream(session.output.masking)
+        self._announced = 0  # the attempt that was last said to be waited for
         self.attempt = 0  # whose output is shown
 
     def look(self, job: JobRow) -> None:
-        """Begin with attempts that have started since."""
+        """Begin with attempts that have started since; say when the next one is due."""
         for attempt in self._session.found_reader(str(job.id)).attempts(job.id):
             if attempt.attempt >= max(self._first, self.attempt + 1) and attempt.started_at is not None:
                 self._begin(job, attempt)
+        if job.state is State.PENDING and job.reason == RETRY and self._announced < job.attempt == self.attempt:
+            from aver.cli.explanation import waiting_words  # few jobs wait
+
+            self._announced = job.attempt
+            if words := waiting_words(self._session, job):
+                self._stream.finish()
+                self._tell(f"waiting {words}")
 
     def _begin(self, job: JobRow, attempt: AttemptRow) -> None:
         if attempt.reason in NOT_STARTED:

@@ -36,6 +36,8 @@ JOIN_S = 5.0
 class LiveTree:
     """What `watch` and `run` of a flow show on a terminal."""
 
+    says_waits = True
+
     def __init__(self, session: Session, runs: list[int]) -> None:
         self._session = session
         self._runs = runs

@@ -90,6 +90,8 @@ class RunOutput:
     `is_new`: the run was just submitted; else only jobs that are not settled yet are shown. `jobs`: only these.
     """
 
+    says_waits = False
+
     def __init__(
         self, session: Session, run: int, is_new: bool, jobs: Collection[int] | None = None, err: bool = False,
         lines: int | None = None,
@@ -176,5 +178,7 @@ class RunOutput:
             return
         files = files_of(session, job, attempt)
         path = files.stderr if self._err and files.stderr is not None else files.stdout
+        if attempt > 1 and lines is None:
+            session.output.note(f"{one_line(job.name)}: attempt {attempt} begins")
         offset = _begin(path, lines) if lines is not None else ends.get(path, 0) if files.append else 0
         tails[job.id, attempt] = Tail(session, job, path, offset)

@@ -155,6 +155,8 @@ def wait_any(
 class Shown(Protocol):
     """What somebody who waits is shown."""
 
+    says_waits: bool  # whether it says for what pending jobs wait
+
     def begin(self) -> None:
         """Take the present state as known, so that only later changes are shown."""
 
@@ -180,6 +182,8 @@ def shown_for(watched: Watched) -> Shown:
 
 class ChangeLines:
     """Writes one line for each change of a job's state, and keeps the live line below them."""
+
+    says_waits = False
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched

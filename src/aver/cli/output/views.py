@@ -221,6 +221,13 @@ def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) ->
     if not jobs:
         output.note("no jobs; `aver run -- COMMAND` runs one")
         return
+    show_job_table(output, jobs)
+    if left_out:
+        output.note(f"{left_out} more; --all shows them")
+
+
+def show_job_table(output: Output, jobs: Sequence[doc.JobFacts]) -> None:
+    """On a terminal, how each ended in words."""
     table = job_table(jobs, time.time())
     if output.out_is_terminal:
         words = [reason_words(State(job.state), job.exit, job.reason) for job in jobs]
@@ -228,8 +235,6 @@ def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) ->
     if all(row[0] == row[1] for row in table.rows):  # single jobs: the run is the job
         table = replace(table, silent=(*table.silent, (1, tuple(row[1] for row in table.rows))))
     show_table(output, table)
-    if left_out:
-        output.note(f"{left_out} more; --all shows them")
 
 
 def _show_runs(output: Output, document: doc.RunList) -> None:

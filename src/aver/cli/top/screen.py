@@ -42,6 +42,7 @@ def show_top(session: Session) -> int:
     os.environ.setdefault("ESCDELAY", "25")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
+    signal.signal(signal.SIGTSTP, _stop)  # before curses starts: its own handler ignores Ctrl-Z while it draws
     try:
         curses.wrapper(lambda window: _Terminal(session, window).run())
     except Ended as ended:
@@ -53,6 +54,20 @@ def show_top(session: Session) -> int:
 
 def _end(number: int, _: FrameType | None) -> None:
     raise Ended(number)
+
+
+def _stop(_: int, __: FrameType | None) -> None:
+    """Give the terminal back, stop, and draw everything again when we are continued."""
+    with contextlib.suppress(curses.error):  # curses has not started yet
+        curses.endwin()
+    signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTSTP)
+    signal.signal(signal.SIGTSTP, _stop)
+    with contextlib.suppress(curses.error, OSError):
+        curses.def_shell_mode()
+        columns, lines = os.get_terminal_size(0)  # a stopped program hears of no resize
+        curses.resizeterm(lines, columns)
+        curses.doupdate()
 
 
 class _Terminal:

@@ -121,6 +121,7 @@ def _copy(session: Session, file: BinaryIO, offset: int) -> None:
 def _show_many(session: Session, found: RunRow | list[JobRow], follow: bool, err: bool, lines: int | None) -> None:
     """What all these jobs wrote, each line with its job's name before it."""
     from aver.cli.attach.run_output import RunOutput, show_outputs  # most logs are of one job
+    from aver.cli.explanation import first_waiting
 
     run = found if isinstance(found, RunRow) else session.run_row(found[0].run)
     session.mask([run.id])
@@ -129,6 +130,8 @@ def _show_many(session: Session, found: RunRow | list[JobRow], follow: bool, err
         reader = session.found_reader(str(run.id))
         show_outputs(session, found if isinstance(found, list) else reader.jobs(run.id), err, lines)
         return
+    if (waits := first_waiting(session, run.id)) is not None:
+        session.output.note(f"{waits.sentence}; following the output")
     output = RunOutput(session, run.id, False, chosen, err, lines)
     output.begin()
     client = session.connect()

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 
 from aver.cli.facts import jobs_facts
-from aver.cli.output.table import show_table
-from aver.cli.output.views import job_table, near_moment
+from aver.cli.output.views import near_moment, show_job_table
 from aver.cli.session import Session
 from aver.model.states import SETTLED, UNSETTLED, State
 from aver.store.read.job_list import Wanted, find_jobs
@@ -52,7 +51,7 @@ def show_overview(help_text: Callable[[], str]) -> None:
 def _section(session: Session, heading: str, jobs: list[JobRow]) -> None:
     session.output.line(heading)
     if jobs:
-        show_table(session.output, job_table(jobs_facts(session, jobs), time.time()))
+        show_job_table(session.output, jobs_facts(session, jobs))
 
 
 def _looked(session: Session) -> float:

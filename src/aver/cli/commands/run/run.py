@@ -174,21 +174,21 @@ class Attached:
         return state
 
     def _settled_soon(self) -> State | None:
-        """The verdict of a job that has it soon; None for any other, after saying why it has not started."""
-        if not self._is_single or self._quiet or self._as_json:
+        """The verdict of what has it soon; None for all else, after saying why nothing has started."""
+        if self._quiet or self._as_json or self._shown.says_waits:
             return None
         with closing(self._session.connect()) as client:
             try:
                 return wait(self._watched, client, self._seen, PATIENCE_S, foreground_only=True)
             except TimeoutError:
-                job = self._watched.jobs()[0]
-        if job.state is State.PENDING and not self._waits and not self._stream.attempt:
-            from aver.cli.explanation import waiting_words  # few jobs wait
+                pass
+        if not self._waits and not self._stream.attempt:
+            from aver.cli.explanation import first_waiting  # few jobs wait
 
-            self._waits = job.reason
-            words = waiting_words(self._session, job)
-            said = f"is waiting {words}" if words else render.moved_words(job.state, job.reason)
-            self._note(f"job {job.id} {said}")
+            if (waits := first_waiting(self._session, self._accepted.run)) is not None:
+                self._waits = waits.reason
+                self._shown.clear()
+                self._note(waits.sentence)
         return None
 
     def _seen(self, changed: tuple[int, ...]) -> None:

@@ -72,9 +72,10 @@ def report(session: Session, accepted: Accepted, quiet: bool, as_json: bool) -> 
     answer(session.output, SubmittedFacts(accepted.run, accepted.first_job, accepted.jobs), as_json)
     note_ignored(session, accepted, quiet)
     if not quiet and session.output.err_is_terminal:
-        what = "job" if accepted.submission.flow.is_single else f"run of {accepted.jobs} jobs:"
-        name = accepted.submission.flow.name
-        session.output.note(f"submitted {what} {accepted.run} ({name}); aver watch {accepted.run}")
+        flow = accepted.submission.flow
+        what = "job" if flow.is_single else "run"
+        jobs = "" if flow.is_single else f", {accepted.jobs} job{'s' if accepted.jobs != 1 else ''}"
+        session.output.note(f"submitted {what} {accepted.run} ({flow.name}{jobs}); aver watch {accepted.run}")
 
 
 def note_ignored(session: Session, accepted: Accepted, quiet: bool) -> None:
