@@ -44,6 +44,17 @@ def test_values_of_the_flow_itself_are_masked(aver: Product) -> None:
     assert "***" in shown
 
 
+def test_the_url_of_a_receiver_is_masked(aver: Product) -> None:
+    """A variable that only --notify or `notify:` names: whoever has its value may write to the channel."""
+    url = "http://127.0.0.1:9/hook-4711"
+    (aver.folder / "flow.yaml").write_text("notify: {slack: $CHANNEL}\njobs: {a: {run: echo $CHANNEL}}\n")
+    for words in (("--notify", "slack:$CHANNEL", "--", "sh", "-c", "echo $CHANNEL"), ("flow.yaml",)):
+        assert aver("run", "-q", *words, env={"CHANNEL": url}).status == 0
+    shown = aver("show", "1", "--env").out + everything(aver, 1, 1) + everything(aver, 2, 3)
+    assert "CHANNEL=***" in shown
+    assert url not in shown
+
+
 def test_each_value_that_a_matrix_makes_is_masked(aver: Product) -> None:
     """A placeholder in the value is filled for each member; what each of them got is secret."""
     job = {"name": "one", "run": 'echo "$TOKEN"', "env": {"TOKEN": "tok-{who}-en"}, "matrix": {"who": ["ann", "bob"]}}

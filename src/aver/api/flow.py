@@ -21,6 +21,7 @@ from aver.durable_files import naming_failures
 from aver.errors import UsageError
 from aver.home import Home
 from aver.model.job import FlowSpec, Submission
+from aver.model.notify_target import secret_variables
 from aver.model.record import replace
 from aver.plan.selection import Selection, select
 from aver.protocol.limits import limits_sentence
@@ -311,9 +312,11 @@ class Flow:
             self._write_calls(key)
         selection = Selection(tuple(only), tuple(until), tuple(from_), tuple(skip), tuple(tag))
         config = load_config()
-        origin = origin_of(("python",), (*self._secrets, *config.secrets), self._folder, self._file)
+        flow = select(self.check(), selection)
+        hidden = secret_variables(rule.to for rule in flow.notify)
+        origin = origin_of(("python",), (*self._secrets, *config.secrets, *hidden), self._folder, self._file)
         submission = Submission(
-            select(self.check(), selection),
+            flow,
             origin,
             engine=config.engine,
             host=config.slurm.host,

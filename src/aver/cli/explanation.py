@@ -158,7 +158,10 @@ class Waits(NamedTuple):
 
 
 def first_waiting(session: Session, run: int) -> Waits | None:
-    """Why no job of the run has started: what its first job waits for that waits for no other; None if one has."""
+    """Why no job of the run has started: what its first job waits for that waits for no other.
+
+    None if one has started, or is about to.
+    """
     reader = session.found_reader(str(run))
     if reader.jobs(run, frozenset(State) - {State.PENDING}, limit=1):
         return None
@@ -167,6 +170,8 @@ def first_waiting(session: Session, run: int) -> Waits | None:
         return None
     job = next((job for job in pending if job.reason != reasons.DEPENDENCY), pending[0])
     words = waiting_words(session, job)
+    if job.attempt and not words:
+        return None  # its next attempt begins at once
     name = "" if session.run_row(run).is_single else f" ({one_line(job.name)})"
     return Waits(
         job.reason,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from aver.cli.group import Invocation
-from aver.cli.options import EngineChoice
+from aver.cli.options import ADDRESS, EngineChoice
 from aver.cli.session import Session
 from aver.client.job_files import in_log_folder
 from aver.client.origin import origin_of
@@ -26,7 +26,7 @@ from aver.durable_files import sync_file
 from aver.errors import CantWriteError, UsageError
 from aver.model.host_name import is_host
 from aver.model.job import After, AfterKind, Afters, Argv, FlowSpec, NotifyOn, NotifyRule, RetryRule, Submission
-from aver.model.notify_target import parse_target
+from aver.model.notify_target import parse_target, secret_variables
 from aver.model.record import Record, replace
 from aver.model.units import parse_count
 from aver.plan.selection import Selection, select
@@ -106,7 +106,11 @@ def submission_options(function: Function) -> Function:
         click.option("--gpus", "-G", metavar="N", help="GPUs (default: 0)."),
         click.option("--name", "-J", metavar="NAME", help="Name of the job, or of the run of a flow."),
         click.option(
-            "--needs", multiple=True, metavar="ID", help="Start only when this job or run has completed (repeatable)."
+            "--needs",
+            multiple=True,
+            metavar="ID",
+            type=ADDRESS,
+            help="Start only when this job or run has completed (repeatable).",
         ),
         click.option("--retry", metavar="N", help="Retry a failed job up to N times (default: 0)."),
         click.option("--priority", metavar="N", help="Higher numbers start first (default: 0)."),
@@ -141,7 +145,7 @@ def submission_options(function: Function) -> Function:
         set_option,
         *SELECTION,
         click.option("--resume", is_flag=True, help="Take over what the newest run of this flow has done already."),
-        click.option("--since", metavar="RUN", help="Like --resume, from this run."),
+        click.option("--since", metavar="RUN", type=ADDRESS, help="Like --resume, from this run."),
         click.option(
             "--jobs", "-j", "max_parallel", type=click.IntRange(1), metavar="N", help="Run at most N jobs at once."
         ),
@@ -222,7 +226,8 @@ def build(
     flow = select(flow, selection)
     _check_secrets(secrets, environment, flow)
     config = load_config()
-    names = dict.fromkeys((*secrets, *config.secrets))
+    hidden = secret_variables(rule.to for rule in (*flow.notify, *told))
+    names = dict.fromkeys((*secrets, *config.secrets, *hidden))
     path = None if file in (None, STDIN) or invocation.command is not None else file
     origin = origin_of(redacted(invocation.typed), tuple(names), folder, file=path)
     submission = Submission(

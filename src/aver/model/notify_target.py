@@ -7,6 +7,7 @@ else, and looked up when a notification is sent.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 KINDS = ("desktop", "mail", "slack", "webhook")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII)
@@ -42,3 +43,9 @@ def variable_of(target: str) -> str | None:
     """The variable that has the receiver's address; None: the address is in the target."""
     found = _VARIABLE.fullmatch(target.partition(":")[2])
     return None if found is None else found[1] or found[2]
+
+
+def secret_variables(targets: Iterable[str]) -> tuple[str, ...]:
+    """The variables that have URLs of receivers: whoever knows such a URL may write to its channel."""
+    urls = (target for target in targets if target.partition(":")[0] in ("slack", "webhook"))
+    return tuple(name for name in map(variable_of, urls) if name is not None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from aver.cli.attach.wait import Watched, shown_for, wait, wait_any
-from aver.cli.options import DurationType, json_option
+from aver.cli.options import ADDRESS, DurationType, json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.errors import UsageError
@@ -18,7 +18,7 @@ TIMEOUT_STATUS = 124
 
 
 @click.command("watch")
-@click.argument("ids", metavar="ID...", nargs=-1)
+@click.argument("ids", metavar="ID...", nargs=-1, type=ADDRESS)
 @click.option(
     "--any", "for_any", is_flag=True, help="Stop as soon as one is settled; without ID: of all unsettled runs."
 )
