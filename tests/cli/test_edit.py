@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,16 @@ def test_what_runs_or_is_settled_is_refused(aver: Product) -> None:
     aver("watch", str(number))
     assert "it is settled" in aver("edit", str(number), "--mem", "64M").err
     assert aver("edit", str(number)).status == 2
+
+
+def test_what_it_waits_for_is_what_it_asks_for_now(aver: Product) -> None:
+    """`aver why` speaks of the job as it was changed, and what the machine has not got is refused by name."""
+    cpus = len(os.sched_getaffinity(0))
+    first = aver.submit("-q", "-c", str(cpus), "--", "sleep", "600")
+    second = aver.submit("--", "true")
+    assert aver("edit", str(second), "--cpus", str(cpus)).status == 0
+    assert f"Waiting for {cpus} CPU{'s' if cpus > 1 else ''}: job {first} has " in aver("why", str(second)).out
+    refused = aver("edit", str(second), "--cpus", str(cpus + 1))
+    assert (refused.status, refused.err) == (2, f"aver: --cpus {cpus + 1}: this machine has {cpus}\n")
+    assert aver("edit", str(second), "--mem", "1000T").err.startswith("aver: --mem: this machine has ")
+    aver("cancel", "--force", str(first), str(second))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from aver.cli.facts import jobs_facts
+from aver.cli.facts import edited_spec, jobs_facts
 from aver.cli.output.documents import Explained, Happening
 from aver.cli.session import Session
 from aver.engines.api import Capabilities
@@ -133,7 +133,7 @@ def _unsettled_steps(job: JobRow) -> tuple[str, ...]:
 
 def waiting_words(session: Session, job: JobRow, happened: Iterable[ev.Event] = ()) -> str:
     """What a pending job waits for: `for 2 CPUs: jobs 518, 519 have them`; "" where its reason says all there is."""
-    spec = session.spec(job)
+    spec = edited_spec(session, job)
     match job.reason:
         case reasons.DEPENDENCY:
             return _needs(session, job, spec)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
@@ -9,7 +12,8 @@ from aver.client.documents import exit_facts, job_facts, known_reason
 from aver.client.output_paths import JobFiles, Which, job_files
 from aver.errors import AverError
 from aver.model.evidence import WitnessRecord
-from aver.model.job import Argv, Command, Script, Shell
+from aver.model.job import Argv, Command, JobSpec, Script, Shell
+from aver.model.record import replace
 from aver.plan.matrix import values_of
 from aver.plan.placeholders import fill
 from aver.plan.shell_text import fill_shell
@@ -121,3 +125,25 @@ def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
         case Script(text=text, args=args):
             first = text.splitlines()[0] if text else ""
             return (f"(batch script, {len(text.splitlines())} lines, {first})", *args)
+
+
+def edited_spec(session: Session, job: JobRow) -> JobSpec:
+    """The job as `aver edit` and scontrol changed it since it was submitted; the last change of each key counts."""
+    edited: dict[str, Any] = {}
+    for asked in session.found_reader(str(job.id)).asked(job.run):
+        if asked.what == "update" and asked.job == job.id:
+            edited |= json.loads(asked.detail)
+    spec = session.spec(job)
+    request = replace(
+        spec.request,
+        cpus=edited.get("cpus", spec.request.cpus),
+        mem_bytes=edited.get("mem_bytes", spec.request.mem_bytes) or None,
+        time_s=edited.get("time_s", spec.request.time_s),
+    )
+    return replace(
+        spec,
+        request=request,
+        begin_at=edited.get("begin_at", spec.begin_at),
+        priority=edited.get("priority", spec.priority),
+        comment=edited.get("comment", spec.comment),
+    )

@@ -11,7 +11,8 @@ from aver.cli.action import act
 from aver.cli.options import addresses, json_option
 from aver.errors import UsageError
 from aver.protocol.messages import Changes, Clearable, ResultCode, Update
-from aver.spec.flags import parse_overrides
+from aver.render.verdict import limit_words
+from aver.spec.flags import Overrides, parse_overrides
 
 WORDS = {  # the coordinator answers with Slurm's
     ResultCode.DONE: "changed",
@@ -42,6 +43,7 @@ def command(ids: tuple[str, ...], as_json: bool, **options: Any) -> int:
     wanted = parse_overrides(now=time.time(), **options)
     if all(text is None for text in options.values()):
         raise UsageError("edit: give --time, --mem, --cpus, --priority or --begin")
+    _check_machine(wanted)
     changes = Changes(
         time_s=wanted.time_s or None,
         mem_bytes=wanted.mem_bytes,
@@ -51,3 +53,16 @@ def command(ids: tuple[str, ...], as_json: bool, **options: Any) -> int:
     )
     clear = (Clearable.TIME_LIMIT,) if wanted.time_s == 0 else ()
     return act("edit", ids, as_json, lambda numbers, by: Update(numbers, changes, clear, by), WORDS)
+
+
+def _check_machine(wanted: Overrides) -> None:
+    """Refuse what this machine can never give."""
+    from aver.config import load_config
+    from aver.engines.local.capabilities import capabilities
+
+    config, machine = load_config(), capabilities()
+    cpus, mem_bytes = config.cpus or machine.cpus, config.mem_bytes or machine.memory_bytes
+    if wanted.cpus is not None and wanted.cpus > cpus:
+        raise UsageError(f"--cpus {wanted.cpus}: this machine has {cpus}")
+    if (wanted.mem_bytes or 0) > mem_bytes:
+        raise UsageError(f"--mem: this machine has {limit_words(mem_bytes)}")

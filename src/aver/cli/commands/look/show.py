@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 import click
 
 from aver.cli.address import parse_step
 from aver.cli.explanation import events_of, explain
-from aver.cli.facts import attempt_facts, command_of, jobs_facts
+from aver.cli.facts import attempt_facts, command_of, edited_spec, jobs_facts
 from aver.cli.options import ADDRESS, LISTED, json_option
 from aver.cli.output.documents import AskedFacts, AttemptFacts, Document, JobShown, RunShown, StepShown
 from aver.cli.output.views import answer
@@ -120,31 +118,21 @@ def job_shown(session: Session, job: JobRow) -> JobShown:
 
 
 def _asked(session: Session, job: JobRow) -> AskedFacts:
-    spec = session.spec(job)
+    spec = edited_spec(session, job)
     needs = [*spec.needs.all_of, *(need for group in spec.needs.any_of for need in group)]
     others = [str(number) for term in (spec.after.terms if spec.after else ()) for number, _ in term.jobs]
-    edited = _edited(session, job)
     return AskedFacts(
-        cpus=edited.get("cpus", spec.request.cpus),
+        cpus=spec.request.cpus,
         gpus=spec.request.gpus,
-        mem_bytes=edited.get("mem_bytes", spec.request.mem_bytes) or None,
-        time_s=edited.get("time_s", spec.request.time_s),
+        mem_bytes=spec.request.mem_bytes,
+        time_s=spec.request.time_s,
         needs=(*(f"{job.run}/{need.job}" for need in needs), *others),
         retries=0 if spec.retry is None else spec.retry.max,
-        begin_at=edited.get("begin_at", spec.begin_at),
+        begin_at=spec.begin_at,
         deadline_at=spec.deadline_at,
-        priority=edited.get("priority", spec.priority),
-        comment=edited.get("comment", spec.comment),
+        priority=spec.priority,
+        comment=spec.comment,
     )
-
-
-def _edited(session: Session, job: JobRow) -> dict[str, Any]:
-    """What people changed since the job was submitted, by `aver edit` or scontrol; the last change of each counts."""
-    found: dict[str, Any] = {}
-    for asked in session.found_reader(str(job.id)).asked(job.run):
-        if asked.what == "update" and asked.job == job.id:
-            found |= json.loads(asked.detail)
-    return found
 
 
 def _waiting_since(job: JobRow, attempts: tuple[AttemptFacts, ...]) -> float | None:

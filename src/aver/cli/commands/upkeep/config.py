@@ -50,10 +50,10 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
             session.output.line(value or setting.default or "-")
         case ("set", str(key), str(text)):
             set_value(path, key, text)
-            _note_restart(session)
+            _note_change(session, f"{key} is now {text}")
         case ("unset", str(key)):
             set_value(path, key, None)
-            _note_restart(session)
+            _note_change(session, f"{key} has its default again, {find_setting(key).default or 'none'}")
         case _:
             raise UsageError("config: write it as  aver config,  aver config set KEY VALUE  or  aver config unset KEY")
 
@@ -69,6 +69,6 @@ def _facts(path: Path) -> SettingList:
     return SettingList(str(path), tuple(found))
 
 
-def _note_restart(session: Session) -> None:
-    if session.home.has_coordinator():
-        session.output.note("a coordinator runs with the settings as they were: `aver stop`; the next one has these")
+def _note_change(session: Session, change: str) -> None:
+    running = "; the running coordinator keeps its settings until `aver stop`" if session.home.has_coordinator() else ""
+    session.output.note(f"{change}{running}")
