@@ -70,7 +70,7 @@ def test_jobs_are_filtered(past: Path, call: Aver) -> None:
     assert numbers("--since", "2020-01-01", "--limit", "1") == [6]
     assert numbers("--sort", "time")[0] == 2
     empty = call("jobs", "--running")
-    assert (empty.status, empty.out, empty.err) == (0, "", "aver: no job fits; `aver jobs` lists all\n")
+    assert (empty.status, empty.out, empty.err) == (0, "", "aver: no job matches; `aver jobs` lists all\n")
     assert call("jobs", "--since", "tuesday-ish").status == 2
 
 

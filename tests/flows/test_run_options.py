@@ -76,7 +76,7 @@ def test_a_flow_from_stdin(lab: Lab, text: str) -> None:
     run = aver.Run(int(lab("submit", "-", stdin=text).out))
     assert run.wait(60) == "COMPLETED"
     assert lab.lines("order") == ["2", "1"]
-    assert "nothing to run again" in lab("reinit", str(run.number)).err
+    assert "nothing to rerun" in lab("reinit", str(run.number)).err
     assert "--set needs the flow's file" in lab("reinit", str(run.number), "--set", "n=1").err
 
 

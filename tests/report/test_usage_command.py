@@ -109,7 +109,7 @@ def test_no_limit_is_no_bound_of_0(past: Path, call: Call, args: tuple[str, ...]
     """The word for no limit is refused where an amount is asked for: it is not taken for none at all."""
     status, out, err = call(*args)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "is no bound" in err
+    assert "is not a limit" in err
 
 
 def test_a_run_without_a_file_is_told_what_to_ask_for(past: Path, call: Call) -> None:

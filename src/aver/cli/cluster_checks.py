@@ -112,9 +112,7 @@ def _accounting(commands: Commands, facts: Facts) -> Check:
             hint = "verdicts come from the witness and the controller; those that neither saw are UNVERIFIED"
             return Check("accounting", LIMITED, f"disabled: {text}", hint)
         case NoAnswer(text=text):
-            return Check(
-                "accounting", LIMITED, f"sacct can't be asked: {text}", "jobs that need its word stay SETTLING"
-            )
+            return Check("accounting", LIMITED, f"can't run sacct: {text}", "jobs that need its word stay SETTLING")
 
 
 def _limits(facts: Facts) -> Iterator[Check]:

@@ -149,7 +149,7 @@ def no_limit_is_no_amount(text: str) -> int:
     """0, if that is what the text says; raise ValueError for UNLIMITED, of which nothing is more or longer."""
     if any(letter.isdigit() for letter in text):
         return 0
-    raise ValueError(f"{text!r} is no bound: give an amount, or leave the option out")
+    raise ValueError(f"{text!r} is not a limit: give an amount, or leave the option out")
 
 
 class DurationType(click.ParamType[float]):

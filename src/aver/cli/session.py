@@ -75,7 +75,7 @@ class Session:
         try:
             self.connect().close()
         except AverError as error:
-            self.output.note(f"{error}; what follows is as it was when a coordinator last ran")
+            self.output.note(f"{error}; shown as of the last time a coordinator ran")
 
     def found_reader(self, wanted: str) -> Reader:
         """The store, for a command that names something in it."""

@@ -306,7 +306,7 @@ def _show_recovered(output: Output, document: doc.Recovered) -> None:
     if len(document.jobs) > _LISTED:
         output.line(f"… and {len(document.jobs) - _LISTED} more")
     if document.waiting:
-        output.line(f"{_count(document.waiting, 'job')} that never ran: back when what is needed completes")
+        output.line(f"{_count(document.waiting, 'job')} that never ran: will start when all needs complete")
     for one in document.hopeless[:_LISTED]:
         output.line(f"{one.job}: left alone ({one_line(one.name)}), {one.state}: {one_line(one.why)}; {one.next}")
     if len(document.hopeless) > _LISTED:

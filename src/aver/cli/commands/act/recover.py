@@ -42,9 +42,9 @@ def command(run: str, dry_run: bool, yes: bool, watch: bool, max_rounds: int, as
     """Give jobs that ran out of memory or time more of it, and rerun them.
 
     Jobs that ran out of memory or time get more of it: in the flow's file, if the run came from
-    one, as `aver usage --correct` does, and in the run. They run again, with jobs that were lost with
-    their node or left no record, and with what `aver reinit` would run again. Jobs that never ran come
-    back when what they need completes; finished work is not repeated. Failures that a rerun can't fix
+    one, as `aver usage --correct` does, and in the run. They run again, together with jobs
+    that were lost with their node or left no record, and with jobs that `aver reinit` would rerun. Jobs that
+    never ran start when what they need completes; finished work is not repeated. Failures that a rerun can't fix
     are listed and left alone; the exit status is 1 if there are no others.
 
     On a terminal it shows what it would do and asks; elsewhere it needs --yes.

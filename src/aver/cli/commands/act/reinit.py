@@ -35,8 +35,8 @@ def command(
 
     Also reruns jobs whose outputs are missing, and all jobs that depend on them. Each is named with its
     cause; finished work without a cause is not repeated. The flow is read again from the file that
-    the run was submitted from, or from FILE; what runs again is run as it says now. Params keep the run's values
-    where --set gives no others.
+    the run was submitted from, or from FILE; reruns use it as it is now. Params keep the run's values
+    unless --set changes them.
 
     \b
     Examples:
@@ -61,7 +61,8 @@ def command(
     word = "would run again" if dry_run else "runs again"
     if not changes.causes:
         session.output.note(
-            f"nothing to run again: nothing that run {number} rests on has changed{_failed(session, number)}"
+            f"nothing to rerun: no input, output, command or variable of run {number} has changed"
+            f"{_failed(session, number)}"
         )
     results = tuple(Done(cause.job, f"{word} ({cause.name}): {cause.why}") for cause in changes.causes)
     answer(session.output, Acted("reinit", results), as_json)

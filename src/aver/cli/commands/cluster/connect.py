@@ -23,8 +23,8 @@ TIMEOUT_S = 60.0
 def command(host: str | None, close: bool) -> None:
     """Open the ssh connection to a cluster, and answer its password prompt.
 
-    For hosts that ask for a password or a code. The coordinator asks nobody: it uses this connection
-    for as long as it lives, and it closes 15 minutes after its last use. HOST
+    For hosts that ask for a password or a code. The coordinator can't answer prompts, so it uses this
+    connection, which closes 15 minutes after its last use. HOST
     defaults to slurm.host of the settings.
 
     \b

@@ -30,8 +30,8 @@ def command(shell: str | None, install_into: str | None, uninstall_from: str | N
     sbatch, srun, salloc, squeue, sacct, scontrol, scancel, sinfo and more then run jobs on this
     machine. They are in front of a real Slurm's in this shell alone.
 
-    Jobs have them by themselves. Only scripts that set PATH anew and forget their environment (env -i
-    bash -l) need --install, with a folder that login files keep on PATH.
+    Jobs have them on PATH already. Only scripts that start from an empty environment (env -i bash -l)
+    need --install, with a folder that login files put on PATH.
 
     \b
     Examples:

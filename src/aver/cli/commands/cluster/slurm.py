@@ -95,7 +95,7 @@ def _ask(
     since = min(since, time.time()) - MARGIN_S
     reply = Questions(commands, config.slurm.timeout_s).accounting(ids, (), since)
     if not isinstance(reply, Accounts):
-        raise UnreachableError(f"sacct can't be asked: {reply.text}")
+        raise UnreachableError(f"can't run sacct: {reply.text}")
     found = []
     for row in reply.rows:
         whose = jobs.get((row.job, row.index))

@@ -41,8 +41,7 @@ def command(run: str, as_junit: bool, as_jsonl: bool, as_csv: bool, target: str 
     """Export a run as JUnit XML, JSON lines or CSV.
 
     Writes to stdout without FILE. A file is replaced in one step, so it is never half written.
-    In JUnit what the work did wrong is a failure, what was lost or cancelled is an error; nothing that
-    is not COMPLETED passes.
+    In JUnit failed jobs are failures, lost and cancelled jobs are errors, and only COMPLETED jobs pass.
 
     \b
     Examples:
@@ -58,7 +57,7 @@ def command(run: str, as_junit: bool, as_jsonl: bool, as_csv: bool, target: str 
     if to_stdout and as_json:
         raise UsageError("--json answers with a document about the file: it needs --output FILE")
     if not found.state.is_settled:
-        session.output.note(f"run {found.id} is {found.state}: what follows is as it is now")
+        session.output.note(f"run {found.id} is {found.state}: this is what is known so far")
     chunks = _gathered(_pieces(session, found, form))
     if target is None or to_stdout:
         for chunk in chunks:
@@ -77,7 +76,7 @@ def _form(as_junit: bool, as_jsonl: bool, as_csv: bool, target: str | None) -> s
     if not said and target and (by_suffix := BY_SUFFIX.get(Path(target).suffix.lower())):
         return by_suffix
     if len(said) != 1:
-        raise UsageError(f"say {'one' if said else 'the'} format: --junit, --jsonl or --csv")
+        raise UsageError(f"give {'only one' if said else 'a'} format: --junit, --jsonl or --csv")
     return said[0]
 
 

@@ -86,7 +86,7 @@ def command(
     rows, total = _rows(session, run, wanted, row_limit(limit, show_all))
     is_chosen = run is not None or replace(wanted, sort="id") != Wanted()
     if not rows and not as_json and session.reader is not None and is_chosen:
-        session.output.note("no job fits; `aver jobs` lists all")
+        session.output.note("no job matches; `aver jobs` lists all")
         return
     if wanted_keys:
         for facts in map(encode, jobs_facts(session, rows)):

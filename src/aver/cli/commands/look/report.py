@@ -28,7 +28,7 @@ from aver.report.html.document import page
 def command(run: str, target: str | None, as_json: bool) -> None:
     """Write a report of a run as one HTML page.
 
-    The page has everything in it and opens without network: summary, failures with their evidence and
+    The page is self-contained and opens offline: summary, failures with their evidence and
     the end of their logs, graph, timeline, memory and cpu against what was asked for, all jobs. Large
     runs are grouped. Secrets are masked as everywhere.
 

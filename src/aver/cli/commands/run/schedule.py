@@ -71,7 +71,7 @@ def _add(session: Session, file: str, when: str, overlaps: bool) -> None:
         stays = False
     if not stays:
         session.output.note(
-            "after a reboot it goes on with the next aver command; `aver service enable` brings it back"
+            "after a reboot schedules wait for the next submission; `aver service enable` starts them at boot"
         )
 
 
@@ -89,4 +89,4 @@ def _show(session: Session) -> None:
         rows.append((str(one.id), one.file, one.cron, show(due), last, str(done.run or "-"), done.note or "-"))
     show_table(session.output, Table(HEADS, tuple(rows), right=frozenset({0, 5}), wide=1))
     if not session.home.has_coordinator():
-        session.output.note("no coordinator runs: `aver service enable`, or any command that starts one, goes on")
+        session.output.note("no coordinator runs: schedules wait for the next submission, or for `aver service enable`")

@@ -36,11 +36,11 @@ def command(
 ) -> int:
     """Wait until jobs or runs are settled.
 
-    One line for each change; of a whole run on a terminal a live tree of its jobs. Exits 0 once
+    Prints a line for each change; for whole runs on a terminal, a live tree of their jobs. Exits 0 once
     all are settled, or as they ended with --exit-status. Ctrl-C stops waiting and cancels nothing.
 
-    With --any it stops as soon as one is settled, at once if one is already, and answers with those
-    that are settled alone; `waiting` of --json has the others, for the next call.
+    With --any it stops as soon as one is settled, and lists only those that are; with --json, `waiting`
+    has the others.
 
     \b
     Examples:

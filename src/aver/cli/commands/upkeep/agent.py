@@ -100,7 +100,7 @@ def command(what: str, names: tuple[str, ...]) -> None:
     """Print a short guide for coding agents, or install it as a skill in this folder.
 
     `install` writes the guide to where agents look for it: claude (.claude/skills), agents (.agents/skills, of Codex
-    and others), cursor (.cursor/rules), copilot (.github/instructions). A file that something else wrote is left.
+    and others), cursor (.cursor/rules), copilot (.github/instructions). Files that something else wrote are left alone.
 
     \b
     Examples:
