@@ -109,6 +109,7 @@ def test_words_of_other_tools_are_understood(past: Path, call: Aver) -> None:
     assert call("describe", "1").out == call("show", "1").out
     assert "did you mean `aver jobs`?" in call("jbos").err
     assert "did you mean" not in call("zebra").err
+    assert "`aver cancel 2` ends jobs" in call("stop", "2").err
 
 
 def test_a_shell_completes_numbers_and_names(past: Path) -> None:

@@ -12,7 +12,7 @@ from aver.cli.commands.look.status import nobody, read_status
 from aver.cli.options import json_option
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.errors import AverError, UnreachableError
+from aver.errors import AverError, UnreachableError, UsageError
 from aver.home import Home
 from aver.protocol.client import Client
 from aver.protocol.lock import Lock, LockBusy
@@ -22,8 +22,9 @@ STOP_WAIT_S = 30.0
 
 
 @click.command("stop")
+@click.argument("ids", nargs=-1, metavar="")
 @json_option
-def command(as_json: bool) -> None:
+def command(ids: tuple[str, ...], as_json: bool) -> None:
     """Stop the coordinator; jobs keep running.
 
     Running jobs continue under their witnesses, with their limits. The next command that needs a
@@ -33,6 +34,8 @@ def command(as_json: bool) -> None:
     Example:
       aver stop
     """
+    if ids:
+        raise UsageError(f"stop is for the coordinator: `aver cancel {' '.join(ids)}` ends jobs")
     session = Session()
     try:
         client = Client.connect(session.home, start=False)
