@@ -14,6 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aver.model.job import Matrix, Need, Needs
+from live_home import LiveHome, shell_job
+
 DEADLINE_S = 60.0
 
 
@@ -113,3 +116,16 @@ def page_server(home: Path, folder: Path, port: int = 0, **options: bool) -> Ite
         process.terminate()
         _, errors = process.communicate(timeout=DEADLINE_S)
         assert "Traceback" not in errors, errors
+
+
+def mixed_flow(live: LiveHome) -> int:
+    """Jobs 2 to 7: prep completed, of train one member failed, eval was skipped."""
+    run = live.submit(
+        shell_job("prep", "echo prepared"),
+        shell_job("train", "echo seed {seed}; test {seed} != 2", needs=Needs((Need("prep"),)),
+                  matrix=Matrix((("seed", ("1", "2", "3")),))),
+        shell_job("eval", "true", needs=Needs((Need("train"),))),
+        name="mixed",
+    )  # fmt: skip
+    live.settle([run])
+    return run

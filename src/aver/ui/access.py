@@ -21,8 +21,8 @@ CHANGE_HEADER = "x-aver-change"
 MOST_BODY = 4 << 20
 READS = ("GET", "HEAD")
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -36,7 +36,7 @@ HEADERS = (
 _LOCAL = re.compile(r"(localhost|127\.0\.0\.1)(:[0-9]{1,5})?")
 _WELCOME = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=./">'
-    '<title>aver</title><p><a href="./">aver</a></p></html>'
+    '<link rel="icon" href="files/icon.svg"><title>aver</title><p><a href="./">aver</a></p></html>'
 )
 
 

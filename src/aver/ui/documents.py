@@ -157,7 +157,10 @@ class EnvironmentView(Record):
 
 
 class LogRange(Record):
-    """Bytes `begin` to `end` of the file as text, secrets masked; cut between lines where there are any."""
+    """Bytes `begin` to `end` of the file as text, secrets masked; cut between lines where there are any.
+
+    `problem`: why there is nothing to read.
+    """
 
     job: int
     attempt: int
@@ -168,6 +171,7 @@ class LogRange(Record):
     begin: int
     end: int
     text: str
+    problem: str | None = None
 
 
 class LogMatch(Record):

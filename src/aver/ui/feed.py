@@ -21,7 +21,7 @@ from aver.store.read.reader import Reader
 LOOK_S = 0.05
 PAUSE_S = 0.25  # between two events for one page
 BEAT_S = 5.0
-PEER_S = 1.0  # how often the coordinator is looked for
+PEER_S = 1.0  # how often the coordinator is looked for: one that is missing is missed where runs are not settled
 MOST_EVENTS = 5000  # that are looked through for one event; of more, everything may have changed
 MOST_NUMBERS = 500
 
@@ -36,7 +36,7 @@ class Feed:
         self._file: tuple[int, int] | None = None
         self._version = -1
         self._seq = 0
-        self._has_coordinator = False
+        self._is_missed = False
         self._peer_at = 0.0
         self._pages = 0
         self._moved = asyncio.Event()
@@ -51,7 +51,7 @@ class Feed:
                 self._watch = asyncio.create_task(self._look_again())
             seq = self._seq if after is None or after > self._seq else after
             yield b"retry: 1000\n\n" + self._beat(seq)
-            told, beat_at = self._has_coordinator, time.monotonic()
+            told, beat_at = self._is_missed, time.monotonic()
             while not self.is_over():
                 moved = self._moved
                 if self._seq < seq:  # another store is in its place
@@ -61,8 +61,8 @@ class Feed:
                     seq, data = await anyio.to_thread.run_sync(self._changes, seq)
                     yield _event("change", seq, data)
                     await asyncio.sleep(PAUSE_S)
-                elif told != self._has_coordinator or time.monotonic() >= beat_at + BEAT_S:
-                    told, beat_at = self._has_coordinator, time.monotonic()
+                elif told != self._is_missed or time.monotonic() >= beat_at + BEAT_S:
+                    told, beat_at = self._is_missed, time.monotonic()
                     yield self._beat(seq)
                 else:
                     await _wait(moved, min(1.0, beat_at + BEAT_S - time.monotonic()))
@@ -70,7 +70,7 @@ class Feed:
             self._pages -= 1
 
     def _beat(self, seq: int) -> bytes:
-        return _event("beat", seq, {"at": time.time(), "has_coordinator": self._has_coordinator})
+        return _event("beat", seq, {"at": time.time(), "is_coordinator_missed": self._is_missed})
 
     async def _look_again(self) -> None:
         while self._pages and not self.is_over():
@@ -85,12 +85,12 @@ class Feed:
     def _look(self) -> bool:
         """Look at the store, and now and then for the coordinator; whether anything is new."""
         is_new = False
-        if time.monotonic() >= self._peer_at + PEER_S:
-            self._peer_at = time.monotonic()
-            lives = self._home.has_coordinator()
-            is_new, self._has_coordinator = lives != self._has_coordinator, lives
         try:
             reader = self._open()
+            if time.monotonic() >= self._peer_at + PEER_S:
+                self._peer_at = time.monotonic()
+                is_missed = not self._home.has_coordinator() and reader is not None and bool(reader.unsettled_runs())
+                is_new, self._is_missed = is_missed != self._is_missed, is_missed
             version = -1 if reader is None else reader.version_of_data()
             if reader is None or version == self._version:
                 return is_new

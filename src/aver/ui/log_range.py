@@ -34,7 +34,11 @@ def log_view(session: Session, params: QueryParams, job: int) -> LogRange:
     row, attempt, stream, path, is_shared = _chosen(session, params, job)
     most = query.number(params, "bytes", USUAL_BYTES, 1, MOST_BYTES)
     masking = session.mask([row.run])
-    with _open(path, row) as file:
+    try:
+        opened = _open(path, row)
+    except AverError as error:
+        return LogRange(job, attempt, stream, path, is_shared, 0, 0, 0, "", masking.whole(str(error)))
+    with opened as file:
         size = os.fstat(file.fileno()).st_size
         begin, end = _place(params, size, most)
         is_line_kept = params.get("at", "") != ""
@@ -42,8 +46,8 @@ def log_view(session: Session, params: QueryParams, job: int) -> LogRange:
         begin = _sound_cut(file, begin, masking, forwards=True)
         end = _last_line(file, begin, end, size)
         end = _sound_cut(file, end, masking, forwards=False) if end < size else size
-        if end <= begin < size:
-            end = min(size, begin + most)
+        if end <= begin < size:  # all of it is within one secret or character
+            end = _sound_cut(file, min(size, begin + most), masking, forwards=True)
         data = _read(file, begin, end)
     text = masking.whole(data).decode("utf-8", "replace")
     return LogRange(job, attempt, stream, path, is_shared, size, begin, begin + len(data), text)

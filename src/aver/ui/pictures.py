@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 from starlette.datastructures import QueryParams
 
 from aver.cli.session import Session
@@ -12,21 +14,31 @@ from aver.model.record import replace
 from aver.render.verdict import believed_text
 from aver.report.graph.layers import overview
 from aver.report.html.graph import MOST_NODES, NODE_HEIGHT, NODE_WIDTH, places
-from aver.store.columns import Outcome
 from aver.store.read.pages import JobQuery, job_page
+from aver.store.read.rows import RunRow
 from aver.ui import documents as doc
 from aver.ui import query
+from aver.ui.tallies import Memory
 from aver.ui.views import tally
 
 MOST_CELLS = 2000
 MOST_DIFFERENCES = 500
 
+_Times = tuple[int | None, str | None, float | None]
+_NOWHERE: _Times = (None, None, None)
+_RANKS = {state.value: rank for rank, state in enumerate(WORST_FIRST)}
+_GROUPS: Memory[doc.GroupView] = Memory(20)
+
 
 def groups_view(session: Session, _: QueryParams, run: int) -> doc.GroupView:
     """The graph: at most 80 nodes, each with its jobs by state."""
     row = session.run_row(run)
-    reader = session.found_reader(str(run))
     session.mask([run])
+    return _GROUPS.get(session.found_reader(str(run)), row, lambda: _groups(session, row))
+
+
+def _groups(session: Session, row: RunRow) -> doc.GroupView:
+    run, reader = row.id, session.found_reader(str(row.id))
     flow = session.submission(run).flow
     offsets, specs = {row.first_job: 0}, list(flow.jobs)
     for batch in reader.generated(run):
@@ -85,40 +97,28 @@ def compare_view(session: Session, params: QueryParams) -> doc.Comparison:
     rows = [session.run_row(run) for run in runs]
     session.mask(runs)
     reader = session.found_reader("")
-    first, second = ({row.name: row for row in reader.outcomes(run)} for run in runs)  # the newest attempt is last
+    first, second = (reader.job_times(run) for run in runs)
     moves: dict[str, int] = {}
     found = []
     for name in first.keys() | second.keys():
-        one, other = first.get(name), second.get(name)
-        move = f"{'-' if one is None else one.job_state} {'-' if other is None else other.job_state}"
+        one, other = first.get(name, _NOWHERE), second.get(name, _NOWHERE)
+        move = f"{one[1] or '-'} {other[1] or '-'}"
         moves[move] = moves.get(move, 0) + 1
-        found.append(_difference(name, one, other))
-    found.sort(key=_rank)
-    facts = [run_facts(row, tally(reader, row.id).counts) for row in rows]
-    return doc.Comparison(
-        facts[0], facts[1], dict(sorted(moves.items())), tuple(found[:MOST_DIFFERENCES]),
-        max(0, len(found) - MOST_DIFFERENCES),
+        found.append((name, one, other))
+    shown = heapq.nsmallest(MOST_DIFFERENCES, found, key=_rank)
+    peaks = reader.peaks(job for _, one, other in shown for job in (one[0], other[0]) if job is not None)
+    facts = [run_facts(row, tally(reader, row).counts) for row in rows]
+    differences = tuple(
+        doc.Difference(
+            name, one[0], other[0], one[1], other[1], one[2], other[2], peaks.get(one[0] or 0), peaks.get(other[0] or 0)
+        )
+        for name, one, other in shown
     )  # fmt: skip
+    return doc.Comparison(facts[0], facts[1], dict(sorted(moves.items())), differences, len(found) - len(shown))
 
 
-def _difference(name: str, one: Outcome | None, other: Outcome | None) -> doc.Difference:
-    return doc.Difference(
-        name,
-        None if one is None else one.job,
-        None if other is None else other.job,
-        None if one is None else one.job_state,
-        None if other is None else other.job_state,
-        None if one is None else one.elapsed_s,
-        None if other is None else other.elapsed_s,
-        None if one is None else one.peak_bytes,
-        None if other is None else other.peak_bytes,
-    )
-
-
-def _rank(one: doc.Difference) -> tuple[object, ...]:
+def _rank(pair: tuple[str, _Times, _Times]) -> tuple[object, ...]:
     """Other verdicts first, the worst of the second run first; then by the change of time."""
-    is_same = one.first_state == one.second_state
-    states = [state.value for state in WORST_FIRST]
-    worst = states.index(one.second_state) if one.second_state in states else len(states)
-    change = abs((one.second_s or 0.0) - (one.first_s or 0.0))
-    return is_same, worst, -change, one.name
+    name, one, other = pair
+    worst = _RANKS.get(other[1] or "", len(_RANKS))
+    return one[1] == other[1], worst, -abs((other[2] or 0.0) - (one[2] or 0.0)), name

@@ -33,6 +33,7 @@ from aver.render import verdict as render
 from aver.report.causes import hint_of
 from aver.report.measure import Rules
 from aver.report.usage import run_use
+from aver.spec.flow.file import collector_paused
 from aver.store.read.job_list import Wanted, find_jobs
 from aver.store.read.pages import ORDERS, JobQuery, RunQuery, job_page, run_page
 from aver.store.read.reader import Reader
@@ -204,12 +205,12 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
 
 
 def _run_item(reader: Reader, row: RunRow) -> doc.RunItem:
-    found = tally(reader, row.id)
+    found = tally(reader, row)
     return doc.RunItem(run_facts(row, found.counts), found.believed)
 
 
-def tally(reader: Reader, run: int) -> Tally:
-    return _TALLIES.get(reader, run, lambda: tally_of(reader, run))
+def tally(reader: Reader, row: RunRow) -> Tally:
+    return _TALLIES.get(reader, row, lambda: tally_of(reader, row.id))
 
 
 # ---- a run ------------------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def run_view(session: Session, params: QueryParams, run: int) -> doc.RunView:
     sketch = reader.sketch(run)
     if sketch is None:
         raise AverError(f"run {run} has no submission in the store")
-    found = tally(reader, run)
+    found = tally(reader, row)
     origin, flow = sketch.origin, sketch.head().flow
     return doc.RunView(
         run_facts(row, found.counts),
@@ -277,21 +278,27 @@ def jobs_view(session: Session, params: QueryParams, run: int) -> doc.JobPage:
 def causes_view(session: Session, _: QueryParams, run: int) -> CauseList:
     row = _run(session, run)
     session.mask([run])
-    return _CAUSES.get(session.found_reader(str(run)), run, lambda: causes_of(session, row))
+
+    def make() -> CauseList:
+        with collector_paused():
+            return causes_of(session, row)
+
+    return _CAUSES.get(session.found_reader(str(run)), row, make)
 
 
 def usage_view(session: Session, _: QueryParams, run: int) -> UsageList:
-    _run(session, run)
+    row = _run(session, run)
     reader = session.found_reader(str(run))
     session.mask([run])
 
     def make() -> UsageList:
-        use = run_use(reader.outcomes(run), reader.request, Rules())
+        with collector_paused():
+            use = run_use(reader.outcomes(run), reader.request, Rules())
         groups = use.groups[:MOST_GROUPS]
         left = use.group_count - len(groups)
         return UsageList(run, groups, (), left, use.never_ran, use.cpu_s, use.cpu_given_s)
 
-    return _USES.get(reader, run, make)
+    return _USES.get(reader, row, make)
 
 
 def _run(session: Session, run: int) -> RunRow:

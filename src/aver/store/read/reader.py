@@ -33,7 +33,7 @@ _GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is 
 _OUTCOMES = (
     f"SELECT {select_outcome()} FROM jobs AS j "
     "LEFT JOIN attempts AS a ON a.job = j.id AND NOT (a.state = 'PENDING' AND a.reason = 'None') "
-    "WHERE j.run = ? ORDER BY j.id, a.attempt"
+    "WHERE j.run = ? {which} ORDER BY j.id, a.attempt"
 )
 
 
@@ -147,6 +147,11 @@ class Reader(Database):
         )
         return [self._decoder.group(row) for row in self.fetch(text, (run,))]
 
+    def job_times(self, run: int) -> dict[str, tuple[int, str, float | None]]:
+        """Number, state as stored and time of the run's jobs, by name: of many jobs little is read."""
+        rows = self.fetch("SELECT name, id, state, elapsed_s FROM jobs WHERE run = ?", (run,))
+        return {name: (job, state, elapsed_s) for name, job, state, elapsed_s in rows}
+
     def attempts(self, job: int) -> list[AttemptRow]:
         """By number; what each used is that of its script and its steps."""
         text = f"FROM attempts WHERE job = ? AND {_GIVEN} ORDER BY attempt"
@@ -169,9 +174,10 @@ class Reader(Database):
         steps = self._step_use("run = ?", run)
         return [with_steps(row, steps, _memory_limit) for row in self._table(AttemptRow, text, (run,))]
 
-    def outcomes(self, run: int) -> list[Outcome]:
-        """Every job with each of its attempts, by job and attempt."""
-        rows = list(map(Outcome, self.fetch(_OUTCOMES, (run,))))
+    def outcomes(self, run: int, *, without_completed: bool = False) -> list[Outcome]:
+        """Every job with each of its attempts, by job and attempt; or those of jobs that are not COMPLETED."""
+        text = _OUTCOMES.format(which="AND j.state <> 'COMPLETED'" if without_completed else "")
+        rows = list(map(Outcome, self.fetch(text, (run,))))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")
         steps = self._step_use("run = ?", run)

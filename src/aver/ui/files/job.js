@@ -26,7 +26,7 @@ export async function jobView(number, words) {
         ["peak memory", size(job.peak_bytes)], ["memory now", view.use ? `${size(view.use.memory_now_bytes)}${view.use.mem_bytes === null ? "" : ` of ${size(view.use.mem_bytes)}`}` : ""],
         ["CPUs now", view.use && view.use.cpus_now !== null ? `${view.use.cpus_now.toFixed(1)} of ${view.use.cpus}` : ""],
         ["submitted", moment(job.submitted_at)], ["started", moment(job.started_at)], ["ended", moment(job.ended_at)],
-        ["asked for", [`${shown.asked.cpus} CPUs`, shown.asked.gpus ? `${shown.asked.gpus} GPUs` : "", shown.asked.mem_bytes ? size(shown.asked.mem_bytes) : "no memory limit", shown.asked.time_s ? seconds(shown.asked.time_s) : "no time limit"].filter(Boolean).join(", "), "long"],
+        ["asked for", [count(shown.asked.cpus, "CPU"), shown.asked.gpus ? count(shown.asked.gpus, "GPU") : "", shown.asked.mem_bytes ? size(shown.asked.mem_bytes) : "no memory limit", shown.asked.time_s ? seconds(shown.asked.time_s) : "no time limit"].filter(Boolean).join(", "), "long"],
         ["needs", shown.asked.needs.join(", "), "long"], ["needed by", view.dependents === null ? "not looked for: the flow is large" : view.dependents.join(", "), "long"]]),
       el("section", { id: "log", "data-key": `log-${number}-${attempt}-${words.stream || "stdout"}` }, el("h2", {}, "Output"),
         job.attempt ? logViewer(number, job, words, attempt, shown.attempts) : el("p", { class: "none" }, "It has not started: there is no output yet.")),

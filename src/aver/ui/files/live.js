@@ -4,7 +4,7 @@ const listeners = new Set();
 let source = null;
 let after = null;
 let heard = Date.now();
-let hasCoordinator = null;
+let isMissed = null;  // a coordinator, though there is work
 
 export const onChange = (listener) => listeners.add(listener);
 
@@ -15,17 +15,17 @@ function show(state, text) {
     place.textContent = text;
   }
 }
-const words = () => (hasCoordinator === false ? "live; no coordinator" : "live");
+const words = () => (isMissed ? "live; no coordinator" : "live");
 
 function hear(event) {
   heard = Date.now();
   after = event.lastEventId;
   const data = JSON.parse(event.data);
   if (event.type === "beat") {
-    const before = hasCoordinator;
-    hasCoordinator = data.has_coordinator;
+    const before = isMissed;
+    isMissed = data.is_coordinator_missed;
     show("live", words());
-    if (before !== null && before !== hasCoordinator) tell({ runs: [], jobs: [], is_whole: false });
+    if (before !== null && before !== isMissed) tell({ runs: [], jobs: [], is_whole: false });
     return;
   }
   show("live", words());

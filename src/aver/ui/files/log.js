@@ -69,7 +69,7 @@ export function logViewer(number, job, words, attempt, attempts) {
     whole = part.size_bytes;
     path.textContent = clean(part.path) + (part.is_shared ? " (several attempts wrote to this file)" : "");
     const first = shown[0], last = shown.at(-1);
-    place.textContent = whole === 0 ? "It has written nothing." : `${size(first ? last.end - first.begin : 0)} of ${size(whole)} shown${first && first.begin > 0 ? "; older lines above: scroll up" : ""}${last && last.end < whole ? "; newer lines below: scroll down" : ""}.`;
+    place.textContent = part.problem ? clean(part.problem) : whole === 0 ? "It has written nothing." : `${size(first ? last.end - first.begin : 0)} of ${size(whole)} shown${first && first.begin > 0 ? "; older lines above: scroll up" : ""}${last && last.end < whole ? "; newer lines below: scroll down" : ""}.`;
     root.dataset.size = String(whole);
   };
   const make = (part) => ({ begin: part.begin, end: part.end, node: el("pre", {}, coloured(part.text)) });

@@ -72,6 +72,7 @@ onChange((change) => {
   if (!shown || !shown.made.concerns || !change.is_whole || shown.made.concerns(change)) soon();
 });
 setInterval(() => { if (!document.hidden && shown && shown.made.isMoving) soon(); }, 2000);
+window.addEventListener("aver-refresh", soon);
 window.addEventListener("hashchange", () => load(true));
 window.addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.open = true; });
 

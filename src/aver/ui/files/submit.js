@@ -10,7 +10,7 @@ export async function submitView() {
   return { title: "Submit", concerns: () => false, nodes: [el("h1", {}, "Submit a flow"), root] };
 }
 function draw(root, folder) {
-  const input = el("input", { type: "file", accept: ".yaml,.yml,.json", id: "file" });
+  const input = el("input", { type: "file", accept: ".yaml,.yml,.json", id: "file", "aria-label": "Flow" });
   const where = el("input", { name: "folder", value: folder, required: "", "aria-label": "Folder in which its jobs start" });
   const drop = el("div", { class: "drop" }, el("p", {}, "Drop a flow (.yaml, .yml, .json) here, or choose one: "), input);
   const result = el("div", { id: "checked", role: "status" });
@@ -20,7 +20,7 @@ function draw(root, folder) {
     dropped = { name: file.name, text: await file.text() };
     try { show(result, dropped, await post("check", { ...dropped, folder: where.value }), where); } catch (error) { result.replaceChildren(el("p", { class: "problem" }, error.message)); }
   };
-  input.addEventListener("change", () => take(input.files[0]));
+  input.addEventListener("change", async () => { await take(input.files[0]); input.value = ""; });  // the same file may be chosen again
   for (const name of ["dragover", "dragenter"]) drop.addEventListener(name, (event) => { event.preventDefault(); drop.classList.add("over"); });
   drop.addEventListener("dragleave", () => drop.classList.remove("over"));
   drop.addEventListener("drop", (event) => { event.preventDefault(); drop.classList.remove("over"); take(event.dataTransfer.files[0]); });

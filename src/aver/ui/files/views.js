@@ -1,5 +1,5 @@
 // The views of many jobs: now, runs, a run, two runs. Each makes elements of documents, and asks nobody else.
-import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, get, href, link, moment, seconds, session, size, stateBadge, table } from "./parts.js";
+import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, get, href, link, moment, say, seconds, size, stateBadge, table } from "./parts.js";
 import { actionButtons, commandList } from "./actions.js";
 import { drawGraph } from "./graph.js";
 
@@ -92,14 +92,15 @@ export async function runsView(_, words) {
 // ---- a run -----------------------------------------------------------------------------------------
 const kept = new Map();  // what was opened in a run and is read only then: by run and part
 export async function runView(number, words) {
-  const [run, page, causes] = await Promise.all([get(`runs/${number}`), get(`runs/${number}/jobs`, words), get(`runs/${number}/causes`)]);
+  const [run, page] = await Promise.all([get(`runs/${number}`), get(`runs/${number}/jobs`, words)]);
+  const causes = await quickly(number, `runs/${number}/causes`);
   const opened = await Promise.all([...(kept.get(number) || [])].map(async (name) => [name, await get(`runs/${number}/${name}`, name === "grid" ? { group: words.group } : {})]));
   const parts = Object.fromEntries(opened);
   const path = `runs/${number}`;
   const facts_ = run.run;
   return {
     title: `run ${number} ${clean(facts_.name)}: ${facts_.state}`,
-    isMoving: !facts_.is_settled,
+    isMoving: !facts_.is_settled || (causes && Object.entries(facts_.counts).some(([state, many]) => causes.counts[state] !== many)),
     concerns: (change) => change.runs.includes(number),
     nodes: [
       el("h1", {}, el("small", {}, `run ${number}`), ` ${clean(facts_.name)} `, badge(facts_.state, run.believed ? "*" : "")),
@@ -110,7 +111,7 @@ export async function runView(number, words) {
         [facts_.is_settled ? "took" : "so far", seconds(run.ended_at - facts_.submitted_at)], ["round", String(facts_.round)], ["by", `${run.user} on ${run.host}`],
         ["not selected", facts_.unselected.join(", ")], ["params", Object.entries(run.params).map(([name, value]) => `${name}=${value}`).join(" ")],
         ["in", facts_.folder, "long"], ["typed", run.typed.join(" "), "long"]]),
-      el("section", { id: "causes", "data-key": "causes" }, el("h2", {}, "Causes"), causes.causes.length ? causes.causes.map(causeBox) : el("p", { class: "none" }, causes.unsettled ? `Nothing failed; ${count(causes.unsettled, "job")} not settled yet.` : "Nothing failed.")),
+      el("section", { id: "causes", "data-key": "causes" }, el("h2", {}, "Causes"), !causes ? el("p", { class: "none" }, "Looking for causes …") : causes.causes.length ? causes.causes.map(causeBox) : el("p", { class: "none" }, causes.unsettled ? `Nothing failed; ${count(causes.unsettled, "job")} not settled yet.` : "Nothing failed.")),
       el("section", { id: "graph", "data-key": "graph" }, el("h2", {}, "Graph"), onDemand(number, "groups", "Show the graph", parts.groups && drawGraph(number, parts.groups))),
       words.group ? el("section", { id: "grid", "data-key": "grid" }, el("h2", {}, "Members"), onDemand(number, "grid", "Show the members as a grid", parts.grid && drawGrid(parts.grid))) : null,
       el("section", { id: "use", "data-key": "use" }, el("h2", {}, "Asked for and used"), onDemand(number, "usage", "Show the use", parts.usage && useTable(parts.usage))),
@@ -120,6 +121,15 @@ export async function runView(number, words) {
       el("p", {}, link(href("compare", { second: number }), "compare with another run", { class: "" })),
     ],
   };
+}
+// What takes long in a huge run does not keep the rest from being shown: it follows when it is there.
+const answers = new Map();
+async function quickly(number, path) {
+  const asked = get(path).then((found) => { answers.clear(); answers.set(path, found); return found; });
+  const first = await Promise.race([asked, new Promise((resolve) => { setTimeout(resolve, 150, null); })]);
+  if (first) return first;
+  asked.then(() => window.dispatchEvent(new Event("aver-refresh")), (error) => say(error.message));
+  return answers.get(path) || null;
 }
 export function openPart(number, name) {
   if (!kept.has(number)) kept.set(number, new Set());
@@ -144,7 +154,7 @@ function useTable(usage) {
 function useText(name, use) {
   const show = (value) => (value === null || value === undefined ? "?" : name === "mem" ? size(value) : name === "time" ? seconds(value) : Number(value).toFixed(1));
   const share = use.share === null || use.share === undefined ? "" : ` (${Math.round(100 * use.share)} %)`;
-  return `${show(use.used)} of ${use.asked === null ? "no limit" : show(use.asked)}${share}`;
+  return use.asked === null ? `${show(use.used)}, no limit` : `${show(use.used)} of ${show(use.asked)}${share}`;
 }
 function drawGrid(grid) {
   return el("div", {}, el("div", { class: "grid" }, grid.cells.map((one) => el("a", { "data-key": `cell-${one.job}`, href: href(`jobs/${one.job}`), class: `s-${one.state}${one.believed ? " believed" : ""}`,
@@ -171,7 +181,7 @@ function jobsTable(path, words, page, run) {
     }
     const took = job.elapsed_s ?? (job.started_at !== null && !job.is_settled ? run.ended_at - job.started_at : null);
     return jobRow(job, cell("number", jobLink(job)), cell("", link(href(`jobs/${job.id}`), job.name)), cell("", stateBadge(job)),
-      cell("", note, job.exit && job.exit.text !== "0:0" ? el("span", { class: "soft" }, ` ${job.exit.text}`) : null), cell("number rare", String(job.attempt || "")),
+      cell("", note === job.state.toLowerCase() ? "" : note, job.exit && job.exit.text !== "0:0" ? el("span", { class: "soft" }, ` ${job.exit.text}`) : null), cell("number rare", String(job.attempt || "")),
       cell("wide-bar rare", line), cell("number", seconds(took)), cell("number rare", size(job.peak_bytes)));
   });
   const all = page.total.toLocaleString("en");

@@ -57,7 +57,8 @@ def command(address: str | None, as_json: bool) -> None:
 
 def causes_of(session: Session, run: RunRow) -> CauseList:
     reader = session.found_reader(str(run.id))
-    rows = reader.outcomes(run.id)
+    rows = reader.outcomes(run.id, without_completed=True)
+    counts = reader.counts(run.id)
     masking = session.mask([run.id])
     found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths, masking)
     causes = tuple(
@@ -75,7 +76,8 @@ def causes_of(session: Session, run: RunRow) -> CauseList:
         )
         for seen in found.causes
     )
-    return CauseList(run.id, run.name, run.state.value, found.counts, found.unsettled, causes)
+    known = {state.value: counts[state] for state in State if state in counts}
+    return CauseList(run.id, run.name, run.state.value, known, found.unsettled, causes)
 
 
 def _note_hint(session: Session, job: JobRow) -> None:

@@ -1,0 +1,251 @@
+"""The live page in a real Chromium: each view, actions by clicking, hostile texts, keys, a phone, paper."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page import Page
+from page_server import PageServer, mixed_flow, page_server
+
+from aver.model.job import Matrix, Need, Needs
+from chromium import Browser
+from live_home import LiveHome, shell_job, wait_for
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+GATE = 'until [ -e "$GATE" ]; do sleep 0.05; done'
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHome]:
+    """One home for all tests of this file."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "work").mkdir()
+    found = LiveHome(folder / "home", folder / "work")
+    yield found
+    found.end_everything()
+
+
+@pytest.fixture(scope="module")
+def server(live: LiveHome) -> Iterator[PageServer]:
+    with page_server(live.home.path, live.folder) as found:
+        found.log_in()
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, server: PageServer) -> Page:
+    return Page(browser, server)
+
+
+def aver(home: Path, *args: str) -> str:
+    """What a command prints."""
+    env = {**os.environ, "AVER_HOME": str(home)}
+    return subprocess.run(
+        [sys.executable, "-m", "aver", *args], env=env, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_the_token_is_gone_from_the_address(page: Page) -> None:
+    """The link leads to an address without the token, and scripts can't see the cookie."""
+    assert page.value("location.href").startswith(page.server.base)
+    assert page.server.token not in page.value("location.href")
+    assert page.value("document.cookie") == ""
+
+
+def test_each_view_shows_a_run(live: LiveHome, page: Page) -> None:
+    """Counts, causes with commands, graph, grid, use, table, evidence, output: all there, nothing asked elsewhere."""
+    run = mixed_flow(live)
+    page.open("runs", "Runs")
+    page.see("1 FAILED, 1 SKIPPED, 3 COMPLETED")
+    page.open(f"runs/{run}", "mixed: FAILED")
+    page.see("The run is FAILED: 3 of 5 jobs completed, 1 failed, 1 skipped.")
+    page.see("failed with exit 1", "#causes")
+    page.see(f"aver retry {run}", "#causes")
+    page.click("[data-part$='groups']")
+    page.wait("document.querySelectorAll('svg.graph .node').length === 3")
+    page.click("[data-part$='usage']")
+    page.see("train", "#use table")
+    page.click("svg.graph a.node:nth-of-type(2) rect")
+    page.wait("location.hash.includes('group=')")
+    page.click("[data-part$='grid']")
+    page.wait("document.querySelectorAll('.grid a').length === 3")
+    page.wait("document.querySelectorAll('#table tbody tr').length === 3")
+    page.click(".grid a.s-FAILED")
+    page.see("Failed with exit code 1")
+    page.see("seed 2", ".log-box")
+    page.see("Reproduce", "#given")
+    page.is_quiet()
+
+
+def test_the_table_is_filtered_sorted_and_cut_at_the_server(live: LiveHome, page: Page) -> None:
+    """By text, state and head; a page has a limit, says so, and the next one goes on."""
+    numbers = tuple(str(number) for number in range(230))
+    run = live.submit(shell_job("n", "true", matrix=Matrix((("n", numbers),))), name="many", is_single=False)
+    live.settle([run], 120)
+    page.open(f"runs/{run}", "many: COMPLETED")
+    page.see("200 of 230 jobs; the others are on the next pages.")
+    page.click("a[rel=next]")
+    page.wait("document.querySelectorAll('#table tbody tr').length === 30")
+    page.open(f"runs/{run}?text=n=22", "many: COMPLETED")
+    page.see("11 jobs.")  # 22, 220 to 229
+    page.open(f"runs/{run}?order=id&turn=down", "many: COMPLETED")
+    page.wait(f"document.querySelector('#table tbody tr a')?.innerText === '{run + 230}'")
+    page.click("#table thead button[data-order=id]")
+    page.wait(f"document.querySelector('#table tbody tr a')?.innerText === '{run + 1}'")
+    page.open(f"runs/{run}?state=FAILED", "many: COMPLETED")
+    page.see("0 jobs.")
+    page.is_quiet()
+
+
+def test_cancel_by_clicking(live: LiveHome, page: Page) -> None:
+    """The question says what will happen; without a yes nothing does; the reason is kept with who asked."""
+    run = live.run_text("sleep 600")
+    live.wait_running(run)
+    page.open(f"jobs/{run}", "job: RUNNING")
+    page.click("[data-act=cancel]")
+    page.see("What runs gets TERM now, and KILL after its kill wait.", "#dialog")
+    page.click("[data-no]")
+    page.wait("!document.querySelector('#dialog').open")
+    assert live.job(run).state == "RUNNING"
+    page.click("[data-act=cancel]")
+    page.wait("document.querySelector('#dialog').open")
+    page.type("#dialog [name=reason]", "wrong data")
+    page.click("#dialog button[value=yes]")
+    page.wait("document.title.includes('CANCELLED')")
+    page.see("asked: cancel; wrong data", "#evidence")
+    assert "asked: cancel; wrong data" in aver(live.home.path, "why", str(run))
+    page.is_quiet()
+
+
+def test_hold_release_and_retry_by_clicking(live: LiveHome, page: Page, tmp_path: Path) -> None:
+    """A held job waits until it is released; a failed one runs again, and the page shows its second attempt."""
+    gate, second = tmp_path / "gate", tmp_path / "second"
+    run = live.submit(shell_job("first", GATE), shell_job("then", f"test -e {second}", needs=Needs((Need("first"),))),
+                      env={"GATE": str(gate)})  # fmt: skip
+    job = run + 2
+    page.open(f"jobs/{job}", "then: PENDING")
+    page.click("[data-act=hold]")
+    page.click("#dialog button[value=yes]")
+    page.see("held by")
+    gate.touch()
+    wait_for(lambda: live.job(run + 1).state == "COMPLETED", "the first job")
+    assert live.job(job).state == "PENDING"
+    page.click("[data-act=release]")
+    page.click("#dialog button[value=yes]")
+    page.wait("document.title.includes('then: FAILED')")
+    second.touch()
+    page.click("[data-act=retry]")
+    page.click("#dialog button[value=yes]")
+    page.wait("document.title.includes('then: COMPLETED')")
+    page.see("#2", "#attempts")
+    page.is_quiet()
+
+
+def test_hostile_texts_stay_text(live: LiveHome, page: Page) -> None:
+    """Names, output and file names with markup, escapes, turned directions and NUL are shown; none of them acts."""
+    name = "</script><img src=x onerror=alert(1)>\u202egnp.exe"
+    folder = live.folder / "<b>bold"
+    folder.mkdir()
+    text = (
+        r"printf '<script>alert(1)</script>\n\033[31mred\033[0m\033]0;title\007 \000 '; "
+        r"printf '\342\200\256turned\n\033[2Jend\n'; exit 5"
+    )
+    run = live.submit(shell_job(name, text), shell_job("ok", "true"), name="<h1>nasty")
+    live.settle([run])
+    page.open(f"runs/{run}", "nasty: FAILED")
+    page.see("</script><img src=x onerror=alert(1)>", "#table")
+    assert r"\u202e" in page.text("#table")
+    page.open(f"jobs/{run + 1}", "FAILED")
+    page.see("<script>alert(1)</script>", ".log-box")
+    page.see(r"\x00 \u202eturned", ".log-box")
+    assert page.value("document.querySelector('.log-box .a-31').innerText") == "red"
+    assert "title" not in page.text(".log-box")
+    assert page.value("document.querySelectorAll('img, main script').length") == 0
+    assert page.value("document.querySelectorAll('script').length") == 1
+    page.is_quiet()
+
+
+def test_the_keyboard_is_enough(live: LiveHome, page: Page) -> None:
+    """r, j, k and enter lead to a run; / goes to the filter; ? lists the keys, Escape closes them."""
+    run = mixed_flow(live)
+    page.key("r")
+    page.wait("document.title.includes('Runs')")
+    page.wait("document.querySelector('tr[data-row]') !== null")
+    page.key("j")
+    assert page.value("document.activeElement.innerText") == str(run)
+    page.browser.key("Enter")
+    page.wait("document.title.includes('mixed: FAILED')")
+    page.key("/")
+    assert page.value("document.activeElement.name") == "text"
+    page.value("document.activeElement.blur()")
+    page.key("?")
+    page.wait("document.querySelector('#dialog').open")
+    page.key("Escape")
+    page.wait("!document.querySelector('#dialog').open")
+
+
+def test_everything_has_a_name(live: LiveHome, page: Page) -> None:
+    """For those who listen to it: links, buttons and fields have words, tables have heads, there is one h1."""
+    run = mixed_flow(live)
+    nameless = (
+        "[...document.querySelectorAll('a[href], button, input, select')].filter((one) => !one.hidden && "
+        "!(one.innerText || one.getAttribute('aria-label') || one.title || one.labels?.length || "
+        "one.textContent.trim())).map((one) => one.outerHTML)"
+    )
+    for route, title in (("now", "running"), ("runs", "Runs"), (f"runs/{run}", "mixed"), (f"jobs/{run + 1}", "prep"),
+                         ("compare", "Compare"), ("submit", "Submit")):  # fmt: skip
+        page.open(route, title)
+        assert page.value(nameless) == [], route
+        assert page.value("document.querySelectorAll('h1').length") == 1
+        assert page.value("[...document.querySelectorAll('table.rows')].every((one) => one.tHead.rows.length)") is True
+    assert page.value("document.documentElement.lang") == "en"
+
+
+@pytest.fixture
+def phone(page: Page) -> Iterator[Page]:
+    page.browser.resize(390, 844, is_phone=True)
+    yield page
+    page.browser.resize(1280, 900)
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(live: LiveHome, phone: Page) -> None:
+    run = mixed_flow(live)
+    for route, title in (("now", "running"), ("runs", "Runs"), (f"runs/{run}", "mixed"), (f"jobs/{run + 1}", "prep")):
+        phone.open(route, title)
+        phone.wait("document.querySelector('main h1') !== null")
+        assert phone.value("document.documentElement.scrollWidth") == 390, route
+
+
+def test_dark_and_print(live: LiveHome, page: Page, tmp_path: Path) -> None:
+    """Colours follow the preference; on paper there are no buttons, and details are open."""
+    run = mixed_flow(live)
+    page.open(f"jobs/{run + 1}", "prep")
+    page.browser.prefer("dark")
+    assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+    page.browser.pdf(tmp_path / "job.pdf")
+    assert (tmp_path / "job.pdf").read_bytes().startswith(b"%PDF")
+    assert page.value("[...document.querySelectorAll('details')].every((one) => one.open)") is True
+    page.browser.call("Emulation.setEmulatedMedia", media="print")
+    assert page.value("getComputedStyle(document.querySelector('.actions')).display") == "none"
+    page.browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_two_runs_are_compared(live: LiveHome, page: Page, tmp_path: Path) -> None:
+    """Verdicts that differ come first."""
+    flag = tmp_path / "flag"
+    jobs = (shell_job("same", "true"), shell_job("other", f"test -e {flag}"))
+    first = live.submit(*jobs)
+    live.settle([first])
+    flag.touch()
+    second = live.submit(*jobs)
+    live.settle([second])
+    page.open(f"compare?first={first}&second={second}", f"runs {first} and {second}")
+    page.see("FAILED → COMPLETED")
+    page.wait("document.querySelector('table.rows tbody td')?.innerText === 'other'")
+    page.is_quiet()
