@@ -18,12 +18,14 @@ import pytest
 from flow_lab import Lab
 
 import aver
+from aver.api.executor import pump as pump_module
 from aver.errors import AverError, CantWriteError
 from aver.home import Home
 from aver.protocol.client import Client
 from aver.store.read.reader import Reader
 
 DEADLINE_S = 60.0
+pump: Any = pump_module
 CALLS = 3
 
 
@@ -187,6 +189,23 @@ def test_the_coordinator_is_killed_while_calls_are_submitted(
     client.close()
     assert Home.find().holder().get("pid") != pid
     assert Counter(here.lines("ran")) == Counter("012")
+
+
+def test_the_coordinator_is_killed_as_it_starts(here: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The submission is sent again, to the next one."""
+    tries: list[str] = []
+    submit_once = pump.submit_once
+
+    def first_dies(*args: Any) -> Any:
+        monkeypatch.setenv("AVER_CRASH_AT", "none" if tries else "recovered")
+        tries.append("asked")
+        return submit_once(*args)
+
+    monkeypatch.setattr(pump, "submit_once", first_dies)
+    with aver.Executor() as executor:
+        assert executor.submit(kit.note, "ran", "1").result(DEADLINE_S) == "1"
+    assert tries == ["asked", "asked"]
+    assert here.lines("ran") == ["1"]
 
 
 @pytest.mark.parametrize("instant", ["calls written", "answer lost"])
