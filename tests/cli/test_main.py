@@ -49,6 +49,18 @@ def test_the_groups_help_imports_no_command() -> None:
     assert done.stderr.strip() == "[]"
 
 
+@pytest.mark.parametrize("words", ["jobs", "show 2", "why 2", "log 1", "timeline 2"])
+def test_looking_at_a_job_imports_no_parser_and_no_planner(past: Path, words: str) -> None:
+    """What reads the store alone starts quickly: no YAML, no flow is parsed, nothing is planned."""
+    code = (
+        f"import sys\nfrom aver.cli.main import invoke\nassert invoke({words.split()}) == 0\n"
+        "names = ('yaml', 'aver.spec.flow.file', 'aver.plan.planner', 'aver.report.causes', 'asyncio')\n"
+        "print([name for name in names if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("name", HELPS)
 def test_each_short_help_is_the_commands_own(name: str) -> None:
     """The catalogue says what the first line of the command's help says, and each command has an example."""

@@ -19,9 +19,6 @@ from aver.model import events as ev
 from aver.model import reasons
 from aver.model.job import JobSpec, Request
 from aver.model.states import STARTED, UNSETTLED, State
-from aver.plan.packing import room_of
-from aver.plan.planner import Plan
-from aver.plan.retry import AttemptSummary, decide
 from aver.printable import one_line
 from aver.render import verdict as render
 from aver.render.timeline import in_order, is_about, last_record, tell_folded
@@ -58,6 +55,8 @@ def explain(session: Session, job: JobRow) -> Explained:
 
 def _undecided_needs(session: Session, job: JobRow) -> list[str]:
     """The needs that the job waits for, each with its own member's values."""
+    from aver.plan.planner import Plan  # few jobs wait for others
+
     reader = session.found_reader(str(job.id))
     plan = Plan(session.submission(job.run).flow)
     for batch in reader.generated(job.run):
@@ -181,6 +180,8 @@ def first_waiting(session: Session, run: int) -> Waits | None:
 
 def _retry(session: Session, job: JobRow, spec: JobSpec) -> str:
     """When the next attempt is due; "" if its rule has it begin at once."""
+    from aver.plan.retry import AttemptSummary, decide  # few jobs wait for a retry
+
     reader = session.found_reader(str(job.id))
     rounds = [event.at for event in reader.asked(job.run) if event.what in NEW_ROUND and event.job in (None, job.id)]
     rows = [row for row in reader.attempts(job.id) if row.planned_at >= max(rounds, default=0.0)]
@@ -266,6 +267,7 @@ def _room(session: Session, request: Request) -> str:
     """What of this machine is missing, and which jobs have it; "" if only jobs before it in the queue come first."""
     from aver.config import load_config  # few ask for it
     from aver.engines.local.capabilities import capabilities
+    from aver.plan.packing import room_of
 
     reader = session.found_reader("")
     rows = reader.listed(find_jobs(reader, Wanted(states=HERE, sort=BY_NUMBER), None, time.time())[0])

@@ -8,7 +8,6 @@ import click
 
 from aver.cli.explanation import explain
 from aver.cli.facts import files_of
-from aver.cli.logs import RunLogs
 from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.report_documents import CauseFacts, CauseList, HintFacts
 from aver.cli.output.views import answer
@@ -16,9 +15,6 @@ from aver.cli.session import Session
 from aver.errors import UsageError
 from aver.model.states import SETTLED, State
 from aver.printable import one_line
-from aver.render.causes import SHOWN
-from aver.report.causes import HINTS_SHOWN, diagnose, hint_of
-from aver.spec.flow.file import collector_paused
 from aver.store.read.job_list import Wanted, find_jobs
 from aver.store.read.rows import JobRow, RunRow
 
@@ -46,6 +42,8 @@ def command(address: str | None, as_json: bool) -> None:
         address = _newest(session)
     found = session.find(address)
     if isinstance(found, RunRow):
+        from aver.spec.flow.file import collector_paused  # a job needs no parser of flows
+
         with collector_paused():
             answer(session.output, causes_of(session, found), as_json)
         return
@@ -56,6 +54,10 @@ def command(address: str | None, as_json: bool) -> None:
 
 
 def causes_of(session: Session, run: RunRow) -> CauseList:
+    from aver.cli.logs import RunLogs  # most calls are for one job
+    from aver.render.causes import SHOWN
+    from aver.report.causes import HINTS_SHOWN, diagnose
+
     reader = session.found_reader(str(run.id))
     rows = reader.outcomes(run.id, without_completed=True)
     counts = reader.counts(run.id)
@@ -82,6 +84,8 @@ def causes_of(session: Session, run: RunRow) -> CauseList:
 
 def _note_hint(session: Session, job: JobRow) -> None:
     """Say what well-known line the job's output ends with: about the answer, and no part of it."""
+    from aver.report.causes import hint_of  # few jobs failed
+
     files = files_of(session, job, job.attempt)
     hint = hint_of([path for path in (files.stderr, files.stdout) if path is not None], session.output.masking)
     if hint is not None:
