@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from aver.errors import AverError
+from aver.errors import AverError, CantWriteError
 from aver.model.exit import ExitStatus
 from aver.model.states import State
+from aver.store.secrets import KEY_BYTES, home_key
 from live_home import DEADLINE_S, LiveHome, wait_for
 
 Typed = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -353,3 +354,15 @@ def test_garbage_among_the_witnesses(live: LiveHome) -> None:
     assert list(live.keys_run().values()) == [1]
     live.wait_until_gone()
     assert {path.name for path in folder.iterdir()} <= {"x.log", "79.log", "80.sock"}
+
+
+def test_a_key_that_has_no_room_leaves_nothing_behind(small_disk: Path) -> None:
+    """The home's key for digests is there whole or not at all, and so is the file that it is made from."""
+    home = small_disk / "home"
+    (home / "env").mkdir(parents=True)
+    _fill(small_disk)
+    with pytest.raises(CantWriteError, match="No space left"):
+        home_key(str(home))
+    assert list((home / "env").iterdir()) == []
+    (small_disk / "ballast").unlink()
+    assert len(home_key(str(home))) == KEY_BYTES

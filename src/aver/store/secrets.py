@@ -8,6 +8,7 @@ Imports little: Slurm's commands read it, where a run has secrets at all.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from aver.durable_files import create_file, naming_failures, write_file
@@ -76,13 +77,14 @@ def _make_key(path: str) -> None:
     """Whole or not at all, and the first to make it wins."""
     scratch = f"{path}.{os.getpid()}"
     with naming_failures(path):
-        create_file(scratch, os.urandom(KEY_BYTES))
         try:
+            create_file(scratch, os.urandom(KEY_BYTES))
             os.link(scratch, path)
         except FileExistsError:
             pass
         finally:
-            os.unlink(scratch)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch)
 
 
 def _digests(home: str, run: int, lines: list[bytes]) -> Digests | None:
