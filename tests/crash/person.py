@@ -230,12 +230,15 @@ class Person:
             self._until_shown(one, "RUNNING")
 
     def end_step(self, one: Subject, code: int) -> None:
-        """The last task of the step ends by itself; with -K and -W the other is ended because of that."""
+        """The last task of the step ends by itself; with -K and -W the other is ended after that."""
         tasks = self._tasks(one)
         for task in tasks if code == 0 and one.step == "-K" else tasks[-1:]:
             self._give(f"{task}.go", str(code))
         killed = {"-K": 143 if code else 0, "-W": 137}.get(one.step, code)
-        self._step_ends(one, f"{'COMPLETED' if code == 0 else 'FAILED'} {code}:0", killed)
+        ended_as = (
+            "CANCELLED 0:9" if code == 0 and one.step == "-W" else f"{'COMPLETED' if code == 0 else 'FAILED'} {code}:0"
+        )
+        self._step_ends(one, ended_as, killed)
 
     def cancel_step(self, one: Subject) -> None:
         key = self.live.attempt(one.number).key

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aver.judge.local import judge
 from aver.judge.run import WORST_FIRST, exit_status_of, fold_run, return_code
 from aver.judge.step import (
+    JudgedTask,
     Lost,
     Running,
     Task,
@@ -16,12 +17,13 @@ from aver.judge.step import (
     as_own_step,
     fold_derived,
     fold_step,
+    judge_step,
     step_raw,
     task_summary,
     with_step_warnings,
 )
 from aver.model import reasons
-from aver.model.evidence import LaunchFailure, Rules, Verdict, WitnessRecord
+from aver.model.evidence import Act, ActKind, LaunchFailure, Rules, Verdict, WitnessRecord
 from aver.model.exit import ExitStatus
 from aver.model.reasons import CONDITION_NOT_MET, need_reason
 from aver.model.states import SETTLED, UNSETTLED, State
@@ -292,7 +294,7 @@ def test_small_summaries() -> None:
     )
     assert task_summary("1.0", []) == "Task Exit Code Summary: step 1.0, 0 tasks"
     alone = task_summary("1.0", [Task(0, signal(15), because_of_another=True)])
-    assert alone.endswith("ended because another task failed")
+    assert alone.endswith("ended: another task had ended")
 
 
 def test_a_job_warns_of_its_steps() -> None:
@@ -313,3 +315,22 @@ def test_a_job_that_is_one_step_lacked_the_memory_that_its_step_lacked(state: St
     assert as_own_step(verdict, True).state is (State.OUT_OF_MEMORY if is_plain else state)
     assert as_own_step(verdict, True).exit == verdict.exit
     assert as_own_step(verdict, False) == verdict
+
+
+def judged_task(rank: int, end: ExitStatus, because: bool, *acts: ActKind) -> JudgedTask:
+    record = WitnessRecord("k", 5, end, 1.0, 1.0, acts=tuple(Act(kind, 1.0, 9) for kind in acts))
+    return JudgedTask(Task(rank, end, 1.0 + rank, because), judge([record], Rules()))
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "derived", "first_failed"),
+    [(code(0), "CANCELLED 0:9", 9, None), (code(3), "FAILED 3:0", 3 << 8, 0), (signal(11), "FAILED 0:11", 11, 0)],
+)
+def test_a_task_that_wait_ended_counts_unless_another_failed(
+    first: ExitStatus, step: str, derived: int, first_failed: int | None
+) -> None:
+    """No task attests that a step completed whose other task was killed."""
+    late = judged_task(1, signal(9), True, ActKind.CANCEL)
+    found = judge_step([judged_task(0, first, False), late], is_open=False)
+    assert f"{found.verdict.state} {found.verdict.exit}" == step
+    assert (found.derived, found.first_failed, found.srun_code) == (derived, first_failed, max(137, first.shell_code))

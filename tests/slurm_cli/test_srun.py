@@ -120,10 +120,10 @@ def test_kill_on_bad_exit_names_the_task_that_failed(place: Place) -> None:
 
 
 def test_wait_ends_the_others(place: Place) -> None:
-    """-W 1: one second after the first task's end the others are killed, and do not count."""
-    _, (step,), output = place.batch("srun -n2 -W 1 sh -c '[ $SLURM_PROCID = 0 ] || sleep 100'; echo status=$?")
+    """-W 1: one second after the first task's end the others are killed, which is how the step ended."""
+    job, (step,), output = place.batch("srun -n2 -W 1 sh -c '[ $SLURM_PROCID = 0 ] || sleep 100'; echo status=$?")
     assert "status=137" in output
-    assert (step.state, str(step.exit)) == (State.COMPLETED, "0:0")
+    assert (step.state, str(step.exit), job.derived) == (State.CANCELLED, "0:9", 9)
     assert "srun: First task exited 1s ago" in output
     assert f"srun: StepId={step.job}.0 task 1: running" in output
     assert "srun: Job step aborted: Waiting up to " in output

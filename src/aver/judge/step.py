@@ -2,7 +2,8 @@
 
 Pure. What always holds: no fold depends on the order in which its parts were reported (only
 the first node of an allocation is special, by its place), an unknown part is never counted
-as 0, and tasks that were ended because another one failed do not hide its exit.
+as 0, and tasks that were ended because another one failed do not hide its exit. Where none failed (`--wait`), those
+that were ended count.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Task(Record):
     rank: int
     end: TaskEnd
     ended_at: float | None = None
-    because_of_another: bool = False  # ended by us since another task failed
+    because_of_another: bool = False  # ended by us since another task failed, or so long after another's end (--wait)
 
     @property
     def exit(self) -> ExitStatus | None:
@@ -122,15 +123,26 @@ def task_cause(record: WitnessRecord) -> TaskCause:
 
 def judge_step(tasks: Sequence[JudgedTask], is_open: bool) -> StepVerdict:
     """The verdict on a step whose tasks have all ended; `is_open`: nobody said how many tasks it has."""
-    folded = fold_step(one.task for one in tasks)
+    counted = _counted(tasks)
+    folded = fold_step(one.task for one in counted)
+    if counted is not tasks:  # no task failed
+        folded = replace(folded, first_failed=None)
     warnings = [(one.task.rank, said) for one in tasks if one.verdict is not None for said in one.verdict.warnings]
-    verdict = _judge_step(tasks, folded, is_open)
+    verdict = _judge_step(counted, folded, is_open)
     if warnings:
         verdict = replace(verdict, warnings=tuple(f"task {rank}: {said}" for rank, said in warnings))
     code = 1 if verdict.state is State.OUT_OF_MEMORY else folded.srun_code  # 1 as Slurm's srun
     never_began = all(one.verdict is not None and _never_began(one.verdict) for one in tasks)
     derived = 0 if never_began else step_raw(verdict.exit, verdict.state)
     return StepVerdict(verdict, derived, folded.first_failed, code)
+
+
+def _counted(tasks: Sequence[JudgedTask]) -> Sequence[JudgedTask]:
+    """The tasks, those that were ended after another's end as any other where all others completed."""
+    own = [one.verdict for one in tasks if not one.task.because_of_another]
+    if len(own) == len(tasks) or any(verdict is None or verdict.state is not State.COMPLETED for verdict in own):
+        return tasks
+    return [JudgedTask(replace(one.task, because_of_another=False), one.verdict) for one in tasks]
 
 
 def with_step_warnings(verdict: Verdict, said: Sequence[str]) -> Verdict:
@@ -227,7 +239,7 @@ def _outcome(task: Task, first_failed: int | None) -> str:
         case LaunchFailure() as launch:
             return f"could not start: {launch_text(launch)}"
         case ExitStatus() if kind == "ended":
-            return "ended because another task failed" if first_failed is None else f"ended: task {first_failed} failed"
+            return "ended: another task had ended" if first_failed is None else f"ended: task {first_failed} failed"
         case ExitStatus(signal=signal, core=core) if signal:
             return f"terminated by signal {signal} ({signal_name(signal)}{', core dumped' if core else ''})"
         case ExitStatus(code=code) if code:

@@ -124,7 +124,7 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             yield Told(event.at, "coordinator", _step(event), event.attempt, None)
         case ev.TaskEnded():
             if event.verdict.state is not State.COMPLETED:
-                because = ", because another task failed" if event.because else ""
+                because = ", because of another task" if event.because else ""
                 what = f"task {event.task} of step {event.step} {_ended(event.verdict)}{because}"
                 yield Told(event.at, "witness", what, event.attempt, event.said)
         case ev.StepEnded():

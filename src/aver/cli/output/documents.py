@@ -50,7 +50,7 @@ class AttemptFacts(Record):
 
 
 class TaskFacts(Record):
-    """A task that has ended. `because`: it was killed because another task failed."""
+    """A task that has ended. `because`: it was killed because another task failed, or had ended."""
 
     task: int
     state: str

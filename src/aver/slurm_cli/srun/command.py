@@ -413,9 +413,11 @@ class Step:
     def _end_as_the_step(self, code: int) -> int:
         """A job that is only this step ends as it: by the same signal, with no core of our own.
 
-        Tasks that were ended because of another one do not count, as in the step's exit.
+        Tasks that were ended because another one failed do not count, as in the step's exit.
         """
         raws = [one["raw"] for one in self._ends.values() if not one["because"]]
+        if not any(raws) and None not in raws:
+            raws = [one["raw"] for one in self._ends.values()]
         if None in raws or not raws:
             return code
         worst: int = max(raws, key=lambda raw: 128 + (raw & 0x7F) if raw & 0x7F else raw >> 8)

@@ -67,6 +67,6 @@ function stepBox(step) {
   return el("details", { "data-key": `s-${step.attempt}-${step.step}` }, el("summary", {}, badge(step.state), ` ${step.address} ${clean(step.name)}, ${count(step.tasks, "task")} ${step.exit ? step.exit.text : ""}`),
     el("p", {}, el("code", {}, step.command.join(" "))), step.summary ? el("p", {}, step.summary) : null,
     table([{ text: "task", kind: "number" }, { text: "verdict" }, { text: "took", kind: "number" }, { text: "peak memory", kind: "number" }], step.task_ends.slice(0, 200).map((task) => el("tr", {},
-      cell("number", String(task.task)), cell("", badge(task.state), ` ${task.exit ? task.exit.text : ""} ${task.because ? "killed because another task failed" : ""}`), cell("number", seconds(task.elapsed_s)), cell("number", size(task.peak_bytes))))),
+      cell("number", String(task.task)), cell("", badge(task.state), ` ${task.exit ? task.exit.text : ""} ${task.because ? "killed because of another task" : ""}`), cell("number", seconds(task.elapsed_s)), cell("number", size(task.peak_bytes))))),
     step.task_ends.length > 200 ? el("p", { class: "none" }, `${step.task_ends.length - 200} more tasks, not shown here.`) : null);
 }
