@@ -9,6 +9,7 @@ import socket
 import stat
 import sys
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -58,19 +59,28 @@ def serve(options: Options) -> None:
         [home.ui_socket] if options.socket else [],
     )
     app.state.feed.is_over = lambda: server.should_exit
-    print(_words(home, keys, port), flush=True)
-    if options.open:
-        _open_browser(home, _link(keys, port or TUNNEL_PORT), server)
+
+    def tell() -> None:
+        print(_words(home, keys, port), flush=True)
+        if options.open:
+            _open_browser(home, _link(keys, port or TUNNEL_PORT), server)
+
+    server.when_begun = tell
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """Removes its files when it ends: the signal that ends it is raised again right after."""
+    """Tells of itself when it takes signals, and removes its files when one ends it: it is raised again right after."""
 
     def __init__(self, config: uvicorn.Config, files: list[Path]) -> None:
         super().__init__(config)
         self.files = files
+        self.when_begun: Callable[[], None] = lambda: None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.when_begun()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for path in self.files:

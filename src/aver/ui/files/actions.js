@@ -74,7 +74,7 @@ async function act(word, number, what, refresh) {
   const nodes = [el("p", {}, TELLS[word][1])];
   if (word === "signal") nodes.push(el("label", {}, "signal", el("input", { name: "signal", value: "USR1", required: "", maxlength: "12" })));
   nodes.push(el("label", {}, "reason (kept with your name)", el("input", { name: "reason", maxlength: "500", autocomplete: "off" })));
-  const given = await ask(`${TELLS[word][0]} ${name}?`, nodes, TELLS[word][0], GRAVE.has(word) ? "grave" : "");
+  const given = await ask(`${TELLS[word][0]} ${name}?`, nodes, `${TELLS[word][0]} ${name}`, GRAVE.has(word) ? "grave" : "");
   if (!given) return;
   const body = { ids: [number], reason: given.get("reason") || "" };
   if (word === "force") body.force = true;
@@ -105,13 +105,14 @@ async function recover(number, refresh) {
 
 export function listen(refresh) {
   document.addEventListener("click", async (event) => {
-    const target = event.target.closest?.("[data-act], [data-copy], [data-part], [data-chip], [data-order]");
+    const target = event.target.closest?.("[data-act], [data-copy], [data-part], [data-chip], [data-order], [data-within]");
     if (!target) return;
     try {
       if (target.dataset.act) await act(target.dataset.act, Number(target.dataset.number), target.dataset.what, refresh);
       else if (target.dataset.copy) { await navigator.clipboard.writeText(target.dataset.copy); say("copied"); }
       else if (target.dataset.part) { const [run, name] = target.dataset.part.split("/"); openPart(Number(run), name); refresh(); }
       else if (target.dataset.chip) change((words) => toggle(words, target.dataset.chip));
+      else if (target.dataset.within) change((words) => ({ ...words, within: words.within === target.dataset.within ? "" : target.dataset.within, after: "" }));
       else if (target.dataset.order) change((words) => order(words, target.dataset.order));
     } catch (error) { say(error.message); }
   });

@@ -33,7 +33,7 @@ export const clean = (text) => String(text).replace(UNSEEN, (sign) => {
 export const el = (tag, attributes, ...children) =>
   make(tag, attributes, ...children.flat().map((child) => (child instanceof Node || child === null || child === undefined ? child : clean(child))));
 export const seconds = (value) => (value === null || value === undefined ? "" : duration(value * 1000));
-export const size = (value) => (value === null || value === undefined ? "" : bytes(value / 1024));
+export const size = (value) => (value === null || value === undefined ? "" : value < 1024 ? `${value} B` : bytes(value / 1024));
 export const moment = (at) => (at === null || at === undefined ? "" : new Date(at * 1000).toLocaleString("sv"));
 export const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 export const mark = (job) => (job.verified === false && job.is_settled && job.state !== "UNVERIFIED" ? "*" : "") + (job.warnings.length ? "!" : "");

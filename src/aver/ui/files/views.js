@@ -65,7 +65,8 @@ function stateChips(path, words, counts) {
 
 // ---- runs ------------------------------------------------------------------------------------------
 export async function runsView(_, words) {
-  const page = await get("runs", words);
+  const { within, ...others } = words;
+  const page = await get("runs", within ? { ...others, since: Date.now() / 1000 - Number(within) } : others);
   const rows = page.runs.map(({ run, believed }) => el("tr", { "data-key": `run-${run.id}`, "data-row": href(`runs/${run.id}`) },
     cell("number", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), String(run.id))),
     cell("", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, run.folder)),
@@ -80,6 +81,8 @@ export async function runsView(_, words) {
     nodes: [
       el("h1", {}, "Runs"),
       filterForm("runs", words, [["text", "name or number"], ["folder", "folder"]]),
+      el("div", { class: "chips", role: "group", "aria-label": "Not ended before" }, [["3600", "last hour"], ["86400", "last day"], ["604800", "last week"]].map(([time, text]) =>
+        el("button", { type: "button", class: "s-RUNNING", "aria-pressed": String(within === time), "data-within": time, "data-key": `within-${time}` }, text))),
       stateChips("runs", words, null),
       el("p", { class: "soft", role: "status" }, page.next ? `${count(page.runs.length, "run")}, newest first; older ones follow.` : `${count(page.runs.length, "run")}.`),
       table([{ text: "run", kind: "number" }, { text: "name" }, { text: "state" }, { text: "jobs by verdict" }, { text: "", kind: "rare" }, { text: "submitted", kind: "number rare" }, { text: "took", kind: "number" }], rows),
