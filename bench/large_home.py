@@ -6,9 +6,16 @@ flow; one in a thousand failed. For looking at commands on it: AVER_HOME=FOLDER 
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from figures import FOLDER, Row
 
 from aver.home import Home
 from aver.model.events import AttemptPlanned, Event, Observed, RunMoved, RunSubmitted, Usage
@@ -19,6 +26,7 @@ from aver.model.states import State
 from aver.store.write.writer import Writer
 
 JOBS = 1_000_000
+GLANCE_S = 0.3
 PER_COMMIT = 2000
 START = 1_790_000_000.0
 ORIGIN = Origin("ann", 1000, "host", "/tmp", 0o22)
@@ -62,13 +70,45 @@ def events(jobs: int) -> Iterator[list[Event]]:
     yield [*batch, RunMoved(START + jobs, run, State.FAILED)]
 
 
-def main() -> None:
-    home = Home(Path(sys.argv[1]).absolute())
+def fill(folder: Path, jobs: int) -> None:
+    home = Home(folder)
     home.prepare()
     writer = Writer.open(home.database)
-    for batch in events(int(sys.argv[2]) if len(sys.argv) > 2 else JOBS):
+    for batch in events(jobs):
         writer.commit(batch)
     writer.close()
+
+
+def glance(quick: bool) -> list[Row]:
+    """What is typed all day, start-up included, in a home with a long past; the best of several."""
+    count = JOBS // 10 if quick else JOBS
+    folder = Path(tempfile.mkdtemp(prefix="aver-bench-", dir=FOLDER))
+    environment = {**os.environ, "AVER_HOME": str(folder / "home"), "AVER_CONFIG": os.devnull}
+    aver = [sys.executable, "-m", "aver"]
+
+    def took_s(*words: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([*aver, *words], cwd=folder, env=environment, capture_output=True, check=True)
+        return time.perf_counter() - began
+
+    try:
+        fill(folder / "home", count)
+        rows = []
+        for words in (("jobs",), ("show", str(count // 2)), ("why", str(count)), ("submit", "--", "true")):
+            best = min(took_s(*words) for _ in range(6))
+            name = f"aver {' '.join(words)}, home of {count:,} jobs"
+            rows.append(Row(name, "s", best, {}, "≤ 0.3 s", best <= GLANCE_S))
+        took_s("stop")
+        return rows
+    finally:
+        shutil.rmtree(folder)
+
+
+ROWS: dict[str, Callable[[bool], list[Row]]] = {"glance": glance}
+
+
+def main() -> None:
+    fill(Path(sys.argv[1]).absolute(), int(sys.argv[2]) if len(sys.argv) > 2 else JOBS)
 
 
 if __name__ == "__main__":
