@@ -19,6 +19,7 @@ from aver.model.events import (
     RunSubmitted,
     StepEnded,
     StepStarted,
+    TaskEnded,
     Usage,
 )
 from aver.model.evidence import Verdict
@@ -280,3 +281,13 @@ def test_a_single_job_shares_its_number_with_its_run(store: Store) -> None:
     assert store.reader.run(7) is not None
     assert store.job(7).run == 7
     assert store.writer.next_id() == 8
+
+
+@pytest.mark.parametrize(("elapsed_s", "ended_at"), [(50.0, 153.0), (None, 9.0)])
+def test_a_step_ends_with_the_last_of_its_tasks(store: Store, elapsed_s: float | None, ended_at: float) -> None:
+    """The clock was set back while it ran: what was measured counts, and only without that the time of the event."""
+    verdict = Verdict(State.TIMEOUT, ExitStatus(0, 15), "TimeLimit", True, "witness")
+    store.commit(submitted(), planned(), started(), StepStarted(103.0, 1, 2, 1, 0, "t", StepSpec("a", ("a",), "/")))
+    store.commit(TaskEnded(9.0, 1, 2, 1, 0, 0, "said", verdict, Usage(103.0, elapsed_s)))
+    store.commit(StepEnded(9.0, 1, 2, 1, 0, verdict, 15))
+    assert [step.ended_at for step in store.reader.steps(2)] == [ended_at]

@@ -140,6 +140,14 @@ def end_steps(names: tuple[str, ...]) -> str:
 
 
 @cache
+def measure_steps(names: tuple[str, ...]) -> str:
+    """A step ends with the last of its tasks, as their witnesses measured it: the wall's clock may have been set."""
+    of_step = "FROM tasks AS t WHERE t.job = steps.job AND t.attempt = steps.attempt AND t.step = steps.step"
+    return f"""UPDATE steps SET ended_at = (SELECT max(t.ended_at) {of_step}) FROM {_new(names)}
+        WHERE {_SAME_STEP} AND (SELECT min(t.elapsed_s IS NOT NULL) {of_step})"""
+
+
+@cache
 def raise_derived(names: tuple[str, ...]) -> str:
     """max() of two values is NULL if one of them is: unknown stays unknown."""
     return f"""UPDATE jobs SET derived = max(derived, new_derived)

@@ -38,6 +38,8 @@ def step_statements(events: Sequence[StepEvent]) -> Iterator[Statement]:
         yield with_rows(sql.widen_steps, widths)
     if ended:
         yield with_rows(sql.end_steps, [_ended_row(event) for event in ended])
+        which_ended = [{"job": event.job, "attempt": event.attempt, "step": event.step} for event in ended]
+        yield with_rows(sql.measure_steps, which_ended)
         shares: dict[tuple[int, int], list[int | None]] = {}
         for event in ended:
             shares.setdefault((event.job, event.attempt), []).append(_share(event))
