@@ -103,11 +103,11 @@ CHANGES = (
 
 def make_app(keys: Keys, is_read_only: bool) -> Starlette:
     """The application, without its guard."""
-    feed = Feed(Home.find())
+    feed, folder = Feed(Home.find()), os.getcwd()
 
     def session_view(session: Session, _: QueryParams) -> doc.SessionFacts:
         return doc.SessionFacts(
-            __version__, str(session.home.path), user_name(), socket.gethostname(), os.getcwd(), is_read_only,
+            __version__, str(session.home.path), user_name(), socket.gethostname(), folder, is_read_only,
             None if is_read_only else keys.change,
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ from aver.client.documents import run_facts
 from aver.client.live_use import Meter, UseNow
 from aver.config import load_config
 from aver.engines.api import Capabilities as EngineCapabilities
-from aver.engines.local.capabilities import capabilities
+from aver.engines.local.capabilities import Capabilities, capabilities
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UnreachableError, UsageError
 from aver.model import reasons
@@ -157,12 +157,18 @@ def _waiting(session: Session, row: JobRow) -> str:
 
 
 @cache
+def _local() -> Capabilities:
+    """What this machine has: it is found out once."""
+    return capabilities()
+
+
+@cache
 def _engine(name: str) -> EngineCapabilities:
     return capabilities_of(name)
 
 
 def _machine(reader: Reader | None, jobs: Sequence[JobRow], uses: dict[int, UseNow]) -> doc.MachineFacts:
-    config, machine = load_config(), capabilities()
+    config, machine = load_config(), _local()
     millicpus = memory = gpus = 0
     for job in jobs:
         attempts = reader.attempts(job.id) if reader is not None else []

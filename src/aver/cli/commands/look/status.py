@@ -57,10 +57,7 @@ def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts
 
 def to_do(session: Session) -> tuple[int, int]:
     """How many jobs run, and how many have not begun: held ones and those that wait for others or for a cluster too."""
-    counts: Counter[State] = Counter()
-    if session.reader is not None:
-        for run in session.reader.unsettled_runs():
-            counts.update(session.reader.counts(run))
+    counts = Counter({} if session.reader is None else session.reader.unsettled_counts())
     pending = counts[State.PENDING] + counts[State.SUBMITTED]
     return sum(counts[state] for state in UNSETTLED) - pending, pending
 
