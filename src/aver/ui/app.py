@@ -40,6 +40,7 @@ from aver.version import __version__
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 STATUSES = {UsageError: 400, UnreachableError: 503, InternalError: 500}
 SHARED = {"page.css": "aver.report.html", "elements.js": "aver.report.html"}  # parts of the report
+FILES = resources.files("aver.ui").joinpath("files")
 EXPORTS = "\nexport { make, duration, bytes, badge, clock };\n"
 OWN_KINDS = {
     "SessionFacts": "session", "Now": "now", "RunPage": "run_page", "RunView": "run_view", "JobPage": "job_page",
@@ -138,12 +139,13 @@ def make_app(keys: Keys, is_read_only: bool) -> Starlette:
 
 
 def _file_names() -> list[str]:
-    own = [entry.name for entry in resources.files("aver.ui.files").iterdir() if entry.name.endswith(tuple(TYPES))]
+    own = [entry.name for entry in FILES.iterdir() if entry.name.endswith(tuple(TYPES))]
     return [*own, *SHARED]
 
 
 def _file_route(name: str) -> Callable[[Request], Response]:
-    text = resources.files(SHARED.get(name, "aver.ui.files")).joinpath(name).read_text("utf-8")
+    folder = resources.files(SHARED[name]) if name in SHARED else FILES
+    text = folder.joinpath(name).read_text("utf-8")
     body = (text + EXPORTS if name == "elements.js" else text).encode()
     kind = f"{TYPES[name.rpartition('.')[2]]}; charset=utf-8"
     return lambda request: Response(body, headers={"content-type": kind})
