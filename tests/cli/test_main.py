@@ -225,18 +225,3 @@ def test_debug_adds_the_traceback_and_keeps_the_line(tmp_path: Path) -> None:
     debug = aver("show", "1", AVER_HOME=str(tmp_path), AVER_DEBUG="1")
     assert (debug.returncode, debug.stderr.splitlines()[-1]) == (plain.returncode, plain.stderr.strip())
     assert debug.stderr.startswith("Traceback")
-
-
-def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
-    """The script is sourced by a real bash, which then knows `aver` and gets words from it."""
-    (tmp_path / "aver").write_text(f'#!/bin/sh\nexec {sys.executable} -m aver "$@"\n')
-    (tmp_path / "aver").chmod(0o755)
-    script = (
-        "source <(aver completion bash) && complete -p aver && COMP_WORDS=(aver ca) COMP_CWORD=1 && "
-        '_aver_completion aver && echo "${COMPREPLY[@]}" && COMPREPLY=() COMP_WORDS=(aver jobs --st) COMP_CWORD=2 && '
-        '_aver_completion aver && echo "${COMPREPLY[@]}"'
-    )
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] == ["cancel", "--state"]

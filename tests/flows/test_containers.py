@@ -154,6 +154,7 @@ jobs:
       until [ -e go ]; do sleep 0.02 || :; done
       exit 5
   ended:
+    kill_wait: 60
     run: |
       trap 'echo told >> told; exit 0' TERM
       echo > up2

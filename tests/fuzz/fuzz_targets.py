@@ -58,7 +58,7 @@ def sbatch_options(data: bytes) -> None:
         options = tuple((name, text or "") for name, text in given)
         origin = Origin("user", 1000, "host", _FOLDER, 0o22)
         request = Sbatch(options, "#!/bin/sh\n", "name", origin=origin)
-        batch_submission.submission_of(batch_submission.read_call(request, NOW), request, NOW)
+        batch_submission.submission_of(batch_submission.read_call(request, NOW), request)
 
 
 def squeue_options(data: bytes) -> None:
