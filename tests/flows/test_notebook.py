@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from flow_lab import Lab
 
+from aver.api.notebook import Table, _follow
+from aver.errors import AverError
+
 pytest.importorskip("ipykernel")
 nbclient: Any = pytest.importorskip("nbclient")
 nbformat: Any = pytest.importorskip("nbformat")
@@ -89,3 +92,18 @@ def test_without_ipython_there_is_a_table_all_the_same(lab: Lab) -> None:
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert (done.stdout, done.stderr) == ("<Executor book: nothing submitted> <b>executor book</b>\n", "")
+
+
+def test_a_table_that_cant_be_read_any_more_says_so() -> None:
+    """The last state stays, and is not taken for the present one."""
+    drawn: list[Table] = []
+
+    def fail() -> Table:
+        raise AverError("the store is gone")
+
+    _follow(fail, drawn.append, Table("1 running", "<p>1 running</p>", False))
+    assert [(one.text, one.is_final) for one in drawn] == [
+        ("1 running (not followed any more: the store is gone)", True)
+    ]
+    assert "1 running" in drawn[0].html
+    assert "the store is gone" in drawn[0].html

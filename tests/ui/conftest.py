@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from page_server import PageServer, page_server
+from page import Page
+from page_server import PageServer, served
 
 from chromium import Browser, chromium
 from live_home import LiveHome
@@ -27,9 +28,13 @@ def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
 @pytest.fixture
 def server(live: LiveHome) -> Iterator[PageServer]:
     """A server of that home, with a cookie."""
-    with page_server(live.home.path, live.folder) as found:
-        found.log_in()
+    with served(live) as found:
         yield found
+
+
+@pytest.fixture
+def page(browser: Browser, server: PageServer) -> Page:
+    return Page(browser, server)
 
 
 @pytest.fixture(scope="session")

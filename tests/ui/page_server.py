@@ -18,6 +18,7 @@ from aver.model.job import Matrix, Need, Needs
 from live_home import LiveHome, shell_job
 
 DEADLINE_S = 60.0
+GATE = 'until [ -e "$GATE" ]; do sleep 0.05; done'
 
 
 class Answer(NamedTuple):
@@ -129,3 +130,28 @@ def mixed_flow(live: LiveHome) -> int:
     )  # fmt: skip
     live.settle([run])
     return run
+
+
+@contextlib.contextmanager
+def served(live: LiveHome) -> Iterator[PageServer]:
+    """A server of that home, with a cookie."""
+    with page_server(live.home.path, live.folder) as found:
+        found.log_in()
+        yield found
+
+
+@contextlib.contextmanager
+def shared_home(folder: Path) -> Iterator[LiveHome]:
+    """A home for several tests, in this folder."""
+    (folder / "work").mkdir()
+    found = LiveHome(folder / "home", folder / "work")
+    yield found
+    found.end_everything()
+
+
+def aver(home: Path, *args: str) -> str:
+    """What a command prints."""
+    env = {**os.environ, "AVER_HOME": str(home)}
+    return subprocess.run(
+        [sys.executable, "-m", "aver", *args], env=env, capture_output=True, text=True, check=True
+    ).stdout

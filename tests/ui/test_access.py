@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from page_server import PageServer, page_server
+from page_server import PageServer, page_server, served, shared_home
 
 from live_home import LiveHome
 from second_user import needs_root, other_does
@@ -21,17 +21,13 @@ READS = ("", "files/main.js", "api/session", "api/now", "api/runs", "api/events"
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHome]:
     """One home and one server for all: no test leaves anything in them that concerns another."""
-    folder = tmp_path_factory.mktemp("access")
-    (folder / "work").mkdir()
-    found = LiveHome(folder / "home", folder / "work")
-    yield found
-    found.end_everything()
+    with shared_home(tmp_path_factory.mktemp("access")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def server(live: LiveHome) -> Iterator[PageServer]:
-    with page_server(live.home.path, live.folder) as found:
-        found.log_in()
+    with served(live) as found:
         yield found
 
 

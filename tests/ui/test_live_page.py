@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from page import Page
-from page_server import PageServer, mixed_flow, page_server
+from page_server import GATE, PageServer, aver, mixed_flow, served, shared_home
 
 from aver.model.job import Matrix, Need, Needs
-from chromium import Browser
 from live_home import LiveHome, shell_job, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-GATE = 'until [ -e "$GATE" ]; do sleep 0.05; done'
-
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHome]:
-    """One home for all tests of this file."""
-    folder = tmp_path_factory.mktemp("page")
-    (folder / "work").mkdir()
-    found = LiveHome(folder / "home", folder / "work")
-    yield found
-    found.end_everything()
+    """One home and one server for all: no test leaves anything in them that concerns another."""
+    with shared_home(tmp_path_factory.mktemp("page")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def server(live: LiveHome) -> Iterator[PageServer]:
-    with page_server(live.home.path, live.folder) as found:
-        found.log_in()
+    with served(live) as found:
         yield found
-
-
-@pytest.fixture
-def page(browser: Browser, server: PageServer) -> Page:
-    return Page(browser, server)
-
-
-def aver(home: Path, *args: str) -> str:
-    """What a command prints."""
-    env = {**os.environ, "AVER_HOME": str(home)}
-    return subprocess.run(
-        [sys.executable, "-m", "aver", *args], env=env, capture_output=True, text=True, check=True
-    ).stdout
 
 
 def test_the_token_is_gone_from_the_address(page: Page) -> None:

@@ -10,28 +10,13 @@ from pathlib import Path
 
 import pytest
 from page import Page
-from page_server import PageServer, page_server
+from page_server import GATE, aver, page_server
 
 from aver.model.job import Need, Needs
 from chromium import Browser
 from live_home import LiveHome, shell_job, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-
-GATE = 'until [ -e "$GATE" ]; do sleep 0.05; done'
-
-
-@pytest.fixture
-def page(browser: Browser, server: PageServer) -> Page:
-    return Page(browser, server)
-
-
-def aver(home: Path, *args: str) -> str:
-    """What a command prints."""
-    env = {**os.environ, "AVER_HOME": str(home)}
-    return subprocess.run(
-        [sys.executable, "-m", "aver", *args], env=env, capture_output=True, text=True, check=True
-    ).stdout
 
 
 def test_an_empty_home_says_so(page: Page) -> None:
@@ -203,3 +188,15 @@ def test_use_of_a_running_job_is_shown(live: LiveHome, page: Page) -> None:
     with live.client() as client:
         client.call("cancel", ids=[run], force=True)
     live.settle([run])
+
+
+def test_a_store_that_is_removed_is_told(live: LiveHome, page: Page) -> None:
+    """The page reads again what it shows: it does not go on showing what is nowhere any more."""
+    run = live.submit(shell_job("gone", "true"))
+    live.settle([run])
+    page.open("runs", "Runs")
+    page.see("COMPLETED")
+    aver(live.home.path, "stop")
+    for name in ("aver.db", "aver.db-wal", "aver.db-shm"):
+        (live.home.path / name).unlink(missing_ok=True)
+    page.see("0 runs.")

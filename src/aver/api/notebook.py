@@ -91,13 +91,15 @@ def _show(draw: Callable[[], Table | None]) -> None:
 
 
 def _follow(draw: Callable[[], Table | None], update: Callable[[Table], None], shown: Table) -> None:
-    """Draw again whatever changes, until it is final or can't be read."""
+    """Draw again whatever changes, until it is final; what can't be read any more is said below the last state."""
     pause = threading.Event()
     while not shown.is_final:
         pause.wait(PAUSE_S)
         try:
             now = draw()
-        except AverError:
+        except AverError as error:
+            said = f"not followed any more: {error}"
+            update(Table(f"{shown.text} ({said})", f"{shown.html}<p>{html.escape(said)}</p>", True))
             return
         if now is None:
             return

@@ -5,6 +5,8 @@ Refusals are complete lines in Slurm's wording, so that the client prints them u
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aver.client.output_paths import SBATCH_ARRAY_OUTPUT, SBATCH_OUTPUT
 from aver.errors import UsageError
 from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Script, Streams, Submission
@@ -58,13 +60,22 @@ def submission_of(call: BatchCall, request: Sbatch) -> Submission:
     return Submission(FlowSpec(job.name, (job,), is_single=not is_array, notify=notify), request.origin)
 
 
-def check_node(call: BatchCall, cpus: int, tmp_bytes: int) -> None:
-    """Raise BatchRefused if this machine can never have what the call asks of a node."""
+def check_node(call: BatchCall, cpus: int, tmp_bytes: Callable[[], int]) -> None:
+    """Raise BatchRefused if this machine can never have what the call asks of a node.
+
+    `tmp_bytes` is asked only for a call with --tmp; OSError from it: nobody knows, and nothing is refused.
+    """
     said = call.values.said
     if int(said.get("mincpus", 0)) > cpus:
         raise _not_available("CPU count per node")
     tmp = said.get("tmp", "0")
-    if tmp != "0" and parse_size(tmp) > tmp_bytes:
+    if tmp == "0":
+        return
+    try:
+        is_too_much = parse_size(tmp) > tmp_bytes()
+    except OSError:
+        return
+    if is_too_much:
         raise _not_available("Temporary disk specification")
 
 

@@ -50,7 +50,9 @@ def _groups(session: Session, row: RunRow) -> doc.GroupView:
     counts: list[dict[str, int]] = [{} for _ in picture.nodes]
     first: list[int] = [0 for _ in picture.nodes]
     for group in reader.groups(run):
-        at = node_of.get(offsets.get(group.first_job, 0) + group.spec, 0)
+        at = node_of.get(offsets[group.first_job] + group.spec) if group.first_job in offsets else None
+        if at is None:
+            continue  # added since the definitions were read: the event that added it has the graph made again
         counts[at][group.state.value] = counts[at].get(group.state.value, 0) + group.jobs
         first[at] = first[at] or group.first
     place = places(picture)

@@ -15,6 +15,10 @@ from aver.plan.matrix import FlowIndex
 from aver.protocol.messages import BatchSubmitted, Done, Sbatch, Submitted
 
 
+def _tmp_bytes() -> int:
+    return shutil.disk_usage("/tmp").total
+
+
 @writes(Sbatch)
 def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmitted | Done:
     try:
@@ -26,7 +30,7 @@ def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmi
         if known is not None:
             return batch_submission.answer(call, asked, known)
         submission = checked(context, asked)
-        batch_submission.check_node(call, context.machine.packer.total.cpus, shutil.disk_usage("/tmp").total)
+        batch_submission.check_node(call, context.machine.packer.total.cpus, _tmp_bytes)
         env = batch_submission.environment(call, request)
         if call.has("test-only"):
             number = context.machine.next_id
