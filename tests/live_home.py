@@ -194,6 +194,11 @@ class LiveHome:
         assert found is not None
         return found
 
+    def of_witness(self, suffix: str) -> Path:
+        """A file of the one witness. Its number is not always 1: a cgroup that a home of before left keeps its own."""
+        (path,) = (path for path in self.home.witnesses.glob(f"*.{suffix}") if path.stem.isdecimal())
+        return path
+
     def witness_of(self, number: int) -> int:
         """The pid of the witness of a running job, as it said itself."""
         with self.reader() as reader:

@@ -148,7 +148,7 @@ def test_many_coordinators_may_die_while_a_witness_is_stopped(live: LiveHome) ->
         for _ in range(20):
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.setblocking(False)
-                connection.connect(f"/proc/self/fd/{folder}/1.sock")
+                connection.connect(f"/proc/self/fd/{folder}/{live.of_witness('sock').name}")
         os.close(folder)
         live.kill_coordinator()
         live.connect_again()

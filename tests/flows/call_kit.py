@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -71,9 +72,12 @@ def _server_below(witness: int) -> int:
     return min(children, key=_start_of)
 
 
-def _start_of(pid: int) -> int:
-    with open(f"/proc/{pid}/stat") as file:
-        return int(file.read().rpartition(")")[2].split()[19])
+def _start_of(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[19])
+    except OSError:  # it has ended since: it was not the server
+        return math.inf
 
 
 def leave_a_child() -> int:

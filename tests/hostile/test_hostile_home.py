@@ -337,14 +337,14 @@ def test_garbage_among_the_witnesses(live: LiveHome) -> None:
     number = live.run_text('echo "$AVER_KEY" >> "$RAN"; sleep 1; exit 3')
     live.wait_running(number)
     live.kill_coordinator()
-    folder = live.home.witnesses
+    folder, journal_path = live.home.witnesses, live.of_witness("log")
     (folder / "77.log").write_bytes(os.urandom(5000) + b"\n" + b"00000002 00000000 {}\n" + b'{"ev":"end"}\n')
     (folder / "78.log").write_bytes(b"")
     (folder / "x.log").write_bytes(b"x")
     (folder / "79.log").mkdir()
     with socket.socket(socket.AF_UNIX) as lonely:
         lonely.bind(str(folder / "80.sock"))
-    with (folder / "1.log").open("ab") as journal:
+    with journal_path.open("ab") as journal:
         journal.write(b"half a line without an end and with \x00\xff")
     live.settle([number])
     assert live.job(number).exit == ExitStatus(3)

@@ -77,15 +77,15 @@ def test_journal_with_a_line_that_is_none(live: LiveHome, poison: str) -> None:
     witness = live.witness_of(run)
     live.kill_coordinator()
     os.kill(witness, signal.SIGKILL)
-    journal = live.home.witnesses / "1.log"
+    journal = live.of_witness("log")
     with journal.open("ab") as file:
         file.write(LINES[poison])
     live.settle([run], 20)
     assert live.job(run).state is State.UNVERIFIED
     live.kill_coordinator(signal.SIGTERM)
     live.wait_until_gone()
-    assert [path.name for path in live.home.witnesses.iterdir()] == ["1.log.damaged"]
-    assert "1.log.damaged" in live.home.log.read_text()
+    assert [path.name for path in live.home.witnesses.iterdir()] == [f"{journal.name}.damaged"]
+    assert f"{journal.name}.damaged" in live.home.log.read_text()
 
 
 def test_record_of_a_key_that_the_slot_was_not_given(live: LiveHome) -> None:

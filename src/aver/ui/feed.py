@@ -78,9 +78,7 @@ class Feed:
                 moved, self._moved = self._moved, asyncio.Event()
                 moved.set()
             await asyncio.sleep(LOOK_S)
-        if self._reader is not None:
-            self._reader.close()
-            self._reader, self._file = None, None
+        self._close()
 
     def _look(self) -> bool:
         """Look at the store, and now and then for the coordinator; whether anything is new."""
@@ -92,26 +90,31 @@ class Feed:
                 is_missed = not self._home.has_coordinator() and reader is not None and bool(reader.unsettled_runs())
                 is_new, self._is_missed = is_missed != self._is_missed, is_missed
             version = -1 if reader is None else reader.version_of_data()
-            if reader is None or version == self._version:
+            if version == self._version:
                 return is_new
-            self._version, self._seq = version, reader.last_seq()
+            self._version, self._seq = version, 0 if reader is None else reader.last_seq()
         except AverError:
             self._file = None  # it is opened again; views say what is wrong with it
             return is_new
         return True
 
     def _open(self) -> Reader | None:
-        """The store as it is now: another file in its place is another store."""
+        """The store as it is now, if there is one: another file in its place is another store."""
         try:
             info = os.stat(self._home.database)
         except OSError:
+            self._close()
             return None
         if self._reader is None or self._file != (info.st_dev, info.st_ino):
-            if self._reader is not None:
-                self._reader.close()
+            self._close()
             self._reader = Reader.open(self._home.database)
             self._file, self._version = (info.st_dev, info.st_ino), -1
         return self._reader
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader, self._file = None, None
 
     def _changes(self, after: int) -> tuple[int, dict[str, object]]:
         """The number up to which was looked, and the runs and jobs of what came after `after`."""
