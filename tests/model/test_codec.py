@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from typing import Any, get_args
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aver.model.codec import decode, dumps, encode, loads
+from aver.model.codec import decode, dumps, encode, loads, parse_object
 from aver.model.events import Event
 from aver.model.evidence import Act, ActKind, LaunchFailure, Verdict, WitnessRecord
 from aver.model.exit import ExitStatus
@@ -207,3 +208,27 @@ def test_a_type_may_be_read_for_the_first_time_by_several_threads() -> None:
     """msgspec describes a type at its first use: two threads at it at once ended the process by SIGSEGV."""
     statuses = {subprocess.run([sys.executable, "-c", FIRST_USES], check=False).returncode for _ in range(20)}
     assert statuses == {0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[1]", b"true", b'{"a":1e400}', b'{"a":9223372036854775808}', b'{"a":NaN}', b'{"a":"\\ud800"}', b'{"a":"\xff"}',
+        b'{"a":' + b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_objects_that_nobody_of_us_wrote(line: bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_object(line)
+
+
+def test_an_object_is_read_as_it_is() -> None:
+    words = {"a": None, "b": [1, [2.5]], "c": -(1 << 63), "d": True, "e": "ü\udcff"}
+    assert parse_object(json.dumps(words).encode()) == words
+    assert parse_object(b'{"a":null,"b":[1,[2.5]]}') == {"a": None, "b": [1, [2.5]]}
+
+
+def test_null_in_a_text_is_no_number_that_is_missing() -> None:
+    assert dumps({"said": '{"a":null}', "b": 1}) == '{"said":"{\\"a\\":null}","b":1}'
+    with pytest.raises(ValueError):
+        dumps({"said": '{"a":null}', "b": math.nan})

@@ -97,7 +97,7 @@ def synced_folders(names: Sequence[str], folder: str) -> tuple[str, ...]:
 
 def array_index(spec: JobSpec, values: tuple[tuple[str, str], ...]) -> int | None:
     """The job's number in sbatch's array, or None."""
-    return int(values[0][1]) if values and _is_array(spec) else None
+    return int(values[0][1]) if values and spec.slurm is not None and _is_array(spec) else None
 
 
 def _default_output(which: Which, is_single: bool) -> str:

@@ -238,7 +238,7 @@ class Loop:
         self._engines.wake_loop(not self._guard.is_store_lost)
         if self._guard.is_store_lost:
             return
-        new = [one for one in self._engines.heard() if not (self._may_be_stopped(one) and self._questions.keep(one))]
+        new = [one for one in self._engines.heard() if not self._waits_for_answer(one)]
         heard, self._unjudged = [*self._unjudged, *self._questions.answered(), *new], []
         self._drop_lost_steps(now)
         stale = []
@@ -263,10 +263,13 @@ class Loop:
 
     def _hear_of_stop(self, one: Heard, now: float) -> None:
         """An end by a signal is judged with what is known of a shutdown or logout at that time."""
-        if self._may_be_stopped(one):
+        if self._stop_note.is_any and self._may_be_stopped(one):
             stopping = self._stop_note.evidence_for(one, self._machine.attempts[one.key].started_at)
             if stopping is not None:
                 self._machine.heard(stopping, now)
+
+    def _waits_for_answer(self, one: Heard) -> bool:
+        return self._stop_note.is_in_question(one) and self._may_be_stopped(one) and self._questions.keep(one)
 
     def _may_be_stopped(self, one: Heard) -> bool:
         """Whether it is of a live attempt that ends with this machine."""

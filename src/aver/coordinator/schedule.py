@@ -23,6 +23,7 @@ from aver.spec.cron import Cron, last_time, next_time, parse_cron
 from aver.store.read.reader import Reader
 
 SUBMIT_S = 600
+LOOK_S = 0.25  # a turn takes less than a millisecond
 LONGEST_WORDS = 200
 
 
@@ -31,7 +32,10 @@ class Schedules:
 
     def __init__(self, home: Home, background: Background) -> None:
         self._home = home
+        self._path = os.fspath(home.schedules)
         self._background = background
+        self._look_at = 0.0
+        self._is_passed_over = False  # a look, since the last one
         self._changed_ns = -1
         self._known: dict[int, tuple[Schedule, Cron]] = {}
         self._due: dict[int, float] = {}
@@ -43,17 +47,17 @@ class Schedules:
 
     def next_due(self) -> float | None:
         """Unix time."""
-        return min((due for number, due in self._due.items() if number not in self._busy), default=None)
+        if not self._due:
+            return self._look_at if self._is_passed_over else None
+        dues = [due for number, due in self._due.items() if number not in self._busy]
+        return min([*dues, self._look_at] if self._is_passed_over else dues, default=None)
 
     def look(self, now: float) -> None:
         """Read schedules that were added or removed, and submit those whose time has come."""
-        try:
-            changed_ns = os.stat(self._home.schedules).st_mtime_ns
-        except OSError:
-            changed_ns = 0
-        if changed_ns != self._changed_ns:
-            self._changed_ns = changed_ns
-            self._read()
+        self._is_passed_over = 0 < self._look_at - now <= LOOK_S  # more: the clock was set back
+        if not self._is_passed_over:
+            self._look_at = now + LOOK_S
+            self._read_changes()
         for number, due in list(self._due.items()):
             if due <= now and number not in self._busy:
                 self._busy.add(number)
@@ -62,7 +66,14 @@ class Schedules:
                     f"schedule {number}", partial(self._submit, schedule, cron, now), partial(self._finish, number)
                 )
 
-    def _read(self) -> None:
+    def _read_changes(self) -> None:
+        try:
+            changed_ns = os.stat(self._path).st_mtime_ns
+        except OSError:
+            changed_ns = 0
+        if changed_ns == self._changed_ns:
+            return
+        self._changed_ns = changed_ns
         self._known = {}
         for schedule in schedules.read_schedules(self._home):
             try:

@@ -36,6 +36,10 @@ class StopNote:
         self.find = find
         self._boot_then, self._stopping = _read(path)
 
+    @property
+    def is_any(self) -> bool:
+        return self._stopping is not None
+
     def look(self) -> None:
         """Ask what is being stopped, and write it down."""
         asked_at = time.time()
@@ -89,9 +93,9 @@ class Questions:
         self._is_asking = False
 
     def keep(self, one: Heard) -> bool:
-        """Keep the end if a stop is in question; it comes back by `answered`. Who comes back after a crash hears it
+        """Keep the end, which a stop may have made; it comes back by `answered`. Who comes back after a crash hears it
         again: its witness's journal has it until its verdict is durable."""
-        if not (self._note.is_in_question(one) and os.path.isdir(SYSTEMD)):
+        if not os.path.isdir(SYSTEMD):
             return False
         self._waiting.append(one)
         if not self._is_asking:

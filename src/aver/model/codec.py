@@ -18,7 +18,7 @@ from __future__ import annotations
 import _thread
 import json
 import math
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -44,9 +44,17 @@ def dumps(value: object) -> str:
         data = _encode(value)
     except UnicodeEncodeError:
         return _encode_exactly(msgspec.to_builtins(value))
-    if data.isascii() and b"null" not in data:  # NaN is written as null
+    if data.isascii() and b"null" not in data.replace(_NULL_IN_TEXT, b""):  # NaN is written as null
         return data.decode("ascii")
     return _encode_exactly(msgspec.to_builtins(value))
+
+
+def dumps_rows(rows: object) -> str:
+    """JSON of columns, in which a number that JSON does not have is null."""
+    try:
+        return _encode(rows).decode()
+    except UnicodeEncodeError:
+        return _encode_exactly(msgspec.to_builtins(rows))
 
 
 def loads(declared: type[T], text: str) -> T:
@@ -76,6 +84,19 @@ def parse(data: bytes) -> Any:
     return value
 
 
+def parse_object(data: bytes) -> dict[str, Any]:
+    """As `parse`, of one object. Who takes something out of a list or an object in it checks the size of numbers."""
+    if b"\\u" not in data:
+        try:
+            return _decode_flat(data)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+    value = parse(data)
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")
+    return value
+
+
 def _describe(declared: object) -> None:
     with _describing:
         msgspec.json.Decoder(declared)
@@ -102,7 +123,10 @@ def _small(text: str) -> int:
 
 _described: set[object] = set()  # types whose descriptions are complete
 _describing = _thread.allocate_lock()
+_NULL_IN_TEXT = b'\\":null'  # of JSON in a text, as records of witnesses are: no name of a field ends with a backslash
 _encode = msgspec.json.Encoder().encode
+_Plain = Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER - 1)] | float | str | bool | None
+_decode_flat = msgspec.json.Decoder(dict[str, _Plain | list[Any] | dict[str, Any]]).decode
 _encode_exactly = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _decode_exactly = json.JSONDecoder(parse_constant=_refuse_constant).decode
 _decode_sane = json.JSONDecoder(parse_float=_finite, parse_int=_small, parse_constant=_refuse_constant).decode

@@ -43,7 +43,7 @@ def expand_pattern(pattern: str, facts: Facts) -> str:
     """The file name that the pattern stands for."""
     if "\\" in pattern:
         return pattern.replace("\\", "")
-    return _PATTERN.sub(lambda match: _value(match, facts), pattern)
+    return _PATTERN.sub(lambda match: _value(match, facts), pattern) if "%" in pattern else pattern
 
 
 def names_task(pattern: str) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any, get_args
 
 from aver.judge.step import task_cause
@@ -57,10 +58,10 @@ def _renew_jobs(document: dict[str, Any]) -> None:
 def task_cause_text(said: object) -> str | None:
     """The cause of a task's end as the column `cause` keeps it, by its witness's words; None: there is nothing."""
     try:
-        record = parse_record(json.loads(said)) if isinstance(said, str) else None
+        words = json.loads(said) if isinstance(said, str) else None
+        return cause_text(task_cause(parse_record(words))) if isinstance(words, dict) else None
     except ValueError:
         return None
-    return None if record is None else cause_text(task_cause(record))
 
 
 def cause_text(cause: TaskCause) -> str | None:
@@ -74,6 +75,7 @@ def column_text(text: str) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+_measured = attrgetter(*MEASURED)
 NO_VERDICT: dict[str, Any] = dict.fromkeys(VERDICT)
 NOT_MEASURED: dict[str, Any] = dict.fromkeys(MEASURED)
 
@@ -93,5 +95,7 @@ def verdict_columns(state: State, verdict: Verdict | None) -> dict[str, Any]:
 def measured_columns(usage: Usage | None) -> dict[str, Any]:
     if usage is None:
         return NOT_MEASURED
-    values = ((name, getattr(usage, name)) for name in MEASURED)
-    return {name: column_text(value) if isinstance(value, str) else value for name, value in values}
+    values = dict(zip(MEASURED, _measured(usage), strict=True))
+    if usage.node is not None:
+        values["node"] = column_text(usage.node)
+    return values

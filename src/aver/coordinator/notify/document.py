@@ -14,7 +14,7 @@ from aver.client.documents import job_facts, run_facts
 from aver.home import Home
 from aver.judge.step import fold_derived
 from aver.judge.witness_record import parse_record
-from aver.model.codec import encode, parse
+from aver.model.codec import encode, parse_object
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict, WitnessRecord
 from aver.model.record import Record, replace
@@ -120,8 +120,8 @@ def _record(event: Observed | JobMoved) -> WitnessRecord | None:
     if not isinstance(event, Observed) or event.source != "witness":
         return None
     try:
-        return parse_record(parse(event.said.encode()))
-    except (ValueError, AttributeError):
+        return parse_record(parse_object(event.said.encode()))
+    except ValueError:
         return None
 
 

@@ -47,11 +47,11 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
     with_options = can.takes_sbatch_options
     return Order(
         key=attempt.key,
-        args=_args(home, run, attempt),
+        args=_args(home, run, attempt, spec),
         warm=spec.command.warm if isinstance(spec.command, Argv) and spec.setup == Setup() else (),
         folder=files.folder,
         env_file=_env_file(home, run.number),
-        env=_env(home, run, attempt, name),
+        env=_env(home, run, attempt, spec),
         env_defaults=() if spec.slurm is not None or can.has_queue else thread_pairs(attempt.request.whole_cpus),
         umask=origin.umask,
         limits=origin.limits,
@@ -75,16 +75,19 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         run=run.number,
         step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if can.uses_allocations else "",
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
-        files=_files(spec, dict(values)),
+        files=_files(spec, values),
         clean=_clean(spec),
         is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
     )
 
 
-def _files(spec: JobSpec, values: dict[str, str]) -> tuple[str, ...]:
+def _files(spec: JobSpec, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """What its witness looks at: inputs before the start, outputs then and after the end."""
+    if not (spec.inputs or spec.outputs or spec.optional_outputs):
+        return ()
     kinds = (("i", spec.inputs), ("o", spec.outputs), ("p", spec.optional_outputs))
-    return tuple(f"{kind} {fill(pattern, values)}" for kind, patterns in kinds for pattern in patterns)
+    by_name = dict(values)
+    return tuple(f"{kind} {fill(pattern, by_name)}" for kind, patterns in kinds for pattern in patterns)
 
 
 def _clean(spec: JobSpec) -> str:
@@ -252,8 +255,8 @@ def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) ->
     return tuple(pairs)
 
 
-def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
-    spec, args = run.spec(attempt.index), _plain_args(home, run, attempt)
+def _args(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple[str, ...]:
+    args = _plain_args(home, run, attempt, spec)
     if spec.setup.container is None:
         return args
     seen = () if run.host(attempt.index) else (run.submission.origin.folder,)
@@ -261,10 +264,9 @@ def _args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
     return in_container(spec, run.name(attempt.index), args, (*seen, path) if path in args else seen)
 
 
-def _plain_args(home: Home, run: LiveRun, attempt: LiveAttempt) -> tuple[str, ...]:
+def _plain_args(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple[str, ...]:
     """Those of a job with no container, and what its container starts."""
-    values = dict(run.values(attempt.index))
-    spec, name = run.spec(attempt.index), run.name(attempt.index)
+    values, name = dict(run.values(attempt.index)), run.name(attempt.index)
     match spec.command:
         case Argv(args=args):
             return after_setup(spec.setup, name, tuple(fill(argument, values) for argument in args) if values else args)
@@ -295,8 +297,6 @@ def _write_text(path: str, text: str) -> None:
 
 def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:
     """The job's own environment with its values, which the flow has only sealed."""
-    if not spec.env:
-        return []
     if any(value not in run.sealed for _, value in spec.env):
         run.sealed = vault.load(home, run.number)
     for name, value in spec.env:
@@ -316,15 +316,14 @@ def _of_home(home: Home) -> tuple[str, str]:
     return f"AVER_HOME={home.path}", f"BASH_ENV={home.bin / BASH_ENV}"
 
 
-def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str, ...]:
-    spec = run.spec(attempt.index)
+def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple[str, ...]:
     values = {} if spec.slurm is not None else dict(run.values(attempt.index))
     of_home, of_shell = _of_home(home)
     pairs = [
         of_home,
         f"AVER_RUN={run.number}",
         f"AVER_JOB={attempt.job}",
-        f"AVER_JOB_NAME={name}",
+        f"AVER_JOB_NAME={run.name(attempt.index)}",
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
@@ -333,10 +332,11 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, name: str) -> tuple[str
     if attempt.request.gpus and not attempt.can.has_queue:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{PARAMETER}{key}={value}" for key, value in values.items()]
-    pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
+    if spec.env:
+        pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt)
-    elif not attempt.can.tells_steps:
+    elif spec.slurm_options and not attempt.can.tells_steps:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts
     return tuple(pairs)

@@ -10,6 +10,7 @@ import os
 import resource
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from aver.engines.api import Control, Order
 from aver.engines.local.capabilities import CgroupBase
@@ -57,7 +58,7 @@ def run_frame(
         fields.append(f"O{order.own_parts}")
     if order.streams:
         fields.append("F")
-    fields += [f"l{number} {soft} {hard}" for number, soft, hard in order.limits]
+    fields += _limit_fields(order.limits)
     if can_mark():
         fields.append(f"l{RLIMIT_LOCKS} {mark_of(order.key)} -1")
     request = order.request
@@ -87,6 +88,12 @@ def run_frame(
     fields += ["W" + word for word in order.warm]
     fields += ["a" + argument for argument in order.args]
     return _frame(fields)
+
+
+@lru_cache(maxsize=32)
+def _limit_fields(limits: tuple[tuple[int, int, int], ...]) -> tuple[str, ...]:
+    """The same for all jobs of a submission."""
+    return tuple(f"l{number} {soft} {hard}" for number, soft, hard in limits)
 
 
 def _lower(order: Order, number: int, mem_bytes: int) -> str:

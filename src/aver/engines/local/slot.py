@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 from aver.log import log
-from aver.model.codec import parse
+from aver.model.codec import parse_object
 from aver.model.evidence import MemoryWatch
 
 FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
@@ -321,8 +321,8 @@ def _close(fds: Sequence[int]) -> None:
 
 def words_of(line: bytes) -> dict[str, Any]:
     """The words of a line; ValueError if no witness can have written them."""
-    words = parse(line)
-    if not isinstance(words, dict) or not isinstance(words.get("ev"), str):
+    words = parse_object(line)
+    if not isinstance(words.get("ev"), str):
         raise ValueError("it is no line of a witness")
     key = words.get("key")
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from aver.model.codec import dumps
+from aver.model.codec import dumps_rows
 from aver.model.record import Record
 from aver.store.columns import MEASURED, TIMES, VERDICT
 
@@ -27,7 +27,7 @@ RowsSql = Callable[[tuple[str, ...]], str]
 
 def with_rows(make: RowsSql, rows: Sequence[Values]) -> Statement:
     """The statement that `make` makes of the rows' keys, with the rows."""
-    return Statement(make(tuple(rows[0])), dumps([tuple(row.values()) for row in rows]))
+    return Statement(make(tuple(rows[0])), dumps_rows([tuple(row.values()) for row in rows]))
 
 
 def _value(at: int) -> str:
