@@ -213,7 +213,7 @@ def test_a_type_may_be_read_for_the_first_time_by_several_threads() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"[1]", b"true", b'{"a":1e400}', b'{"a":9223372036854775808}', b'{"a":NaN}', b'{"a":"\\ud800"}', 
+        b"[1]", b"true", b'{"a":1e400}', b'{"a":9223372036854775808}', b'{"a":NaN}', b'{"a":"\\ud800"}',
         b'{"a":"\xff"}', b'{"a":' + b"[" * 100_000,
     ],
 )  # fmt: skip
