@@ -1,5 +1,7 @@
-"""The command `aver`. `aver --version` is answered without loading the command line."""
+"""The command `aver`. `aver --version`, and `aver jobs` where nothing was ever submitted, are answered without loading
+the command line."""
 
+import os
 import signal
 import sys
 
@@ -14,9 +16,20 @@ def main() -> None:
 
         print(f"aver {__version__}")
         return
+    if sys.argv[1:] == ["jobs"] and _has_no_home() and sys.stderr is not None:
+        from aver.cli.output import NO_JOBS
+
+        sys.stderr.write(f"aver: {NO_JOBS}\n")
+        return
     from aver.cli.main import main as cli
 
     cli()
+
+
+def _has_no_home() -> bool:
+    from aver.protocol.place import home_folder
+
+    return not os.path.lexists(home_folder())
 
 
 if __name__ == "__main__":
