@@ -17,9 +17,7 @@ def main() -> None:
         print(f"aver {__version__}")
         return
     if sys.argv[1:] == ["jobs"] and _has_no_home() and sys.stderr is not None:
-        from aver.cli.output import NO_JOBS
-
-        sys.stderr.write(f"aver: {NO_JOBS}\n")
+        sys.stderr.write("aver: no jobs; `aver run -- COMMAND` runs one\n")
         return
     from aver.cli.main import main as cli
 

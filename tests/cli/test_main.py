@@ -225,3 +225,16 @@ def test_debug_adds_the_traceback_and_keeps_the_line(tmp_path: Path) -> None:
     debug = aver("show", "1", AVER_HOME=str(tmp_path), AVER_DEBUG="1")
     assert (debug.returncode, debug.stderr.splitlines()[-1]) == (plain.returncode, plain.stderr.strip())
     assert debug.stderr.startswith("Traceback")
+
+
+def test_jobs_of_no_home_are_said_at_once(tmp_path: Path) -> None:
+    """The same words as for a home in which nothing was submitted, without the imports of the command line."""
+    quick = aver("jobs", AVER_HOME=str(tmp_path / "none"))
+    (tmp_path / "empty").mkdir(mode=0o700)
+    slow = aver("jobs", AVER_HOME=str(tmp_path / "empty"))
+    assert (quick.returncode, quick.stdout, quick.stderr) == (slow.returncode, slow.stdout, slow.stderr)
+    assert not (tmp_path / "none").exists()
+    words = [sys.executable, "-X", "importtime", "-m", "aver", "jobs"]
+    env = {**os.environ, "AVER_HOME": str(tmp_path / "none")}
+    imported = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stderr
+    assert "click" not in imported

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
-from aver.cli.output import NO_JOBS
 from aver.cli.output import documents as doc
 from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
@@ -220,7 +219,7 @@ def absent_text(job: doc.JobFacts) -> str:
 
 def _show_jobs(output: Output, jobs: tuple[doc.JobFacts, ...], left_out: int) -> None:
     if not jobs:
-        output.note(NO_JOBS)
+        output.note("no jobs; `aver run -- COMMAND` runs one")  # __main__ has it too
         return
     show_job_table(output, jobs)
     if left_out:
