@@ -49,6 +49,7 @@ class Pump:
         self._taken: list[Call] = []  # those that are being submitted
         self._open: dict[int, _Open] = {}  # by job
         self._asked: dict[int, Future[Any]] = {}  # what this process asked for and is not settled, by identity
+        self._settling = 0  # of these, how many are being told
         self._thread: threading.Thread | None = None
         self._wake: int | None = None
 
@@ -110,7 +111,7 @@ class Pump:
 
     def wait_settled(self) -> None:
         with self._changed:
-            while self._asked:
+            while self._asked or self._settling:
                 self._changed.wait()
 
     def _begin(self) -> None:
@@ -169,15 +170,19 @@ class Pump:
             link.wait()
 
     def _heard(self, row: JobRow) -> None:
-        with self._changed:
-            futures = list(self._open[row.id].futures)
         if row.state.is_settled:
-            found = ended(self._home, row, futures[0]._reference)
+            with self._changed:
+                reference = self._open[row.id].futures[0]._reference
+            found = [ended(self._home, row, reference)]
             with self._changed:
                 futures = self._open.pop(row.id).futures
-            for future in futures:
-                self._settle(future, found)
-        elif row.state.is_active and row.state is not State.SUBMITTED:
+            while len(futures) > 1:
+                self._settle(futures.pop(), found[0])
+            self._settle(futures.pop(), found.pop())  # whoever has the result is the only one to hold it
+            return
+        with self._changed:
+            futures = list(self._open[row.id].futures)
+        if row.state.is_active and row.state is not State.SUBMITTED:
             for future in futures:
                 if not future.running():
                     future.set_running_or_notify_cancel()
@@ -187,14 +192,18 @@ class Pump:
         self._open.setdefault(future._number, _Open(run, [])).futures.append(future)
 
     def _settle(self, future: Future[Any], found: Came) -> None:
-        """Tell those who wait; then whoever waits for the executor."""
+        """Tell those who wait, and let go of the future; then tell whoever waits for the executor."""
+        with self._changed:
+            self._asked.pop(id(future), None)
+            self._settling += 1
         if not future.done():
             if found.error is None:
                 future.set_result(found.value)
             else:
                 future.set_exception(found.error)
+        del future, found
         with self._changed:
-            self._asked.pop(id(future), None)
+            self._settling -= 1
             self._changed.notify_all()
 
     def _give_up(self, error: AverError) -> None:
