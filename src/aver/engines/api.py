@@ -108,6 +108,8 @@ class Order(Record):
     files: tuple[str, ...] = ()  # KIND PATTERN each, for its witness: inputs and outputs (docs/design/witness.md)
     warm: tuple[str, ...] = ()  # the command of a server that can fork it; an engine without servers starts `args`
     is_srun: bool = False  # alone: its step is the job, and its own memory is not the job's, where a cgroup can tell
+    lane: str = ""  # of orders that are alike: one may have the room of another when that has ended
+    is_behind: bool = False  # it begins when one of its lane has ended, which has the room: see `NotTaken`
     clean: str = ""  # whether its witness removes outputs of a failed attempt, and when not; empty: it keeps them
 
 

@@ -43,6 +43,7 @@ from aver.model.evidence import (
     QueueSaid,
     RecordIsLate,
     Refused,
+    RoomTaken,
     Rules,
     StartedAgain,
     Stop,
@@ -124,6 +125,7 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 | HeldBack()
                 | CancelUnheard()
                 | NotTaken()
+                | RoomTaken()
                 | QueueSaid()
                 | StartedAgain()
                 | LeftQueue()

@@ -192,7 +192,13 @@ class CancelUnheard(Record):
 
 
 class NotTaken(Record):
-    """The answer was lost, and the scheduler turned out to have no such job: it may be handed over again."""
+    """The engine turned out not to have it: it never began, and may be handed over again."""
+
+    at: float
+
+
+class RoomTaken(Record):
+    """The attempt before it has ended, and the engine begins with this one in its room."""
 
     at: float
 
@@ -340,6 +346,7 @@ Evidence = (
     | HeldBack
     | CancelUnheard
     | NotTaken
+    | RoomTaken
     | QueueSaid
     | StartedAgain
     | LeftQueue

@@ -127,6 +127,7 @@ class Packer:
         self._lanes: dict[LaneKey, Lane] = {}
         self._cpuless = 0  # lanes whose jobs take no cpus, and so may start where none is free
         self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
+        self._behind: dict[int, LaneKey] = {}
         self._ticket = 0
         self._ahead_ticket = -(1 << 62)
         self._reserved: int | None = None
@@ -187,6 +188,7 @@ class Packer:
         """Release everything that the job holds."""
         entry = self._running.pop(job, None)
         if entry is None:
+            self._behind.pop(job, None)
             return
         key, past = entry
         self.free += key.room
@@ -245,6 +247,23 @@ class Packer:
                 full = self._most_running is not None and len(self._running) >= self._most_running
                 short = not self.pools.have(lane.key.pools)
                 yield job, JOB_ARRAY_TASK_LIMIT if capped else MAX_JOBS if full else LICENSES if short else RESOURCES
+
+    def behind(self, count: int) -> list[int]:
+        """The next jobs, at most `count`, where those that wait are all of one lane and no pool is in question."""
+        lanes = self._in_turn()
+        return self.upcoming(count) if len(lanes) == 1 and not lanes[0].key.pools else []
+
+    def put_behind(self, job: int) -> None:
+        """The job waits no longer: it begins when one of its lane has ended, and takes nothing before."""
+        self._behind[job], _ = self._where.pop(job)
+        if self._reserved == job:
+            self._release_reservation()
+
+    def take_room(self, job: int) -> None:
+        """One of its lane has ended, and the job that was behind it begins."""
+        key = self._behind.pop(job, None)
+        if key is not None:
+            self._take(job, key, past=False)
 
     def upcoming(self, count: int) -> list[int]:
         """Jobs that are likely to start next, at most `count`. Takes nothing."""

@@ -268,7 +268,20 @@ static void close_streams(void) {
 
 static struct { char text[1024]; size_t size; usec until; } held; /* a line for the coordinator that waits for the next */
 
+/* ---- orders ahead: they begin when the job before them has ended, unless that takes long ---- */
+#define AHEAD 8
+#define PATIENCE (100 * MS) /* of a job before them; docs/design/witness.md */
+static struct { char *frame; size_t size; } ahead[AHEAD];
+static int aheads;
+
+static void remove_ahead(int which) {
+    free(ahead[which].frame);
+    aheads--;
+    memmove(ahead + which, ahead + which + 1, (size_t)(aheads - which) * sizeof *ahead);
+}
+
 static void disconnect(void) {
+    while (aheads) remove_ahead(aheads - 1); /* nobody counts on them any more */
     if (conn >= 0) {
         close(conn);
         lose_coordinator();
@@ -321,6 +334,50 @@ static void complain(const char *text) {
     tell();
 }
 
+static const char *key_in(const char *frame, size_t size) { /* of a run order */
+    for (const char *f = frame; f < frame + size; f += strlen(f) + 1)
+        if (*f == 'k') return f + 1;
+    return "";
+}
+
+static void tell_dropped(const char *key) { /* it has not begun, and never will by this order */
+    open_line("dropped");
+    say(",\"key\":");
+    say_text(key);
+    close_line();
+    tell();
+}
+
+static void drop_ahead(int which) {
+    char key[KEY_MAX + 1];
+    snprintf(key, sizeof key, "%s", key_in(ahead[which].frame, ahead[which].size));
+    remove_ahead(which);
+    tell_dropped(key);
+}
+
+static void drop_all_ahead(void) {
+    while (aheads) drop_ahead(0);
+}
+
+static bool drop_named(const char *key) {
+    for (int i = 0; i < aheads; i++)
+        if (!strcmp(key, key_in(ahead[i].frame, ahead[i].size))) {
+            drop_ahead(i);
+            return true;
+        }
+    return false;
+}
+
+static void put_ahead(const char *frame, size_t size) { /* frame[size] is 0 */
+    if (aheads == AHEAD || now() - job.start > PATIENCE || job.stopped_at || job.ending) {
+        tell_dropped(key_in(frame, size));
+        return;
+    }
+    ahead[aheads].frame = need(malloc(size + 1));
+    memcpy(ahead[aheads].frame, frame, size + 1);
+    ahead[aheads++].size = size;
+}
+
 static usec limit_at(usec since_start) { /* when it passes, as things stand; NEVER: there is none, or it stands still */
     if (job.phase != RUN || job.ending || job.stopped_at || since_start < 0) return NEVER;
     return since_start + job.suspended;
@@ -345,7 +402,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":5,\"witness\":%d", getpid());
+    say(",\"protocol\":6,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
@@ -1890,6 +1947,10 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
         return true;
     }
     if (job.phase == IDLE || (job.phase == RECORD && !slot)) return false;
+    if (aheads && due(job.start + PATIENCE)) {
+        drop_all_ahead();
+        return true;
+    }
     if (job.phase == LOOK) {
         if (looker.is_told || !due(looker.since + 500 * MS)) return false;
         tell_looking();
@@ -2086,6 +2147,7 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         value[(unsigned char)*p] = p + 1;
     }
     const char *sig = value['s'], *scope = value['c'], *limit = value['t'], *jobs = value['D'];
+    if (value['k'] && drop_named(value['k'])) return NULL; /* whoever gives it again knows what was asked of it */
     if (!value['k'] || job.phase == IDLE || strcmp(value['k'], job.key)) return "this key does not run here";
     if (job.phase == LOOK && verb == 'C') {
         stop_looking("cancel");
@@ -2115,6 +2177,7 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         others[others_n++] = (pid_t)n;
     } else if (verb == 'P' && !job.stopped_at && !job.ending) {
         job.stopped_at = now();
+        drop_all_ahead();
         tell_due();
         signal_job(SIGSTOP, 'a');
         signal_job(SIGSTOP, 'a'); /* stopped parents fork no more: this gets the rest */
@@ -2139,13 +2202,23 @@ static void take_frame(char *p, size_t n) { /* p[n] is 0 */
     bool whole = n >= 2 && !end[-1] && !p[1];
     for (char *f = p; f < end; f += strlen(f) + 1) whole = whole && *f;
     if (!whole) wrong = "malformed frame";
+    else if (verb == 'Q' && job.phase != IDLE) put_ahead(p, n);
     else if (verb == 'R' && job.phase != IDLE) wrong = "a job runs";
-    else if (verb == 'R' && has_hung_up()) wrong = "who gave this order is gone";
-    else if (verb == 'R') wrong = order_run(p + 2, end);
+    else if (strchr("RQ", verb) && has_hung_up()) wrong = "who gave this order is gone";
+    else if (strchr("RQ", verb)) wrong = order_run(p + 2, end);
     else if (verb < 'A' || verb > 'Y' || !tags[(int)verb]) wrong = "unknown verb";
     else wrong = order_other(tags[(int)verb], verb, p + 2, end);
-    if (verb == 'R') close_streams();
+    if (strchr("RQ", verb)) close_streams();
     if (wrong) complain(wrong);
+}
+
+static void take_ahead(void) { /* the first of them, as if it came now */
+    char *frame = ahead[0].frame;
+    const size_t size = ahead[0].size;
+    ahead[0].frame = NULL;
+    remove_ahead(0);
+    take_frame(frame, size);
+    free(frame);
 }
 
 static ssize_t receive_bytes(void *to, size_t size) { /* and up to three descriptors; the kernel closes what is more */
@@ -2322,6 +2395,10 @@ static void loop(void) { /* returns when there is nothing left to do */
         bool idle = job.phase == IDLE, lonely = idle && !served && due(began + 60 * SECOND);
         if (!slot && job.phase == RECORD) return;
         if (idle && job.stuck) return; /* the next job must not have the last one's processes */
+        if (idle && aheads) {
+            take_ahead();
+            continue;
+        }
         bool leaving = idle && conn < 0 && (served || lonely) && !stays_for_restart();
         usec left = wake - now(), wait = wake == NEVER ? -1 : left > 0 ? (left + MS - 1) / MS : 0;
         struct pollfd fds[4] = {{signals, POLLIN, 0}, {job.phase == LOOK ? looker.answer : -1, POLLIN, 0},

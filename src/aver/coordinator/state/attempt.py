@@ -149,6 +149,7 @@ class LiveAttempt:
     limit_asked: bool = False  # a person changed its time limit
     steps: StepTable | None = None
     phase: Phase = PLANNED  # volatile, as all below
+    is_behind: bool = False  # its engine has it, to begin when one of its lane has ended; nobody has seen it begin
     evidence: list[Evidence] = field(default_factory=list)
     due_s: float | None = None  # by the monotonic clock: when its limit passes, as its witness says
     is_over_time: bool = False  # its witness is ending it because of its limit

@@ -215,6 +215,7 @@ def _move_attempt(live: LiveState, attempt: LiveAttempt, event: Observed) -> Non
 def remove_attempt(live: LiveState, attempt: LiveAttempt) -> None:
     """Drop the attempt and its steps from the live tables."""
     live.attempts.pop(attempt.key, None)
+    live.behind.discard(attempt.key)
     if live.by_job.get(attempt.job) is attempt:
         del live.by_job[attempt.job]
     if attempt.steps is not None:

@@ -103,8 +103,16 @@ class LiveState:
         self.parked: dict[str, LiveAttempt] = {}  # by key: scripts that ended before their steps
         self.waiting_steps: set[str] = set()  # keys of attempts with steps that wait for CPUs of their job
         self.ahead = 0  # attempts that are planned and have no room
+        self.behind: set[str] = set()  # keys of attempts that their engine has and that wait for others to end
+        self.paces: dict[tuple[int, int], float] = {}  # by run and number of the spec: seconds of the last attempt
         self.read_generated: ReadGenerated = _no_generated  # set by the loop, which reads aside
         self.on_illegal_move: Callable[[str], None] = refuse_move
+
+    def forget(self, run: int) -> None:
+        """The run is settled."""
+        self.roster.remove(run)
+        for key in [key for key in self.paces if key[0] == run]:
+            del self.paces[key]
 
 
 class Ending(Record):

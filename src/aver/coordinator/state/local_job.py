@@ -5,7 +5,7 @@ A script that ended before its steps is COMPLETING until they have ended; its ve
 
 from __future__ import annotations
 
-from aver.coordinator.state import steps
+from aver.coordinator.state import start, steps
 from aver.coordinator.state.attempt import LiveAttempt, Parked
 from aver.coordinator.state.eligibility import show_reason
 from aver.coordinator.state.end import settle
@@ -16,7 +16,17 @@ from aver.engines.api import Heard
 from aver.judge.local import COORDINATOR, judge
 from aver.model import reasons
 from aver.model.events import Observed, RunMoved, Usage
-from aver.model.evidence import HeldBack, LimitMoved, LimitPassed, LookBegan, Verdict, WitnessStart
+from aver.model.evidence import (
+    HeldBack,
+    LimitMoved,
+    LimitPassed,
+    LookBegan,
+    NotTaken,
+    RoomTaken,
+    Verdict,
+    WitnessRecord,
+    WitnessStart,
+)
 from aver.model.states import STARTED, State
 
 
@@ -51,7 +61,17 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
                 Observed(now, run.number, attempt.job, attempt.attempt, one.source, one.said, attempt.state, reason),
             )
         return
+    if isinstance(one.evidence, NotTaken):
+        if attempt.is_behind:
+            start.not_taken(live, attempt, now)
+        return
+    if attempt.is_behind:
+        start.take_room(live, attempt)
+    if isinstance(one.evidence, RoomTaken):
+        return
     attempt.evidence.append(one.evidence)
+    if isinstance(one.evidence, WitnessRecord):
+        start.note_pace(live, attempt, one.evidence.elapsed_s)
     if isinstance(one.evidence, WitnessStart):
         steps.move_limit(live, attempt, one.evidence.due_s)
         if attempt.state is State.PENDING:

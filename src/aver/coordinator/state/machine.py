@@ -141,7 +141,7 @@ class Machine:
         run = self.runs.get(number)
         if run is not None:
             self.dependencies.forgets(run)
-            self.live.roster.remove(number)
+            self.live.forget(number)
             for index, attempts in run.attempts.items():
                 for attempt in range(1, attempts + 1):
                     self.live.keys.pop((run.job_number(index), attempt), None)

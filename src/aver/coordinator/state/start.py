@@ -28,6 +28,8 @@ from aver.model.states import State
 from aver.plan.packing import Cap, LaneKey, room_of
 from aver.plan.retry import requeue_wish
 
+BEHIND_EACH = 4  # attempts that an engine has for each that runs, where they are short
+SHORT_S = 0.05
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
 
 # ---- room ---------------------------------------------------------------------------------------
@@ -96,12 +98,69 @@ def schedule(live: LiveState, now: float) -> None:
             start(live, attempt, now)
         else:
             attempt.phase = READY
+    _put_behind(live, now)
     waiting = packer.packed
     if live.ahead < LOOK_AHEAD // 2 and len(waiting) > live.ahead:
         for job in waiting.upcoming(LOOK_AHEAD):
             if job not in by_job and _may_plan_ahead(live, job):
                 _plan(live, job, now)
                 live.ahead += 1
+
+
+def _put_behind(live: LiveState, now: float) -> None:
+    """Where attempts take less time than a turn of the coordinator, their engine has the next ones already."""
+    if not live.paces or not live.ahead:
+        return
+    packer = live.packer.packed
+    most = BEHIND_EACH * packer.running_count - len(live.behind)
+    for job in packer.behind(most) if most > 0 else ():
+        attempt = live.by_job.get(job)
+        if attempt is None or attempt.phase is not PLANNED_DURABLE or not _may_be_behind(live, attempt):
+            return
+        packer.put_behind(job)
+        live.ahead -= 1
+        attempt.phase, attempt.is_behind = READY_DURABLE, True
+        live.behind.add(attempt.key)
+        start(live, attempt, now)
+
+
+def _may_be_behind(live: LiveState, attempt: LiveAttempt) -> bool:
+    """Whether it is one of many that are short. One with a deadline is not: it may pass while the attempt waits."""
+    run = live.runs[attempt.run]
+    if (
+        attempt.request.gpus
+        or attempt.can.has_queue
+        or run.is_single
+        or run.spec(attempt.index).deadline_at is not None
+    ):
+        return False
+    return live.paces.get((run.number, run.spec_number(attempt.index)), SHORT_S) < SHORT_S
+
+
+def take_room(live: LiveState, attempt: LiveAttempt) -> None:
+    """The one before it has ended: it begins."""
+    attempt.is_behind = False
+    live.behind.discard(attempt.key)
+    live.packer.packed.take_room(attempt.job)
+
+
+def not_taken(live: LiveState, attempt: LiveAttempt, now: float) -> None:
+    """The engine gives an attempt back that it had behind another: it never began, and waits for room."""
+    run = live.runs[attempt.run]
+    attempt.is_behind = False
+    live.behind.discard(attempt.key)
+    live.paces.pop((run.number, run.spec_number(attempt.index)), None)  # until the next has ended
+    live.packer.finish(attempt.job)
+    wait_again(live, attempt)
+    if attempt.cancel_asked:
+        cancel_unstarted(live, attempt, now)
+
+
+def note_pace(live: LiveState, attempt: LiveAttempt, elapsed_s: float) -> None:
+    """Of a run with many jobs: how long the last attempt of this kind took."""
+    run = live.runs[attempt.run]
+    if not run.is_single and not attempt.can.has_queue:
+        live.paces[run.number, run.spec_number(attempt.index)] = elapsed_s
 
 
 def _may_plan_ahead(live: LiveState, job: int) -> bool:

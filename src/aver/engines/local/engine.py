@@ -9,12 +9,11 @@ to the end and the job's processes were ended.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
-import resource
 import select
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,33 +32,26 @@ from aver.engines.api import (
 )
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses, runs_elsewhere
-from aver.engines.local.cpu_sets import MACHINE_CPUS, cpu_sets, parse_cpu_list
-from aver.engines.local.job_cgroup import folders_of, job_of_task, occupied, oomd_kills, place_of, remove, witness_name
-from aver.engines.local.orders import Bounds, companion_frame, control_frame, run_frame
-from aver.engines.local.process import reap_stranger, take_orphans
-from aver.engines.local.slot import Launch, Slot, take_idle, words_of
+from aver.engines.local.cpu_sets import cpu_sets
+from aver.engines.local.devices import Devices
+from aver.engines.local.job_cgroup import job_of_task, oomd_kills
+from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, run_frame
+from aver.engines.local.process import advice_on, reap_stranger, take_orphans
+from aver.engines.local.slot import Ahead, Launch, Slot, take_idle, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
+from aver.engines.local.witness_cgroups import WitnessCgroups
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
-from aver.model.evidence import LimitMoved, MemoryWatch, Refused, WitnessStart, WitnessVanished
+from aver.model.evidence import LimitMoved, MemoryWatch, NotTaken, Refused, RoomTaken, WitnessStart, WitnessVanished
 from aver.model.record import replace
 from aver.ownership import make_folder
 
 IDLE_SLOT_S = 5.0
 WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
-PROTOCOL = 5  # of a witness that knows every order of ours
+PROTOCOL = 6  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
-REFUSALS = frozenset(
-    {
-        "a job runs",
-        "an order without a key",
-        "an order without a program",
-        "malformed frame",
-        "unknown or malformed field in a run order",
-    }
-)  # of run orders; docs/design/witness.md
 
 
 class LocalEngine:
@@ -78,10 +70,9 @@ class LocalEngine:
         bounds: Bounds = Bounds(),
     ) -> None:
         self.totals = totals
-        self._cpu_sets = cpu_sets(totals.cpus)
-        self._hides_gpus = hides_gpus
+        self._devices = Devices(cpu_sets(totals.cpus), hides_gpus)
         self._folder = folder
-        self._place = place_of(folder.parent)
+        self._cgroups = WitnessCgroups(cgroup, folder.parent)
         self._binary = os.fspath(binary)
         self._cgroup = cgroup
         self._launch = launch
@@ -95,7 +86,6 @@ class LocalEngine:
         self._ends: dict[str, tuple[Slot, int]] = {}
         self._children: set[int] = set()  # witnesses that we started and that live
         self._dead: set[int] = set()  # those that have ended, to be reaped
-        self._left_cgroups: list[str] = []  # of witnesses that have been told to leave
         self._next_number = 1
         self._heard: list[Heard] = []
         take_orphans(1)
@@ -121,8 +111,7 @@ class LocalEngine:
             self._catch_up(slot)
             if not is_alive:
                 self._bury(slot, was_connected=False)
-        used = {} if self._cgroup is None else occupied(self._cgroup.folder, self._place)
-        self._left_cgroups += [folder for number in used.keys() - {*numbers} for folder in used[number]]
+        used = self._cgroups.find_left(numbers)
         self._next_number = max([*numbers, *used], default=0) + 1  # in whose cgroup nobody is
         deadline = time.monotonic() + HELLO_WAIT_S
         while any(not slot.has_said_hello for slot in self._slots.values()) and time.monotonic() < deadline:
@@ -132,46 +121,75 @@ class LocalEngine:
         return [self._submit(order) for order in orders]
 
     def _submit(self, order: Order) -> SubmitReply:
+        if order.is_behind:
+            return self._put_behind(order)
         try:
-            slot = take_idle(self._idle, order) if self._idle else self._open_slot()
+            slot = take_idle(self._idle, order) or self._open_slot()
         except OSError as error:
-            return Rejected(order.key, f"can't start a witness: {error.strerror}{_advice(error)}")
+            return Rejected(order.key, f"can't start a witness: {error.strerror}{advice_on(error)}")
         try:
-            of_witness = witness_name(order.key, slot.number, self._place)
-            fields = self._fields(order)
+            of_witness = self._cgroups.name(order.key, slot.number)
+            fields = self._devices.take(order)
             frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds)
             slot.send(frame, self._poller, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
-            self._release_cpus(order.key)
+            self._devices.release(order.key)
             return Rejected(order.key, str(error))
         if slot.durable_offset == slot.read_offset:  # the witness truncates its journal
-            slot.durable_offset = slot.read_offset = 0
+            slot.durable_offset = slot.read_offset = slot.untruncated = 0
             slot.cut_off |= slot.ended
             slot.ended.clear()
-        slot.key, slot.order, slot.has_begun = order.key, order, False
-        slot.given_at, slot.due_s, slot.cancelled_at = time.monotonic(), None, None
-        slot.is_told_starting = slot.is_told_stuck = False
-        slot.job_pid, slot.kill_wait_s = None, order.kill_wait_s
-        slot.cgroup_name, slot.warm = of_witness, order.warm
+        slot.take(order, of_witness)
         self._by_key[order.key] = slot
         return Submitted(order.key)
 
-    def _fields(self, order: Order) -> list[str]:
-        """Fields of the order: the CPUs that it has to itself, or its job has, and no GPU unless it asked for some."""
-        job, sets, request = job_of_task(order.key), self._cpu_sets, order.request
-        fields = []
-        if self._hides_gpus and job is None and not request.gpus:
-            fields.append("ECUDA_VISIBLE_DEVICES=")
-        if sets is not None:
-            is_whole = job is None and request.cpus == request.whole_cpus
-            cpus = sets.take(order.key, request.whole_cpus) if is_whole else sets.of(job or order.key)
-            fields += ["B" + cpus, f"E{MACHINE_CPUS}={sets.all}"] if cpus else []
-        return fields
+    def _put_behind(self, order: Order) -> SubmitReply:
+        """Give the order to the witness of one of its lane; without one it is not taken."""
+        slots = [slot for slot in self._slots.values() if slot.may_take_behind(order)]
+        if not slots:
+            self._tell_not_taken(order.key)
+            return Submitted(order.key)
+        slot = min(slots, key=lambda one: len(one.ahead))
+        assert slot.key is not None
+        cpus = self._devices.of(slot.key)
+        try:
+            of_witness = self._cgroups.name(order.key, slot.number)
+            fields = self._devices.fields(order, cpus)
+            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds)
+            slot.send(frame, self._poller)
+        except (ValueError, OverflowError, OSError) as error:
+            return Rejected(order.key, str(error))
+        slot.ahead.append(Ahead(order, of_witness, cpus))
+        self._by_key[order.key] = slot
+        return Submitted(order.key)
 
-    def _release_cpus(self, key: str) -> None:
-        if self._cpu_sets is not None:
-            self._cpu_sets.release(key)
+    def _go_on(self, slot: Slot) -> None:
+        """The attempt of the slot has ended: its witness begins with the next one, or has nothing to do."""
+        if not slot.ahead:
+            self._rest(slot)
+            return
+        order, of_witness, cpus = slot.ahead.popleft()
+        self._devices.hold(order.key, cpus)
+        slot.take(order, of_witness)
+        self._heard.append(Heard(order.key, "engine", "", RoomTaken(time.time())))
+
+    def _take_dropped(self, slot: Slot, key: str) -> None:
+        """An order that waited in the witness, which did not begin with it and never will."""
+        kept = [one for one in slot.ahead if one.order.key != key]
+        if len(kept) < len(slot.ahead):
+            slot.ahead = deque(kept)
+        elif slot.key == key and not slot.has_begun:
+            slot.key = None
+            self._devices.release(key)
+            self._go_on(slot)
+        else:
+            return
+        self._by_key.pop(key, None)
+        self._tell_not_taken(key)
+
+    def _tell_not_taken(self, key: str) -> None:
+        self._heard.append(Heard(key, "engine", "the job before it takes long", NotTaken(time.time())))
 
     def _restore_folder(self) -> None:
         """Use the folder that is there now: the old one may have been removed while it was empty."""
@@ -206,7 +224,7 @@ class LocalEngine:
             slot = self._by_key.get(control.key)
             if slot is not None and slot.connection is not None:
                 slot.send(control_frame(control), self._poller)
-                if control.verb in ("cancel", "time_out") and slot.cancelled_at is None:
+                if slot.key == control.key and control.verb in ("cancel", "time_out") and slot.cancelled_at is None:
                     slot.cancelled_at = time.monotonic()
 
     def adopt(self, before: str, key: str) -> None:
@@ -280,9 +298,10 @@ class LocalEngine:
                 self._tell_vanished(slot, Swept(0, 0))
             slot.key = words["key"]
             slot.has_begun = True
+            slot.ahead = deque(one for one in slot.ahead if one.order.key != slot.key)
             self._by_key[slot.key] = slot
-            if self._cpu_sets is not None and not self._cpu_sets.of(slot.key) and job_of_task(slot.key) is None:
-                self._cpu_sets.hold(slot.key, parse_cpu_list(words.get("cpus", "")))
+            if not self._devices.of(slot.key) and job_of_task(slot.key) is None:
+                self._devices.hold(slot.key, words.get("cpus", ""))
             if slot in self._idle:
                 self._idle.remove(slot)
         elif event == "due" and words["key"] == slot.key:
@@ -293,6 +312,8 @@ class LocalEngine:
             self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
         elif event == "look" and words["key"] == slot.key:
             self._heard.append(Heard(words["key"], WITNESS, text, parse_look(words)))
+        elif event == "dropped":
+            self._take_dropped(slot, words["key"])
         elif event == "error" and words["text"] in REFUSALS:
             self._take_refusal(slot, words["text"])
 
@@ -319,12 +340,12 @@ class LocalEngine:
         slot.unsettled.add(record.key)
         self._heard.append(Heard(record.key, WITNESS, text, record))
         self._by_key.pop(record.key, None)
-        self._release_cpus(record.key)
+        self._devices.release(record.key)
         if slot.key == record.key:
             slot.key = None
             slot.job_pid = None
             if slot.connection is not None and slot.has_said_hello:  # before, its journal may go on
-                self._rest(slot)
+                self._go_on(slot)
 
     def _take_refusal(self, slot: Slot, text: str) -> None:
         """The witness did not take the order: it never began."""
@@ -333,9 +354,9 @@ class LocalEngine:
         said = f"its witness refused the order: {text}"
         self._heard.append(Heard(slot.key, WITNESS, text, Refused(time.time(), said)))
         self._by_key.pop(slot.key, None)
-        self._release_cpus(slot.key)
+        self._devices.release(slot.key)
         slot.key = None
-        self._rest(slot)
+        self._go_on(slot)
 
     def _rest(self, slot: Slot) -> None:
         if slot.is_of_earlier_version:  # it does not know all that an order may say: it leaves
@@ -365,11 +386,15 @@ class LocalEngine:
             self._children.discard(slot.witness_pid)
             self._dead.add(slot.witness_pid)
             self._reap()
-        self._leave_cgroups(slot)
+        self._cgroups.leave(slot.cgroup_name)
+        for one in slot.ahead:
+            self._by_key.pop(one.order.key, None)
+            self._tell_not_taken(one.order.key)
+        slot.ahead.clear()
         unread = slot.order if slot.key is not None and not slot.has_begun else None
         if unread is not None:  # its journal has no beginning of it: it never ran
             self._by_key.pop(unread.key, None)
-            self._release_cpus(unread.key)
+            self._devices.release(unread.key)
             slot.key = None
         if slot.key is not None:
             session = slot.job_pid
@@ -378,11 +403,10 @@ class LocalEngine:
             if runs_elsewhere(slot.key, self._folder):
                 swept = Swept(0, 0)
             else:
-                folders = self._cgroups_of(slot.key, slot.number)
+                folders = self._cgroups.of(slot.key, slot.number)
                 swept = sweep(slot.key, session, folders, adopted=slot.is_ours, spared=self._children)
                 swept = replace(swept, oomd_kills=oomd_kills(folders))
-                if self._cgroup is not None:
-                    remove(self._cgroup.folder, folders, REMOVE_WAIT_S)
+                self._cgroups.remove(folders, REMOVE_WAIT_S)
             self._tell_vanished(slot, swept)
         if slot.unsettled:
             self._gone.append(slot)
@@ -390,11 +414,6 @@ class LocalEngine:
             slot.remove_files()
         if unread is not None:
             self._give_again(unread)
-
-    def _cgroups_of(self, key: str, number: int) -> list[str]:
-        if self._cgroup is None:
-            return []
-        return folders_of(self._cgroup.folder, key, witness_name(key, number, self._place))
 
     def _tell_vanished(self, slot: Slot, swept: Swept) -> None:
         """Nobody will ever say how the slot's attempt ended."""
@@ -405,7 +424,7 @@ class LocalEngine:
         said = json.dumps(facts)
         self._heard.append(Heard(key, "coordinator", said, vanished))
         self._by_key.pop(key, None)
-        self._release_cpus(key)
+        self._devices.release(key)
         self._ends[key] = (slot, slot.read_offset)
         slot.unsettled.add(key)
 
@@ -447,26 +466,15 @@ class LocalEngine:
             self._forget(slot)  # the witness sees the end of its connection and leaves
             self._bury(slot, was_connected=True)
         self._reap()
-        self._remove_cgroups(0.0)
-        is_needed = self._idle or self._dead or self._left_cgroups
+        self._cgroups.remove_left(0.0)
+        is_needed = self._idle or self._dead or self._cgroups.left
         return LOOK_S if busy else IDLE_SLOT_S if is_needed else None
 
     def _tend(self, slot: Slot) -> None:
         assert slot.key is not None
         if (held := notice(slot)) is not None:
             self._heard.append(Heard(slot.key, "engine", held.text, held))
-        tend(slot, self._cgroups_of(slot.key, slot.number))
-
-    def _leave_cgroups(self, slot: Slot) -> None:
-        if self._cgroup is not None and slot.cgroup_name is not None:
-            folder = os.path.join(self._cgroup.folder, slot.cgroup_name)
-            self._left_cgroups += (folder, f"{folder}-warm")  # the other is that of its server of warm calls
-
-    def _remove_cgroups(self, wait_s: float) -> None:
-        """Those of witnesses that have left; they can do it themselves where a cgroup may have members and children."""
-        if self._cgroup is not None and self._left_cgroups:
-            remove(self._cgroup.folder, self._left_cgroups, wait_s)
-            self._left_cgroups = [folder for folder in self._left_cgroups if os.path.isdir(folder)]
+        tend(slot, self._cgroups.of(slot.key, slot.number))
 
     def _reap(self) -> None:
         for pid in list(self._dead):
@@ -484,16 +492,8 @@ class LocalEngine:
             self._forget(slot)
             if is_idle:
                 slot.remove_files()
-                self._leave_cgroups(slot)
-        self._remove_cgroups(REMOVE_WAIT_S)
+                self._cgroups.leave(slot.cgroup_name)
+        self._cgroups.remove_left(REMOVE_WAIT_S)
         self._poller.close()
         os.close(self._folder_fd)
         take_orphans(0)
-
-
-def _advice(error: OSError) -> str:
-    """What to do about a limit of ours that is too low."""
-    if error.errno != errno.EMFILE:
-        return ""
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return f"; the coordinator may open {most}: raise `ulimit -n`, then `aver stop`, and submit again"

@@ -24,6 +24,15 @@ _SCOPES = {Scope.ALL: "a", Scope.PROGRAM: "p", Scope.SCRIPT: "b", None: "a"}
 _VERBS = {
     "cancel": "C", "time_out": "C", "signal": "S", "suspend": "P", "resume": "U", "limit": "T", "job_limit": "T",
 }  # fmt: skip
+REFUSALS = frozenset(
+    {
+        "a job runs",
+        "an order without a key",
+        "an order without a program",
+        "malformed frame",
+        "unknown or malformed field in a run order",
+    }
+)  # of run orders; docs/design/witness.md
 RLIMITS = {"none": None, "data": resource.RLIMIT_DATA, "as": resource.RLIMIT_AS}
 
 
@@ -43,7 +52,13 @@ def run_frame(
     `place` are fields that the order's own environment may replace.
     ValueError if a field holds a NUL or the frame is too large.
     """
-    fields = ["R", "k" + order.key, "d" + order.folder, f"j{durable_offset}", f"u{order.umask:o}"]
+    fields = [
+        "Q" if order.is_behind else "R",
+        "k" + order.key,
+        "d" + order.folder,
+        f"j{durable_offset}",
+        f"u{order.umask:o}",
+    ]
     if order.env_file is not None:
         fields.append("e" + order.env_file)
     fields += place

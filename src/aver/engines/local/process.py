@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
+import resource
 import signal
 from collections.abc import Callable
 
@@ -64,3 +66,11 @@ def reap_stranger() -> None:
         mark = None if ended is None else mark_on(ended.si_pid)
         if ended is not None and is_coordinators(mark) and mark != mark_on(os.getpid()):
             os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def advice_on(error: OSError) -> str:
+    """What to do about a limit of ours that is too low."""
+    if error.errno != errno.EMFILE:
+        return ""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return f"; the coordinator may open {most}: raise `ulimit -n`, then `aver stop`, and submit again"

@@ -16,6 +16,7 @@ import os
 import re
 import select
 import socket
+import time
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,18 @@ LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
 DEFAULT_KILL_WAIT_S = 30.0
 _KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
+MOST_AHEAD = 4  # orders that wait in one witness; it keeps up to 8
+PATIENCE_S = 0.1  # for which they wait: PATIENCE of witness.c
+MOST_UNTRUNCATED = 500  # orders in one journal
 BACKLOG = 1024  # a witness that is stopped keeps the connections of every coordinator that came and went
+
+
+class Ahead(NamedTuple):
+    """An order that waits in the witness, the witness's cgroup, and the CPUs that it has from the one before it."""
+
+    order: Order
+    of_witness: str
+    cpus: str
 
 
 class Launch(NamedTuple):
@@ -60,6 +72,8 @@ class Slot:
         self.key: str | None = None  # what runs in it, as far as we know
         self.order: Order | None = None  # the order of that key, if it was ours
         self.has_begun = False  # its beginning is in the journal, or its start was said
+        self.ahead: deque[Ahead] = deque()  # orders that begin when those before them have ended
+        self.untruncated = 0  # orders since its journal was cut off last
         self.has_said_hello = False
         self.is_of_earlier_version = False  # as its hello shows
         self.ended: set[str] = set()  # keys whose end is in the journal and was heard
@@ -83,6 +97,25 @@ class Slot:
         self.unsettled: set[str] = set()  # ends that are heard and not yet durable in the store
         self._received = b""
         self._unsent: deque[tuple[bytes, tuple[int, ...]]] = deque()  # with duplicates of the descriptors
+
+    def take(self, order: Order, of_witness: str) -> None:
+        """The order is the one that it runs next, or runs."""
+        self.key, self.order, self.has_begun = order.key, order, False
+        self.given_at, self.due_s, self.cancelled_at = time.monotonic(), None, None
+        self.is_told_starting = self.is_told_stuck = False
+        self.job_pid, self.kill_wait_s = None, order.kill_wait_s
+        self.cgroup_name, self.warm = of_witness, order.warm
+        self.untruncated += 1
+
+    def may_take_behind(self, order: Order) -> bool:
+        """Whether the order may begin when what runs here has ended: it is like that one, which has not run long."""
+        before = self.order
+        return (
+            self.key is not None and before is not None and before.lane == order.lane and self.connection is not None
+            and self.has_said_hello and not self.is_of_earlier_version and self.cancelled_at is None
+            and len(self.ahead) < MOST_AHEAD and self.untruncated < MOST_UNTRUNCATED and not self._unsent
+            and time.monotonic() - self.given_at < PATIENCE_S / 2
+        )  # fmt: skip
 
     def start(self, binary: str, folder_fd: int, launch: Launch = Launch()) -> None:
         """Start a new witness and connect to it; OSError if that can't be done."""
@@ -247,10 +280,14 @@ class Slot:
             log(f"a journal with lines that no witness writes is set aside: {aside}")
 
 
-def take_idle(idle: list[Slot], order: Order) -> Slot:
-    """Take the one whose server can fork the order, if there is one; else the last one."""
-    alike = [number for number, slot in enumerate(idle) if slot.warm == order.warm]
-    return idle.pop(alike[-1] if alike else -1)
+def take_idle(idle: list[Slot], order: Order) -> Slot | None:
+    """Take the one whose server can fork the order, if there is one; else the last one.
+
+    One whose journal is long is left alone until all that is in it is durable: then the next order cuts it off.
+    """
+    usable = [number for number, slot in enumerate(idle) if slot.untruncated < MOST_UNTRUNCATED or not slot.unsettled]
+    alike = [number for number in usable if idle[number].warm == order.warm]
+    return idle.pop((alike or usable)[-1]) if usable else None
 
 
 def _connect(path: str) -> socket.socket | None:
