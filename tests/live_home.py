@@ -238,7 +238,7 @@ class LiveHome:
         self.wait_until_gone()
         wait_for(lambda: not self.processes(), "no process of a job is left")
         wait_for(lambda: not self.witnesses(), "no witness is left")
-        assert self.cgroups() == []
+        wait_for(lambda: not self.cgroups(), "no cgroup is left")
         assert sorted(path.name for path in self.home.witnesses.iterdir()) == []
         with self.reader() as reader:
             known = {run.id for run in reader.runs()}

@@ -139,3 +139,13 @@ def test_one_that_is_cancelled_and_had_begun_ends_as_it_ends() -> None:
     turn.end(4)
     turn.commit()
     assert turn.state(4) is State.COMPLETED
+
+
+def test_one_that_had_its_room_may_be_given_back_too() -> None:
+    """Its witness died before it began."""
+    turn, _ = begun()
+    turn.end(3, 5.0)
+    turn.say(4, RoomTaken(turn.now))
+    turn.say(4, NotTaken(turn.now))
+    turn.commit()
+    assert turn.given() == ([4], [])

@@ -62,7 +62,7 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
             )
         return
     if isinstance(one.evidence, NotTaken):
-        if attempt.is_behind:
+        if attempt.state is State.PENDING and attempt.is_dispatched:
             start.not_taken(live, attempt, now)
         return
     if attempt.is_behind:

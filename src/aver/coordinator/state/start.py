@@ -145,7 +145,7 @@ def take_room(live: LiveState, attempt: LiveAttempt) -> None:
 
 
 def not_taken(live: LiveState, attempt: LiveAttempt, now: float) -> None:
-    """The engine gives an attempt back that it had behind another: it never began, and waits for room."""
+    """The engine gives an attempt back that was to begin after another: it never began, and waits for room."""
     run = live.runs[attempt.run]
     attempt.is_behind = False
     live.behind.discard(attempt.key)
