@@ -27,7 +27,13 @@ def main() -> None:
 def _has_no_home() -> bool:
     from aver.protocol.place import home_folder
 
-    return not os.path.lexists(home_folder())
+    try:
+        os.lstat(home_folder())
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass  # who can't look does not know: the command says what is wrong
+    return False
 
 
 if __name__ == "__main__":

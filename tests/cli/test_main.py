@@ -234,6 +234,8 @@ def test_jobs_of_no_home_are_said_at_once(tmp_path: Path) -> None:
     slow = aver("jobs", AVER_HOME=str(tmp_path / "empty"))
     assert (quick.returncode, quick.stdout, quick.stderr) == (slow.returncode, slow.stdout, slow.stderr)
     assert not (tmp_path / "none").exists()
+    (tmp_path / "file").touch()
+    assert aver("jobs", AVER_HOME=str(tmp_path / "file" / "home")).returncode == 73  # who can't look does not know
     words = [sys.executable, "-X", "importtime", "-m", "aver", "jobs"]
     env = {**os.environ, "AVER_HOME": str(tmp_path / "none")}
     imported = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stderr

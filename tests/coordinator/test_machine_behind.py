@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from test_machine import TRUE, Turn
 
-from aver.coordinator.requests import cancel
+from aver.coordinator.requests import cancel, hold, requeue
 from aver.coordinator.state.start import BEHIND_EACH, SHORT_S
 from aver.engines.api import Heard
 from aver.model.evidence import NotTaken, RoomTaken, WitnessRecord, WitnessStart
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec, Matrix
 from aver.model.states import State
+from aver.protocol.messages import ResultCode
 
 COUNT = 40
 
@@ -149,3 +150,14 @@ def test_one_that_had_its_room_may_be_given_back_too() -> None:
     turn.say(4, NotTaken(turn.now))
     turn.commit()
     assert turn.given() == ([4], [])
+
+
+def test_nothing_is_claimed_of_one_that_has_not_begun() -> None:
+    """It is not signalled, not begun again, and not held: whoever asks is told so, and nothing is passed on."""
+    turn, _ = begun()
+    run, machine = turn.machine.runs[1], turn.machine
+    assert cancel.send_signal(machine, run, 2, 10, "me", turn.now).code is ResultCode.NOT_RUNNING
+    assert requeue.requeue(machine, run, 2, "requeue", "me", turn.now).code is ResultCode.NOT_RUNNING
+    assert hold.hold(machine, run, 2, "me", turn.now) == "about to begin: it can't be held any more"
+    turn.commit()
+    assert machine.out.controls == []

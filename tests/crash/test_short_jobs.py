@@ -44,8 +44,8 @@ def assert_as_they_say(live: LiveHome, run: int) -> None:
     live.assert_store_is_whole()
 
 
-def has_ahead(live: LiveHome) -> bool:
-    """Whether a job ran right after another in the same witness, without an order in between."""
+def have_some_run(live: LiveHome) -> bool:
+    """Enough of them for orders to lie ahead."""
     return len(live.keys_run()) >= 40
 
 
@@ -75,7 +75,7 @@ def test_a_long_one_holds_up_nobody(live: LiveHome) -> None:
 
 def test_a_cancelled_run_begins_nothing_more(live: LiveHome) -> None:
     run = many(live, MARK, 3000)
-    wait_for(lambda: has_ahead(live), "some have run")
+    wait_for(lambda: have_some_run(live), "some have run")
     with live.client() as client:
         client.call("cancel", ids=[run], by="tester", now=True)
     live.settle([run])
@@ -91,7 +91,7 @@ def test_a_cancelled_run_begins_nothing_more(live: LiveHome) -> None:
 def test_single_jobs_cancelled_among_many(live: LiveHome) -> None:
     """Each is CANCELLED, and did not run unless it had begun; the others complete."""
     run = many(live, MARK, 1500)
-    wait_for(lambda: has_ahead(live), "some have run")
+    wait_for(lambda: have_some_run(live), "some have run")
     cancelled = []
     with live.client() as client:
         for _ in range(60):
@@ -141,7 +141,7 @@ def test_witnesses_that_are_killed(live: LiveHome) -> None:
 def test_held_jobs_do_not_run(live: LiveHome) -> None:
     """Who is told that a job is held can count on that."""
     run = many(live, MARK, 1500)
-    wait_for(lambda: has_ahead(live), "some have run")
+    wait_for(lambda: have_some_run(live), "some have run")
     held = []
     with live.client() as client:
         for job in range(run + 900, run + 960):
@@ -160,7 +160,7 @@ def test_held_jobs_do_not_run(live: LiveHome) -> None:
 def test_other_runs_have_their_turn(live: LiveHome) -> None:
     """A job that comes later, and a large one, are not kept out by a long row of short ones."""
     run = many(live, MARK, 2500)
-    wait_for(lambda: has_ahead(live), "some have run")
+    wait_for(lambda: have_some_run(live), "some have run")
     other = live.run_text("true")
     wide = live.submit(shell_job("wide", "true", request=Request(cpus=2)))
     live.settle([other, wide])

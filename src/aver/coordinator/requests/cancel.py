@@ -104,7 +104,7 @@ def send_signal(
     """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
-    if attempt is None or not attempt.is_dispatched:
+    if attempt is None or not attempt.is_dispatched or attempt.is_behind:
         state = run.settled_state(index)
         if state is not None:
             return Said(f"already {state}", ResultCode.SETTLED)

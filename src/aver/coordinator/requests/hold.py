@@ -40,6 +40,8 @@ def hold(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason
     if attempt is not None and attempt.has_room:
         if attempt.can.has_queue and attempt.state not in STARTED:
             return Said(attempt.can.refusals.hold, ResultCode.REFUSED)
+        if attempt.is_behind:
+            return Said("about to begin: it can't be held any more", ResultCode.RUNNING)
         return Said("running: a job that runs can't be held", ResultCode.RUNNING)
     if index in run.held:
         return Said("held already", ResultCode.ALREADY)

@@ -39,7 +39,7 @@ def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: 
     if slurm is not None and slurm.requeue is False:
         return Said(DISABLED, ResultCode.REFUSED)
     attempt = machine.by_job.get(job)
-    if attempt is not None and attempt.is_dispatched:
+    if attempt is not None and attempt.is_dispatched and not attempt.is_behind:
         if attempt.is_parked or attempt.cancel_asked:
             return Said(COMPLETED, ResultCode.SETTLED)
         asked = PersonAsked(now, run.number, job, by, how)

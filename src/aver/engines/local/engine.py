@@ -412,7 +412,9 @@ class LocalEngine:
             self._gone.append(slot)
         else:
             slot.remove_files()
-        if unread is not None:
+        if unread is not None and slot.cancelled_at is not None and job_of_task(unread.key) is None:
+            self._tell_not_taken(unread.key)  # the cancellation went with its witness
+        elif unread is not None:
             self._give_again(unread)
 
     def _tell_vanished(self, slot: Slot, swept: Swept) -> None:
@@ -421,8 +423,7 @@ class LocalEngine:
         key, slot.key = slot.key, None
         vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays, swept.oomd_kills)
         facts = {"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays, "oomd": swept.oomd_kills}
-        said = json.dumps(facts)
-        self._heard.append(Heard(key, "coordinator", said, vanished))
+        self._heard.append(Heard(key, "coordinator", json.dumps(facts), vanished))
         self._by_key.pop(key, None)
         self._devices.release(key)
         self._ends[key] = (slot, slot.read_offset)
