@@ -8,39 +8,18 @@ import resource
 import shlex
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
+from box_image import make_image
 from flow_lab import Lab, states
 
 import aver
 
 IMAGE = "localhost/aver-test:1"
-PROGRAMS = ("bash", "cat", "sleep", "nproc", "head", "tr")
 WAIT_S = 240
 # crun refuses a machine that has both versions of cgroups; where v2 is only beside v1, crun does not see it.
 CRUN = 'umount -l /sys/fs/cgroup/unified 2>/dev/null; exec {crun} "$@"'
-
-
-def _make_image(folder: Path) -> Path:
-    """Some of this machine's own programs and their libraries: nothing is fetched."""
-    found: dict[str, str] = {}
-    for name in PROGRAMS:
-        program = os.path.realpath(shutil.which(name) or "")
-        found[f"bin/{name}"] = program
-        said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-        libraries = [word for word in said.split() if word.startswith("/")]
-        found |= {word.lstrip("/"): os.path.realpath(word) for word in libraries}
-    path = folder / "image.tar"
-    with tarfile.open(path, "w") as image:
-        for name, source in found.items():
-            image.add(source, name)
-        for name in ("tmp", "proc", "dev", "sys", "etc"):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            image.addfile(entry)
-    return path
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +51,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return "" if done.returncode == 0 else done.stderr.strip()[-300:] or f"exit {done.returncode}"
 
     trial = ("run", "--rm", "--network=host", "--cgroups=disabled", "--log-driver=none", IMAGE, "bash", "-c", ":")
-    problem = said("import", str(_make_image(folder)), IMAGE) or said(*trial)
+    problem = said("import", str(make_image(folder)), IMAGE) or said(*trial)
     if problem:
         pytest.skip(f"podman runs no container here: {problem}")
     return env

@@ -77,6 +77,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
         files=_files(spec, values),
         clean=_clean(spec),
+        is_elsewhere=spec.setup.container is not None and spec.setup.container.is_of_daemon,
         lane="" if run.is_single else f"{run.number}.{run.spec_number(attempt.index)}",
         is_behind=attempt.is_behind,
         is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
