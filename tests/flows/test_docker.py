@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from box_image import make_image
 from flow_lab import Lab, states
 
+from boxes import make_image
 from second_user import needs_root
 
 IMAGE = "aver-test:1"
@@ -59,6 +59,8 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
             yield env
         finally:
             daemon.send_signal(signal.SIGTERM)
+            daemon.wait(WAIT_S)
+            subprocess.run(["umount", "-l", folder / "exec/netns/default"], capture_output=True, check=False)
 
 
 @pytest.fixture

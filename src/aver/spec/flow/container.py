@@ -33,7 +33,7 @@ _SIGNALS = "HUP INT QUIT USR1 USR2 ALRM TERM"
 _START = f"""\
 d=$(mktemp -d "${{TMPDIR:-/tmp}}/aver-XXXXXXXX") || exit 125
 w=$(readlink "/proc/$PPID/exe")
-case $w in *"/aver-witness (deleted)") cp "/proc/$PPID/exe" "$d/aver-witness" && w=$d/aver-witness;; esac
+case $w in */aver-witness*" (deleted)") cp "/proc/$PPID/exe" "$d/aver-witness" && w=$d/aver-witness;; esac
 mkfifo "$d/alive" && exec 4<>"$d/alive" || exit 125
 p= g=
 for s in {_SIGNALS}; do trap "g=\\"\\$g $s\\"; [ -z \\"\\$p\\" ] || kill -$s \\$p" $s; done
@@ -113,7 +113,7 @@ def _commands(spec: JobSpec, container: Container, folders: Sequence[str]) -> st
         seen = f'-v "$w:/.aver-witness:ro" -v "$d:/.aver" --entrypoint /.aver-witness {image} {once}'
         alone = f'a=$1; shift; set -- --entrypoint "$a" {image} "$@"'
     return (
-        f'case $w in */aver-witness) set -- {seen} "$@";; *) {alone};; esac\n{" ".join(words)} "$@" <&3 3<&- 4<&- &\n'
+        f'case $w in */aver-witness*) set -- {seen} "$@";; *) {alone};; esac\n{" ".join(words)} "$@" <&3 3<&- 4<&- &\n'
     )
 
 
