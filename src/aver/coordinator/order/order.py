@@ -240,7 +240,7 @@ def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSi
         return None
     if own_s is not None and own_s <= due_s - monotonic_s:
         return None
-    return WarningSignal(of_job.signal, of_job.lead_s, Scope.ALL)
+    return WarningSignal(of_job.signal, of_job.lead_s, Scope.SCRIPT)
 
 
 def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) -> tuple[str, ...]:
