@@ -1,4 +1,4 @@
-"""`#PBS` lines of a batch script: read after `#SBATCH` lines and before variables and flags, as Slurm translates them."""
+"""`#PBS` lines of a batch script: read after `#SBATCH` lines, before variables and flags, as Slurm translates them."""
 
 from __future__ import annotations
 

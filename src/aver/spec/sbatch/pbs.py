@@ -1,4 +1,4 @@
-"""`#PBS` lines of a batch script as options of sbatch, as Slurm translates them. What means nothing there is left out."""
+"""`#PBS` lines of a batch script as options of sbatch, as Slurm translates them. What means nothing is left out."""
 
 from __future__ import annotations
 
