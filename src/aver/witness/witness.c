@@ -1532,10 +1532,13 @@ static void child_tries(const char *path) { /* what it becomes is noted first: i
     execve(path, order.argv, environ);
 }
 
+static char task_pid[sizeof "SLURM_TASK_PID=" + 20];
+
 static void child_execs(void) {
     static char path[PATH_KEPT + 256];
     const char *name = order.argv[0], *given = getenv("PATH"), *list = given ? given : "/bin:/usr/bin", *next;
     int refused = ENOENT;
+    snprintf(task_pid, sizeof task_pid, "SLURM_TASK_PID=%d", (int)getpid());
     if (strchr(name, '/') || !*name) {
         child_tries(name);
         child_fails("exec", name);
@@ -1785,6 +1788,7 @@ static void add_to_env(void) { /* to `environ`, which nobody but the job needs; 
         if (!is_set) putenv(order.unset[i]);
     }
     putenv(key);
+    if (getenv("SLURM_JOB_ID")) putenv(strcpy(task_pid, "SLURM_TASK_PID=0")); /* the child fills it in */
 }
 
 static void sweep(void) { /* the child is gone or never was; from here on only left-over processes are waited for */
