@@ -155,3 +155,31 @@ def test_a_newer_coordinator_is_asked_and_named_when_it_refuses(place: Environme
     place("stop")
     place.submit("true")
     assert place.lock()["version"] == __version__
+
+
+def test_many_commands_come_at_once_after_an_upgrade(place: Environment, earlier_wheel: Path, wheel: Path) -> None:
+    """Each finds the old coordinator and tells it to leave; all are served by one new one, Slurm's commands too."""
+    place.install(earlier_wheel)
+    job = place.submit(f"{WAIT} exit 3")
+    begun(place, job)
+    old_pid = place.pid()
+    place.install(wheel)
+    submit = place.words("submit", "--time", "1m", "--mem", "64M", "--", "true")
+    sbatch = place.words("shell", "--", "sbatch", "--mem=64", "--wrap", "true")
+    environment = {**os.environ, "AVER_HOME": str(place.home)}
+    commands = [
+        subprocess.Popen(
+            words, cwd=place.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for words in [submit, sbatch] * 4
+    ]
+    said = [command.communicate(timeout=120) for command in commands]
+    assert [command.returncode for command in commands] == [0] * 8, said
+    numbers = {int(out.split()[-1]) for out, _ in said}
+    assert len(numbers) == 8
+    assert place.pid() != old_pid
+    assert place.lock()["version"] == __version__
+    (place.folder / "go").touch()
+    place("watch", "--timeout", "60", str(job), *map(str, numbers))
+    assert (place.job(job)["state"], place.job(job)["exit"]["text"]) == ("FAILED", "3:0")
+    assert {place.job(one)["state"] for one in numbers} == {"COMPLETED"}
