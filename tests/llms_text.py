@@ -1,11 +1,13 @@
-"""docs/llms.txt, made from docs/index.md: `python tests/llms_text.py` writes it."""
+"""docs/llms.txt, made from docs/en/index.md: `python tests/llms_text.py` writes it."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+INDEX = DOCS / "en" / "index.md"
 FILE = DOCS / "llms.txt"
 HEAD = """\
 # Aver
@@ -15,20 +17,24 @@ a verdict is made of evidence, unknown is said to be unknown, and nothing runs t
 schema; agents have `aver mcp` and `aver agent guide`; Python has `import aver`.
 
 """
-SECTIONS = {"Use": "", "How-to": "how-to/", "Design": "design/"}
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 
 
 def llms_text() -> str:
-    """Every page of the index with what it says, by section; pages to use the product first."""
-    rows = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \| (.*) \|$", (DOCS / "index.md").read_text(), re.MULTILINE)
+    """Every page of the index's tables with what it says, by the index's sections."""
     parts = []
-    for title, prefix in SECTIONS.items():
-        others = tuple(one for one in SECTIONS.values() if one and one != prefix)
-        mine = [(path, text) for path, text in rows if path.startswith(prefix) and not path.startswith(others)]
-        lines = [f"- [{path}]({path}): {LINK.sub(lambda found: found[1], text)}" for path, text in mine]
-        parts.append(f"## {title}\n" + "\n".join(lines) + "\n")
+    for title, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", INDEX.read_text(), re.MULTILINE | re.DOTALL):
+        rows = re.findall(r"^\| \[([^]]+)\]\(([^)]+)\) \| (.*) \|$", body, re.MULTILINE)
+        lines = [f"- [{name}]({path_of(link)}): {LINK.sub(lambda found: found[1], text)}" for name, link, text in rows]
+        if lines:
+            parts.append(f"## {title}\n" + "\n".join(lines) + "\n")
     return HEAD + "\n".join(parts)
+
+
+def path_of(link: str) -> str:
+    """The link of the index as seen from docs/llms.txt."""
+    slash = "/" if link.endswith("/") else ""
+    return Path(os.path.relpath(INDEX.parent / link, DOCS)).as_posix() + slash
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from aver.cli.group import MODULES
 from aver.judge.run import exit_status_of
 from aver.model.states import SETTLED
 
-DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = Path(__file__).parents[2] / "docs" / "en" / "reference"
 
 
 def section(name: str) -> str:
-    text = (DOCS / "commands.md").read_text()
+    text = (REFERENCE / "commands.md").read_text()
     found = re.search(rf"^## aver {name}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/commands.md has no section for {name}"
+    assert found, f"docs/en/reference/commands.md has no section for {name}"
     return found[1]
 
 
@@ -43,6 +43,6 @@ def test_the_page_has_every_option_and_an_example(name: str) -> None:
 
 def test_the_page_of_exit_statuses_says_what_the_code_does() -> None:
     """Each settled state stands in the row of its exit status."""
-    rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", (DOCS / "exit-statuses.md").read_text(), re.MULTILINE))
+    rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", (REFERENCE / "exit-statuses.md").read_text(), re.MULTILINE))
     for state in SETTLED:
         assert state.value in rows[str(exit_status_of(state))], state

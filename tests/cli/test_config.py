@@ -15,7 +15,7 @@ from aver.config import Config, check_table
 from aver.engines.slurm.track.evidence import Settle
 from aver.errors import UsageError
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "en" / "reference" / "settings.md"
 KEYS = [setting.key for setting in SETTINGS]
 
 

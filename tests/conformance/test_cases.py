@@ -40,8 +40,8 @@ def test_each_difference_shows_somewhere() -> None:
 
 
 def test_the_page_is_in_step() -> None:
-    """docs/conformance.md lists exactly the intended differences that the cases have."""
-    page = (ROOT / "docs" / "conformance.md").read_text()
+    """docs/en/reference/conformance.md lists exactly the intended differences that the cases have."""
+    page = (ROOT / "docs" / "en" / "reference" / "conformance.md").read_text()
     assert page == renew_page(page), "renew it: python -m aver.conformance --page"
 
 

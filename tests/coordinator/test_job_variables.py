@@ -1,4 +1,4 @@
-"""docs/settings.md lists every variable that a job gets, and no other."""
+"""docs/en/reference/settings.md lists every variable that a job gets, and no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Str
 from aver.model.slurm_options import SlurmOptions
 from aver.plan.packing import Room
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "en" / "reference" / "settings.md"
 GIB = 1 << 30
 OPTIONS = SlurmOptions(ntasks=1, ntasks_per_node=1, cpus_per_task=1)
 TRUE = Argv(("true",))

@@ -238,4 +238,4 @@ def test_a_reason_names_its_run() -> None:
 
 def test_the_page_of_flows_has_it() -> None:
     """Who reads the pages finds it."""
-    assert "--resume" in (Path(__file__).parents[2] / "docs" / "continue.md").read_text()
+    assert "--resume" in (Path(__file__).parents[2] / "docs" / "en" / "guides" / "continue.md").read_text()

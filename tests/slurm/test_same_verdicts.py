@@ -1,7 +1,7 @@
 """The same flows and scripts on this machine and on a real Slurm: verdict by verdict equal, down to each task.
 
 Each row of OUTCOMES 7 that makes sense in a test. DIFFERENCES are the ones that can't be equal, each with its reason;
-docs/engines.md has the same table.
+docs/en/guides/slurm-cluster.md has the same table.
 """
 
 from __future__ import annotations
@@ -428,6 +428,8 @@ def test_steps_are_told_once(places: dict[str, Place]) -> None:
 
 
 def test_the_page_has_the_differences() -> None:
-    """docs/engines.md says the same of each."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
+    """docs/en/guides/slurm-cluster.md says the same of each."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "en" / "guides" / "slurm-cluster.md").read_text(
+        encoding="utf-8"
+    )
     assert [f"| {what} | {why} |" for what, why in DIFFERENCES.items() if f"| {what} | {why} |" not in page] == []

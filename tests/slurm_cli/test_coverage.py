@@ -14,7 +14,7 @@ from aver.model.slurm_names import VERSION
 from aver.slurm_cli.coverage import Command, commands, renew
 from aver.spec.getopt import FLAG
 
-PAGE = Path(__file__).parents[2] / "docs" / "slurm-commands.md"
+PAGE = Path(__file__).parents[2] / "docs" / "en" / "reference" / "slurm-commands.md"
 BY_NAME = {command.name: command for command in commands()}
 
 
@@ -29,7 +29,7 @@ def man_options() -> dict[str, list[tuple[str, str]]]:
 
 
 def test_the_page_has_the_tables_of_the_code() -> None:
-    """`python -m aver.slurm_cli.coverage docs/slurm-commands.md` changes nothing."""
+    """`python -m aver.slurm_cli.coverage docs/en/reference/slurm-commands.md` changes nothing."""
     text = PAGE.read_text()
     assert renew(text) == text
 

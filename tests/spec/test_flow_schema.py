@@ -37,7 +37,11 @@ def test_references_of_the_schema_resolve() -> None:
 
 
 def test_the_page_names_every_key() -> None:
-    """Each key stands in a table of docs/flows.md."""
-    rows = [line for line in (DOCS / "flows.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    """Each key stands in a table of docs/en/reference/flow-format.md."""
+    rows = [
+        line
+        for line in (DOCS / "en" / "reference" / "flow-format.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
     first_cells = " ".join(row.split("|")[1] for row in rows)
     assert [key for key in [*FLOW_KEYS, *JOB_KEYS] if f"`{key}`" not in first_cells] == []

@@ -1,6 +1,6 @@
 """The JSON document of a job and of a run: the same for `--json` and for notifications.
 
-`docs/json.md` describes the keys. Unknown is None.
+`docs/en/reference/json.md` describes the keys. Unknown is None.
 """
 
 from __future__ import annotations

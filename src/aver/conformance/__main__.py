@@ -39,7 +39,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="show also the cells that are as expected")
     parser.add_argument("--tables", action="store_true", help="print what the commands printed, as rows of a case file")
     parser.add_argument("--list", action="store_true", help="list the cases and run nothing")
-    parser.add_argument("--page", action="store_true", help="print the generated part of docs/conformance.md")
+    parser.add_argument(
+        "--page", action="store_true", help="print the generated part of docs/en/reference/conformance.md"
+    )
     return parser.parse_args(arguments)
 
 

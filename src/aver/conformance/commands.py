@@ -61,7 +61,7 @@ class Commands:
 
     @property
     def times(self) -> dict[str, str]:
-        """The shortest time limit, warning and deadline that these commands can show; see docs/conformance.md."""
+        """The shortest time limit, warning and deadline that these commands can show."""
         return SLURM_TIMES if self.name == "slurm" else AVER_TIMES
 
     def as_user(self, words: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """A conformance case: what to submit and do, and what the commands must then print.
 
-Cases are text files; `parser` reads them, and docs/conformance.md describes their grammar.
+Cases are text files; `parser` reads them, and docs/en/reference/conformance.md describes their grammar.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A case is a heading, its marks, its acts with the scripts that they submit, and 
     scontrol  TIMEOUT 0:15 0:0 TimeLimit
     sacct     TIMEOUT 0:0 => TIMEOUT 0:15 (sacct-as-scontrol)
 
-docs/conformance.md has the whole grammar.
+docs/en/reference/conformance.md has the whole grammar.
 """
 
 from __future__ import annotations

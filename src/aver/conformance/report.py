@@ -1,4 +1,4 @@
-"""Compare outcomes with expectations, cell by cell, as a table, as JSON and as a part of docs/conformance.md."""
+"""Compare outcomes with expectations, cell by cell: a table, JSON, and a part of docs/en/reference/conformance.md."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def as_tables(report: Report) -> str:
 
 
 def generated_part() -> str:
-    """The part of docs/conformance.md that follows from the cases: how many, and every intended difference."""
+    """The part of docs/en/reference/conformance.md that follows from the cases: counts and intended differences."""
     cases = all_cases()
     themes = Counter(case.theme for case in cases)
     lines = [

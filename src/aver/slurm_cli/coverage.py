@@ -1,7 +1,7 @@
-"""What each command serves, from its own tables, and the part of `docs/slurm-commands.md` that says so.
+"""What each command serves, from its own tables, and the part of `docs/en/reference/slurm-commands.md` that says so.
 
-`python -m aver.slurm_cli.coverage docs/slurm-commands.md` writes that part again; a test compares the two, and the
-tables with the option lists of Slurm's man pages.
+`python -m aver.slurm_cli.coverage docs/en/reference/slurm-commands.md` writes that part again; a test compares the
+two, and the tables with the option lists of Slurm's man pages.
 """
 
 from __future__ import annotations

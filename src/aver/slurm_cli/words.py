@@ -1,4 +1,4 @@
-"""Slurm's words for states and reasons, and which of ours they stand for. `docs/slurm-commands.md` says why."""
+"""Slurm's words for states and reasons, and ours. docs/en/reference/slurm-commands.md says why."""
 
 from __future__ import annotations
 

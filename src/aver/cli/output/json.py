@@ -1,4 +1,4 @@
-"""A command's answer as one JSON document, with stable keys. `docs/json.md` describes them.
+"""A command's answer as one JSON document, with stable keys. `docs/en/reference/json.md` describes them.
 
 Secrets are masked in each text before it is encoded, so that no escape can hide a value. Bytes
 that are not UTF-8 are written as the replacement character: JSON has no other way to say them.

@@ -1,6 +1,6 @@
 """The keys of a flow and of a job, each with what it takes, in words and as JSON Schema.
 
-The one list that the reader, the schema and the page `docs/flows.md` follow; tests compare them.
+The one list that the reader, the schema and the page `docs/en/reference/flow-format.md` follow; tests compare them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def command(words: tuple[str, ...]) -> int:
     --json           every cell as JSON
     --tables         what the commands printed, as rows of a case file
     --list           list the cases and run nothing
-    --page           the generated part of docs/conformance.md
+    --page           the generated part of docs/en/reference/conformance.md
 
     Expectations are those of the release that the commands print.
     The exit status is 0 if every cell is as expected, 1 if not.

@@ -22,7 +22,9 @@ TIMEOUT_STATUS = 124
 @click.option(
     "--any", "for_any", is_flag=True, help="Stop as soon as one is settled; without ID: of all unsettled runs."
 )
-@click.option("--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/exit-statuses.md).")
+@click.option(
+    "--exit-status", "-e", is_flag=True, help="Exit as the jobs ended (see docs/en/reference/exit-statuses.md)."
+)
 @click.option(
     "--timeout",
     type=DurationType(),

@@ -18,7 +18,7 @@ def command() -> None:
     """Serve tools for agents over the Model Context Protocol, on stdin and stdout.
 
     For the settings of an agent; it needs the extra `mcp`. The tools check, submit, list, wait for, explain, cancel,
-    retry and recover runs; docs/agents.md describes them. No tool runs a program other than as a job.
+    retry and recover runs; docs/en/guides/agents.md describes them. No tool runs a program other than as a job.
 
     \b
     Examples:
