@@ -36,6 +36,7 @@ VARIES = (
     (re.compile(r"memory (watched|sampled|measured)[^,;\n]*"), "memory watched"),
     (re.compile(r" \(its largest process, resident\)"), ""),
     (re.compile(r"time=\"[\d.]+\""), "time"),
+    (re.compile(r"\b\d+%|\b\d\.\d\d\b"), "SHARE"),
     (re.compile(r"-{3,}"), "---"),
     (re.compile(r"[ \t]+"), " "),
 )

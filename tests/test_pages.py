@@ -17,6 +17,7 @@ PAGES = [
     ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+ENGLISH = sorted((ROOT / "docs" / "en").rglob("*.md"))
 
 
 def links_of(page: Path) -> set[Path]:
@@ -29,6 +30,30 @@ def links_of(page: Path) -> set[Path]:
 def test_no_link_leads_nowhere(page: Path) -> None:
     """Every link to a file of this repository names one that is there."""
     assert not {link for link in links_of(page) if not link.exists()}
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The names that a forge gives to the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_link_leads_to_a_heading_that_is_not_there(page: Path) -> None:
+    """What follows # in a link is a heading of that page."""
+    found = re.findall(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)", page.read_text())
+    missing = [(link, name) for link, name in found if name not in anchors_of(page.parent / link if link else page)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lines_of_the_sources_are_short(page: Path) -> None:
+    """A sentence or a clause a line, at most 100 characters; tables, code and long links excepted."""
+    text = re.sub(r"^<!-- (?:from|made).*?<!-- .*?-->", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "!", "#")) and "](" not in line]
+    assert [line for line in prose if len(line) > 100 and " " in line.strip("-* ")[:90]] == []
 
 
 def test_the_index_lists_every_page() -> None:
