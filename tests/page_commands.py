@@ -140,9 +140,9 @@ def plain(text: str) -> str:
 
 def fits(expected: str, printed: str) -> bool:
     """Whether a command printed what the page says."""
-    parts = re.split(r"(^…$\n?|…)", plain(expected), flags=re.MULTILINE)
+    parts = re.split(r"(^…$\n?| ?… ?)", plain(expected), flags=re.MULTILINE)
     pattern = "".join(
-        "(?:.*\n?)*?" if part.startswith("…\n") else ".*" if part == "…" else re.escape(part) for part in parts
+        "(?:.*\n?)*?" if part == "…\n" else ".*" if part.strip(" ") == "…" else re.escape(part) for part in parts
     )
     last = plain(expected).rstrip("\n").split("\n")[-1] == "…"
     return re.fullmatch(pattern + ("(?:\n.*)*" if last else ""), plain(printed)) is not None

@@ -15,6 +15,7 @@ PAGES = [
     ROOT / "ARCHITECTURE.md",
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 ENGLISH = sorted((ROOT / "docs" / "en").rglob("*.md"))
