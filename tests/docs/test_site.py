@@ -50,7 +50,7 @@ def tree(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "scripts" / "docs", tmp_path / "scripts" / "docs")
     texts = {
         "README.md": "# Aver\nStart at [the index](docs/en/index.md).\n\n<picture>\n"
-        '<source media="(prefers-color-scheme: dark)" srcset="docs/p.svg">\n<img src="docs/p.svg" alt="p">\n</picture>\n',
+        '<source media="(width: 9px)" srcset="docs/p.svg">\n<img src="docs/p.svg" alt="p">\n</picture>\n',
         "docs/llms.txt": "# Aver\n",
         "docs/p.svg": "<svg/>",
         "docs/en/index.md": INDEX,
