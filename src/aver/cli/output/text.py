@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from aver.cli.output import ReaderLeft
-from aver.errors import CantWriteError
+from aver.errors import CantWriteError, UsageError
 from aver.model.states import State
 from aver.printable import one_line, printable
 from aver.render.masking import Masking, to_bytes
@@ -117,6 +117,19 @@ class Output:
     def raw(self, data: bytes) -> None:
         """Write bytes of the answer as they are; the caller has masked them."""
         _write(self._out, data)
+
+    def page(self, lines: Sequence[str]) -> None:
+        """Write lines of our own, styled ones among them; through the pager where the terminal is too low for them."""
+        text = "".join(f"{line}\n" for line in lines)
+        if len(lines) < self.height:
+            self.raw(text.encode())
+            return
+        import click  # few answers are this long
+
+        try:
+            click.echo_via_pager(text, color=None if self.has_colours else False)  # None: as the pager can
+        except ValueError:
+            raise UsageError(f"PAGER is not a command: {os.environ.get('PAGER')}") from None
 
     def pause(self, seconds: float) -> None:
         """Wait that long; raise ReaderLeft as soon as nobody can read the answer any more."""
