@@ -20,7 +20,9 @@ def test_commands_print_what_the_page_shows(path: Path, aver_home: Path, tmp_pat
     folder = tmp_path / "project"
     folder.mkdir()
     page = read_page(path.read_text())
-    if any("by the kernel for memory" in one.prints or "OutOfMemory" in one.prints for one in page.commands):
+    if any(
+        "bytearray" in one.text or "OutOfMemory" in one.prints or "for memory" in one.prints for one in page.commands
+    ):
         base, reason = find_cgroup()
         if base is None:
             pytest.skip(f"the page shows a kill for memory: {reason}")
