@@ -19,7 +19,7 @@ from aver.cli.output.documents import CoordinatorFacts
 from aver.cli.output.report_documents import CauseList, UsageList
 from aver.cli.session import Session
 from aver.client.documents import run_facts
-from aver.client.live_use import Meter, UseNow
+from aver.client.use.now import Meter, UseNow
 from aver.config import load_config
 from aver.engines.api import Capabilities as EngineCapabilities
 from aver.engines.local.capabilities import Capabilities, capabilities
