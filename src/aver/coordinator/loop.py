@@ -73,6 +73,7 @@ class Loop:
         self._requests = Context(
             home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._upkeep,
             kill_wait_s, self._commits.check_writable, self._hear, self.stop, self._start_over,
+            self._commits.latency,
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
         self._wakeups = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # a signal that comes just before a wait ends it

@@ -198,7 +198,7 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
     before = query.cursor(params)
     asked = RunQuery(
         query.states(params), query.text(params, "text"), query.text(params, "folder"), query.seconds(params, "since"),
-        None if before is None else before[1],
+        query.text(params, "engine"), None if before is None else before[1],
     )  # fmt: skip
     limit = query.number(params, "limit", 50, 1, 200)
     if reader is None:
