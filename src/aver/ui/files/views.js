@@ -97,7 +97,7 @@ const kept = new Map();  // what was opened in a run and is read only then: by r
 export async function runView(number, words) {
   const [run, page] = await Promise.all([get(`runs/${number}`), get(`runs/${number}/jobs`, words)]);
   const causes = await quickly(number, `runs/${number}/causes`);
-  const opened = await Promise.all([...(kept.get(number) || [])].map(async (name) => [name, await get(`runs/${number}/${name}`, name === "grid" ? { group: words.group } : {})]));
+  const opened = await Promise.all([...(kept.get(number) || [])].filter((name) => name !== "grid" || words.group).map(async (name) => [name, await get(`runs/${number}/${name}`, name === "grid" ? { group: words.group } : {})]));
   const parts = Object.fromEntries(opened);
   const path = `runs/${number}`;
   const facts_ = run.run;
