@@ -60,6 +60,10 @@ class Home:
     def scripts(self, run: int) -> Path:
         return self.path / "scripts" / str(run)
 
+    def use(self, run: int) -> Path:
+        """Memory and CPUs of the run's attempts over time."""
+        return self.path / "use" / str(run)
+
     @property
     def logs(self) -> Path:
         """The output of commands that have no name for it."""
@@ -107,7 +111,7 @@ class Home:
         """Make the folder, mode 0700, or raise an error that says what to do."""
         try:
             make_home(os.fspath(self.path))
-            for name in ("env", "logs", "scripts", "witness", "stdin"):
+            for name in ("env", "logs", "scripts", "witness", "stdin", "use"):
                 make_folder(os.fspath(self.path / name))
         except OSError as error:
             raise CantWriteError(

@@ -89,6 +89,8 @@ def test_keys_ask_for_commands() -> None:
     assert made.press("l") == Show("log", 7)
     assert made.press("q") is None
     assert made.press("w") == Show("why", 7)
+    made.press("q")
+    assert made.press("s") == Show("show", 7)
     made.press("escape")
     assert made.press("c") is None
     assert "cancel job 7?" in made.lines(79, 24)[-1].text

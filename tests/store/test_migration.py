@@ -11,7 +11,7 @@ import pytest
 from store_events import ended, planned, started, submitted, whole_job
 
 from aver.model.codec import decode, encode
-from aver.model.events import Event, StepEnded, StepStarted, TaskEnded
+from aver.model.events import Event, FlowReplaced, JobsGenerated, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import LaunchFailure, TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec, Origin, StepSpec
@@ -20,6 +20,7 @@ from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
 from aver.store.encoding import decode_event, task_cause_text
 from aver.store.read.light import LightReader
+from aver.store.read.pages import RunQuery, run_page
 from aver.store.read.reader import Reader
 from aver.store.read.sketch import Sketch
 from aver.store.replay import replay
@@ -216,6 +217,7 @@ def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> N
     writer.close()
     with sqlite3.connect(path) as old:
         old.execute("ALTER TABLE runs DROP COLUMN unselected")
+        old.execute("ALTER TABLE runs DROP COLUMN engines")
         for name in ("jobs_ended", "jobs_unsettled", "attempts_ended"):
             old.execute(f"DROP INDEX {name}")
         old.execute("PRAGMA user_version = 6")
@@ -224,3 +226,33 @@ def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> N
     Writer.open(path).close()
     with Reader.open(path) as reader:  # type: ignore[union-attr]
         assert {row.id: row.unselected for row in reader.runs()} == {1: ("a",), 5: ()}
+
+
+def test_engines_are_taken_from_the_definitions(tmp_path: Path) -> None:
+    """Those of the submission, of generated jobs and of a replaced flow: a migrated row is as one that is new."""
+    path = tmp_path / "aver.db"
+    event = submitted(1)
+    flow = event.submission.flow
+    named = replace(flow, jobs=tuple(replace(spec, engine="slurm") for spec in flow.jobs))
+    again = replace(flow, jobs=tuple(replace(spec, engine="pool") for spec in flow.jobs))
+    writer = Writer.open(path)
+    writer.commit([replace(event, submission=replace(event.submission, engine="allocation"))])
+    writer.commit([FlowReplaced(3.0, 1, "ann", again), submitted(50, 51)])
+    writer.commit([replace(submitted(60, 61), submission=replace(event.submission, flow=named))])
+    writer.commit([JobsGenerated(4.0, 60, 61, 70, again)])
+    writer.close()
+    expected = {1: ("allocation", "pool"), 50: ("local",), 60: ("pool", "slurm")}
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert {row.id: row.engines for row in reader.runs()} == expected
+        assert run_page(reader, RunQuery(engine="pool"), 10).numbers == (60, 1)
+        assert run_page(reader, RunQuery(engine="poo"), 10).numbers == ()
+    assert replay(path) == []
+    with sqlite3.connect(path) as old:
+        old.execute("ALTER TABLE runs DROP COLUMN engines")
+        old.execute(f"PRAGMA user_version = {VERSION - 1}")
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert {row.engines for row in reader.runs()} == {()}
+    Writer.open(path).close()
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert {row.id: row.engines for row in reader.runs()} == expected
+    assert replay(path) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +123,69 @@ def test_hold_release_and_retry_by_clicking(live: LiveHome, page: Page, tmp_path
     page.click("#dialog button[value=yes]")
     page.wait("document.title.includes('then: COMPLETED')")
     page.see("#2", "#attempts")
+    page.is_quiet()
+
+
+def test_signal_by_clicking(live: LiveHome, page: Page) -> None:
+    """The signal that was typed reaches the job, which goes on; it is no cancellation, and the reason is kept."""
+    told = live.folder / "told"
+    run = live.run_text(f"trap 'echo usr2 > {told}' USR2; trap 'exit 4' USR1; until [ -e go ]; do sleep 0.05; done")
+    live.wait_running(run)
+    page.open(f"jobs/{run}", "job: RUNNING")
+    page.click("[data-act=signal]")
+    page.see("It is no cancellation.", "#dialog")
+    page.value("document.querySelector('#dialog [name=signal]').value = ''")
+    page.type("#dialog [name=signal]", "USR2")
+    page.type("#dialog [name=reason]", "write a checkpoint")
+    page.click("#dialog button[value=yes]")
+    wait_for(told.exists, "what the job does at the signal")
+    assert live.job(run).state == "RUNNING"
+    page.see("write a checkpoint", "#evidence")
+    page.click("[data-act=signal]")
+    page.wait("document.querySelector('#dialog').open")
+    page.value("document.querySelector('#dialog [name=signal]').value = 'NONSENSE'")
+    page.click("#dialog button[value=yes]")
+    page.see("NONSENSE", "#said")
+    page.click("[data-act=signal]")
+    page.wait("document.querySelector('#dialog').open")
+    page.click("#dialog button[value=yes]")  # USR1, as it is offered
+    page.wait("document.title.includes('job: FAILED')")
+    page.see("Failed with exit code 4")
+
+
+def test_suspend_and_resume_by_clicking(live: LiveHome, page: Page, tmp_path: Path) -> None:
+    """A suspended job does nothing; a resumed one goes on to its end."""
+    gate = tmp_path / "gate"
+    run = live.submit(shell_job("job", GATE), env={"GATE": str(gate)})
+    live.wait_running(run)
+    page.open(f"jobs/{run}", "job: RUNNING")
+    page.click("[data-act=suspend]")
+    page.see("its time limit is paused", "#dialog")
+    page.click("#dialog button[value=yes]")
+    page.wait("document.title.includes('job: SUSPENDED')")
+    gate.touch()
+    page.click("[data-act=resume]")
+    assert live.job(run).state == "SUSPENDED"
+    page.click("#dialog button[value=yes]")
+    page.wait("document.title.includes('job: COMPLETED')")
+    page.is_quiet()
+
+
+def test_accept_by_clicking(live: LiveHome, page: Page) -> None:
+    """A job whose end nobody saw is vouched for, with the name and the reason of who did; others can't be."""
+    run = live.run_text("sleep 600")
+    live.wait_running(run)
+    os.kill(live.witness_of(run), signal.SIGKILL)
+    live.settle([run])
+    page.open(f"jobs/{run}", "job: UNVERIFIED")
+    page.click(".actions [data-act=accept]")
+    page.see("Your name is kept as evidence.", "#dialog")
+    page.type("#dialog [name=reason]", "the results are there")
+    page.click("#dialog button[value=yes]")
+    page.wait("document.title.includes('job: COMPLETED')")
+    page.see("COMPLETED*", "main h1")
+    page.see("the results are there", "#evidence")
+    assert page.value("document.querySelector('.actions [data-act=accept]')") is None
     page.is_quiet()
 
 

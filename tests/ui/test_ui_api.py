@@ -106,6 +106,11 @@ def test_metrics_are_openmetrics(live: LiveHome, server: PageServer) -> None:
     assert 'aver_jobs_settled_last_hour{state="COMPLETED"} 3' in lines
     assert 'aver_jobs_settled_last_hour{state="FAILED"} 1' in lines
     assert "aver_queue_wait_seconds_count 4" in lines
+    assert "aver_verdict_latency_seconds_count 4" in lines
+    buckets = [int(line.split()[1]) for line in lines if line.startswith("aver_verdict_latency_seconds_bucket")]
+    assert buckets == sorted(buckets)
+    assert 'aver_verdict_latency_seconds_bucket{le="+Inf"} 4' in lines
+    assert buckets[-1] == 4
     types = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     for line in lines:
         if not line.startswith("#"):

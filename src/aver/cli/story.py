@@ -6,13 +6,14 @@ import os
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import join
 
 from aver.cli.explanation import cancelled_by
 from aver.cli.facts import files_of
 from aver.cli.session import Session
 from aver.cli.steps import warnings_of_steps
+from aver.client.use.series import AttemptUse, read_use
 from aver.model.events import Event, Observed
 from aver.model.evidence import WitnessRecord
 from aver.model.job import FlowSpec
@@ -28,6 +29,7 @@ from aver.store.read.rows import AttemptRow, JobRow, RunRow
 WHOLE_JOBS = 1000  # runs of no more jobs have the evidence of all of them
 MOST_EVIDENCE = 300  # of larger runs: of this many that did not complete
 MOST_LOGS = 60
+MOST_SERIES = 60
 LOG_BYTES = 4096
 LOG_LINES = 40
 
@@ -64,9 +66,21 @@ def collect(session: Session, run: RunRow) -> Story:
         sentences={job.id: masking.whole(_sentence(job, happened[job.id], attempts[job.id])) for job in chosen},
         evidence={job.id: _evidence(happened[job.id], job, masking) for job in chosen},
         logs=_logs(session, failed, masking),
+        use=_use(session, jobs, attempts),
         warnings=warnings_of_steps(session, jobs),
     )
     return _masked(story, masking)
+
+
+def _use(
+    session: Session, jobs: Sequence[JobRow], attempts: Mapping[int, Sequence[AttemptRow]]
+) -> dict[int, AttemptUse]:
+    """Memory and CPUs over time of the newest attempts; of a large run the report has no row for each job."""
+    newest = [attempts[job.id][-1] for job in jobs if attempts.get(job.id)]
+    if len(newest) > MOST_SERIES:
+        return {}
+    found = {one.job: read_use(session.home, jobs[0].run, one.job, one.attempt, one.started_at) for one in newest}
+    return {job: use for job, use in found.items() if use is not None}
 
 
 def _whole_flow(session: Session, reader: Reader, run: RunRow) -> tuple[FlowSpec, dict[int, int]]:

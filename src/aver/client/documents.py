@@ -67,6 +67,7 @@ class RunFacts(Record):
     jobs: int
     counts: dict[str, int]  # state -> number of jobs
     unselected: tuple[str, ...]  # jobs of the flow that are not in this run
+    engines: tuple[str, ...]  # of its jobs
 
 
 def known_reason(reason: str) -> str | None:
@@ -128,6 +129,7 @@ def run_facts(run: RunRow, counts: Mapping[State, int]) -> RunFacts:
         jobs=run.jobs,
         counts={state.value: count for state, count in counts.items()},
         unselected=run.unselected,
+        engines=run.engines,
     )
 
 

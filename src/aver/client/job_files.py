@@ -168,9 +168,9 @@ def adopt_stdin(home: Home, run: int, flow: FlowSpec) -> FlowSpec:
 
 
 def private_files(home: Home, run: int) -> list[Path]:
-    """List the files that a rerun needs: environments, scripts, the copy of stdin."""
+    """List what goes with age: environments, scripts, the copy of stdin, memory and CPUs over time."""
     env = [one for pattern in ("env", f"env.*{SCRATCH}") for one in (home.path / "env").glob(f"{run}.*{pattern}")]
-    return [*env, *home.scripts(run).glob("*"), *home.stdin.glob(str(run))]
+    return [*env, *home.scripts(run).glob("*"), *home.stdin.glob(str(run)), *home.use(run).glob("*")]
 
 
 def remove_private_files(home: Home, run: int, secrets: Sequence[str]) -> None:
@@ -181,8 +181,9 @@ def remove_private_files(home: Home, run: int, secrets: Sequence[str]) -> None:
     seal_values(os.fspath(home.path), run, secrets)
     for path in private_files(home, run):
         path.unlink(missing_ok=True)
-    with suppress(FileNotFoundError):
-        home.scripts(run).rmdir()
+    for folder in (home.scripts(run), home.use(run)):
+        with suppress(FileNotFoundError):
+            folder.rmdir()
 
 
 def remove_run_files(home: Home, run: int) -> None:
@@ -190,13 +191,14 @@ def remove_run_files(home: Home, run: int) -> None:
     for path in (*(home.path / "env").glob(f"{run}.secrets*"), *private_files(home, run)):
         with suppress(OSError):
             path.unlink()
-    with suppress(OSError):
-        home.scripts(run).rmdir()
+    for folder in (home.scripts(run), home.use(run)):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def numbers_with_files(home: Home) -> set[int]:
     """The numbers that files of the home are named after, of runs and of submissions that were never committed."""
-    folders = (home.path / "env", home.path / "scripts", home.stdin)
+    folders = (home.path / "env", home.path / "scripts", home.stdin, home.path / "use")
     names = {path.name.partition(".")[0] for folder in folders for path in folder.iterdir()}
     return {int(name) for name in names if name.isdigit()}
 

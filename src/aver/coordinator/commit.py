@@ -8,6 +8,7 @@ new is taken; all else is kept and tried again, and nothing of it is shown meanw
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,9 +18,10 @@ from aver.coordinator.state.machine import Machine
 from aver.crashpoint import reached
 from aver.errors import AverError, CantWriteError
 from aver.log import log
-from aver.model.events import Event, GpusGiven, RunSubmitted, StepEnded, StepStarted, TaskEnded
+from aver.model.events import Event, GpusGiven, Observed, RunSubmitted, StepEnded, StepStarted, TaskEnded
 from aver.protocol.messages import Message, Refusal
 
+LATENCIES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 5.0, 30.0)  # bounds of what `Latency` counts
 GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
 RETRY_S = 1.0
 Send = Callable[[Peer, Message], None]
@@ -31,6 +33,25 @@ class Batch:
 
     events: list[Event] = field(default_factory=list)
     replies: list[tuple[Peer, Message]] = field(default_factory=list)
+
+
+class Latency:
+    """Seconds from the end of an attempt, as its record says, until its verdict is durable: counted by bounds."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(LATENCIES_S) + 1)
+        self.sum_s = 0.0
+
+    def note(self, events: Sequence[Event], now: float) -> None:
+        """These are durable since now."""
+        for event in events:
+            if not isinstance(event, Observed) or event.verdict is None:
+                continue
+            usage = event.usage
+            if usage is not None and usage.elapsed_s is not None:
+                took_s = max(0.0, now - usage.started_at - usage.elapsed_s)
+                self.counts[bisect_left(LATENCIES_S, took_s)] += 1
+                self.sum_s += took_s
 
 
 class Commits:
@@ -47,6 +68,7 @@ class Commits:
         self._retry_at: float | None = None
         self._last_at = 0.0
         self._due: float | None = None
+        self.latency = Latency()
 
     @property
     def is_idle(self) -> bool:
@@ -111,6 +133,7 @@ class Commits:
             log("writing works again")
         self._cant_write = self._retry_at = None
         reached("committed")
+        self.latency.note(batch.events, time.time())
         return batch
 
     def _keep(self, batch: Batch, error: AverError) -> None:

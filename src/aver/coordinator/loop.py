@@ -28,6 +28,7 @@ from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import Dispatch
 from aver.coordinator.requests.step import forget_env
 from aver.coordinator.requests.submit import take_back
+from aver.coordinator.sampler import Sampler
 from aver.coordinator.schedule import Schedules
 from aver.coordinator.server import Server, close_all
 from aver.coordinator.state.machine import Machine
@@ -67,10 +68,12 @@ class Loop:
         self._fingerprints = Fingerprinter(self._background, machine.emit)
         self._upkeep = Upkeep(home, machine, self._background, self._deliver)
         self._schedules = Schedules(home, self._background)
+        self._sampler = Sampler(home, machine, self._background)
         self._commits = Commits(committer, machine, server.send, self._give_back)
         self._requests = Context(
             home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._upkeep,
             kill_wait_s, self._commits.check_writable, self._hear, self.stop, self._start_over,
+            self._commits.latency,
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
         self._wakeups = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # a signal that comes just before a wait ends it
@@ -219,6 +222,7 @@ class Loop:
         self._hear(now)
         self._machine.tick(now)
         self._schedules.look(now)
+        self._sampler.look(now)
         self._end_orphans(now)
         self._machine.schedule(now)
         self._act(now)
@@ -410,7 +414,7 @@ class Loop:
         """Seconds until something is due."""
         now = time.monotonic()
         due = [CLOCK_CHECK_S, self._look_due - now]
-        for at in (self._reasons_due, self._tidy_due, *self._commits.dues()):
+        for at in (self._reasons_due, self._tidy_due, self._sampler.next_due(), *self._commits.dues()):
             if at is not None:
                 due.append(at - now)
         for timer in (self._machine.next_due(), self._schedules.next_due()):

@@ -238,11 +238,23 @@ class Done(Record):
     """The request was carried out; there is nothing to add."""
 
 
+class VerdictLatency(Record):
+    """How many attempts took how long from their end until their verdict was durable, since the coordinator began.
+
+    `counts` has one number more than there are bounds: of those above the last one.
+    """
+
+    bounds_s: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum_s: float
+
+
 class Pong(Record):
     pid: int
     version: str
     running: int
     pending: int
+    verdicts: VerdictLatency
 
 
 class Submitted(Record):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aver.client.use.series import AttemptUse
 from aver.judge.run import WORST_FIRST as SETTLED_WORST_FIRST
 from aver.model.job import FlowSpec
 from aver.model.record import Record, field
@@ -46,6 +47,7 @@ class Story(Record):
     sentences: Mapping[int, str] = field(default_factory=dict)
     evidence: Mapping[int, Sequence[Transition]] = field(default_factory=dict)
     logs: Mapping[int, LogEnd] = field(default_factory=dict)
+    use: Mapping[int, AttemptUse] = field(default_factory=dict)  # over time, of the newest attempt
     warnings: Mapping[int, Sequence[str]] = field(default_factory=dict)  # of steps, beside the jobs' own
 
     def spec_of(self, job: JobRow) -> int:

@@ -127,7 +127,7 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
 
 
 def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
-    from aver.client.live_use import live_use
+    from aver.client.use.now import live_use
     from aver.slurm_cli.sstat.attempt_key import key_of
 
     key = key_of(book, job.row.id)

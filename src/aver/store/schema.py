@@ -97,6 +97,22 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX jobs_unsettled ON jobs (state, run) WHERE ended_at IS NULL",
         "CREATE INDEX attempts_ended ON attempts (ended_at, peak_bytes) WHERE ended_at IS NOT NULL",
     ),
+    (  # the engines of a run's jobs, sorted; later definitions count where they name one
+        "ALTER TABLE runs ADD COLUMN engines TEXT",
+        """UPDATE runs SET engines = (SELECT json_group_array(engine) FROM (
+            SELECT coalesce(json_extract(job.value, '$.engine'), json_extract(data, '$.submission.engine'), 'local')
+                AS engine
+                FROM events INDEXED BY events_flow, json_each(json_extract(data, '$.submission.flow.jobs')) AS job
+                WHERE run = runs.id AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'RunSubmitted'
+            UNION SELECT json_extract(job.value, '$.engine')
+                FROM events INDEXED BY events_flow, json_each(json_extract(data, '$.flow.jobs')) AS job
+                WHERE run = runs.id AND kind IN ('RunSubmitted', 'JobsGenerated') AND kind = 'JobsGenerated'
+                AND json_extract(job.value, '$.engine') IS NOT NULL
+            UNION SELECT json_extract(job.value, '$.engine')
+                FROM events INDEXED BY events_asked, json_each(json_extract(data, '$.flow.jobs')) AS job
+                WHERE run = runs.id AND kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'FlowReplaced'
+                AND json_extract(job.value, '$.engine') IS NOT NULL))""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -72,7 +72,8 @@ class Change(NamedTuple):
 
 VIEWS = (
     View("/api/now", "What runs, waits, settles and failed since yesterday.", (), doc.Now, views.now_view),
-    View("/api/runs", "Runs, newest first.", ("state", "text", "folder", "since", "after", "limit"), doc.RunPage,
+    View("/api/runs", "Runs, newest first.", ("state", "text", "folder", "engine", "since", "after", "limit"),
+         doc.RunPage,
          views.runs_view),
     View("/api/runs/{number}", "One run.", (), doc.RunView, views.run_view),
     View("/api/runs/{number}/jobs", "Jobs of a run.",
@@ -187,13 +188,17 @@ def _answer(make: Callable[[Session], Record]) -> Response:
     try:
         document = make(session)
         masking = session.output.masking
-        kind = OWN_KINDS.get(type(document).__name__) or KINDS[type(document).__name__]
+        kind = _kind(type(document))
         text = json.dumps({"kind": kind, **plain(document, masking)}, separators=(",", ":"), ensure_ascii=False)
     except AverError as error:
         return _error(error, session)
     finally:
         session.close()
     return Response(text.encode("utf-8", "replace"), media_type="application/json")
+
+
+def _kind(answer: type[Record]) -> str:
+    return OWN_KINDS.get(answer.__name__) or KINDS[answer.__name__]
 
 
 def _error(error: AverError, session: Session | None = None) -> Response:
@@ -225,6 +230,11 @@ def openapi(shown: tuple[View, ...] = VIEWS) -> dict[str, Any]:
     for kind in set(kinds) - set(own):
         said = f"As `--json` prints it, with the kind {KINDS[kind.__name__]}: docs/json.schema.json describes it."
         parts[kind.__name__] = {"type": "object", "description": said}
+    answers = {*(view.answer for view in shown), *(change.answer for change in CHANGES)} & set(own)
+    for answer in (*answers, doc.ErrorFacts):
+        part = parts[answer.__name__]
+        part["properties"] = {"kind": {"const": _kind(answer)}, **part["properties"]}
+        part["required"] = ["kind", *part.get("required", ())]
     paths: dict[str, Any] = {}
     for view in shown:
         words: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aver.cli.output.documents import CoordinatorFacts, Explained, JobShown
 from aver.client.documents import JobFacts, RunFacts
-from aver.client.live_use import UseNow
+from aver.client.use.now import UseNow
 from aver.model.record import Record
 
 

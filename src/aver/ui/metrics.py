@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from itertools import accumulate
 
 from aver.cli.session import Session
+from aver.errors import UnreachableError
 from aver.model.states import SETTLED, State
+from aver.protocol.client import Client
+from aver.protocol.messages import Ping, Pong
 from aver.store.read.job_list import Wanted, find_jobs
 from aver.ui.views import coordinator_facts
 from aver.version import __version__
 
+LATENCY = "aver_verdict_latency_seconds"
 WINDOW_S = 3600.0
-SAMPLED = 200  # of the newest ended jobs, for waits and latencies
+SAMPLED = 200  # of the newest ended jobs, for waits
 
 
 def metrics_text(session: Session) -> str:
@@ -50,9 +55,33 @@ def metrics_text(session: Session) -> str:
         f"# HELP aver_queue_wait_seconds From submission to start, of the newest {SAMPLED} jobs of the last hour.",
         f"aver_queue_wait_seconds_count {len(waits)}",
         f"aver_queue_wait_seconds_sum {sum(max(0.0, one) for one in waits):.6f}",
+        *_latency_lines(session),
         "# TYPE aver_store_events gauge",
         "# HELP aver_store_events Number of the newest event of the store.",
         f"aver_store_events {0 if reader is None else reader.last_seq()}",
         "# EOF",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _latency_lines(session: Session) -> list[str]:
+    """The coordinator's own histogram; without a coordinator there is none."""
+    lines = [
+        f"# TYPE {LATENCY} histogram",
+        f"# UNIT {LATENCY} seconds",
+        f"# HELP {LATENCY} From the end of an attempt to its durable verdict, since the coordinator began.",
+    ]
+    try:
+        client = Client.connect(session.home, start=False)
+    except UnreachableError:
+        return lines
+    try:
+        found = client.ask(Ping(), Pong).verdicts
+    except UnreachableError:
+        return lines
+    finally:
+        client.close()
+    counts = list(accumulate(found.counts))
+    bounds = [*(f"{bound:g}" for bound in found.bounds_s), "+Inf"]
+    lines += [f'{LATENCY}_bucket{{le="{bound}"}} {count}' for bound, count in zip(bounds, counts, strict=True)]
+    return [*lines, f"{LATENCY}_count {counts[-1]}", f"{LATENCY}_sum {found.sum_s:.6f}"]

@@ -19,7 +19,7 @@ from aver.cli.output.documents import CoordinatorFacts
 from aver.cli.output.report_documents import CauseList, UsageList
 from aver.cli.session import Session
 from aver.client.documents import run_facts
-from aver.client.live_use import Meter, UseNow
+from aver.client.use.now import Meter, UseNow
 from aver.config import load_config
 from aver.engines.api import Capabilities as EngineCapabilities
 from aver.engines.local.capabilities import Capabilities, capabilities
@@ -198,7 +198,7 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
     before = query.cursor(params)
     asked = RunQuery(
         query.states(params), query.text(params, "text"), query.text(params, "folder"), query.seconds(params, "since"),
-        None if before is None else before[1],
+        query.text(params, "engine"), None if before is None else before[1],
     )  # fmt: skip
     limit = query.number(params, "limit", 50, 1, 200)
     if reader is None:

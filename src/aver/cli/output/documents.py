@@ -13,6 +13,7 @@ from aver.client.documents import ExitFacts as ExitFacts
 from aver.client.documents import JobFacts as JobFacts
 from aver.client.documents import Preview as Preview
 from aver.client.documents import RunFacts as RunFacts
+from aver.client.use.series import AttemptUse as AttemptUse
 from aver.model.record import Record
 from aver.report.pools import PoolFacts as PoolFacts
 
@@ -126,6 +127,7 @@ class JobShown(Record):
     secrets: tuple[str, ...]  # names, never values
     attempts: tuple[AttemptFacts, ...]
     steps: tuple[StepFacts, ...]
+    use: tuple[AttemptUse, ...]  # memory and CPUs over time, of attempts that were measured, the newest ones
 
 
 class StepShown(Record):

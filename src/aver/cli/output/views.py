@@ -13,7 +13,7 @@ from aver.cli.output import report_documents as rep
 from aver.cli.output.json import encode
 from aver.cli.output.table import Table, show_table
 from aver.cli.output.text import Output, coloured
-from aver.cli.output.words import bad_first_text, in_words, reason_words
+from aver.cli.output.words import bad_first_text, in_words, reason_words, use_over_time
 from aver.model.record import replace
 from aver.model.states import State
 from aver.printable import one_line
@@ -302,6 +302,9 @@ def _show_job(output: Output, document: doc.JobShown) -> None:
     for attempt in document.attempts:
         output.line("")
         _show_attempt(output, attempt)
+        for use in document.use:
+            if use.attempt == attempt.attempt:
+                _facts(output, use_over_time(attempt, use))
     for step in document.steps:
         output.line("")
         _show_step(output, step)

@@ -13,11 +13,12 @@ from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.printable import one_line
 
-KEYS = "l log  w why  c cancel  r retry  h hold  f view  / search  ? help  q quit"
+KEYS = "l log  w why  s show  c cancel  r retry  h hold  f view  / find  ? help  q quit"
 HELP = (
     "up, down, j, k      choose a job (also page up and down, home and end)",
     "l, enter            its output, as it grows",
     "w                   why it is as it is, and what to do next",
+    "s                   all facts, with memory and CPUs over time",
     "c                   cancel it",
     "r                   run it again",
     "h                   hold it, or release it",
@@ -113,7 +114,7 @@ class Board:
             most = max(0, len(self.text or ()) - self._rows)
             now = most if self.scroll is None else self.scroll
             self.scroll = min(most, max(0, now + step))
-        elif key in ("q", "escape", "enter", "l", "w", "?"):
+        elif key in ("q", "escape", "enter", "l", "w", "s", "?"):
             self.text = self.shown = self.scroll = None
         return None
 
@@ -140,9 +141,9 @@ class Board:
         return None
 
     def _press_on(self, key: str, item: Item) -> Show | Act | None:
-        if key in ("l", "enter", "w"):
-            self.shown = Show("why" if key == "w" else "log", item.job)
-            self.text, self.scroll = ["…"], None if key == "w" else 0
+        if key in ("l", "enter", "w", "s"):
+            self.shown = Show({"w": "why", "s": "show"}.get(key, "log"), item.job)
+            self.text, self.scroll = ["…"], None if key in ("w", "s") else 0
             return self.shown
         if key in ASKED:
             self.asking = Act(ASKED[key], item.job)

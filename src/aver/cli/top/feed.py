@@ -6,7 +6,7 @@ import time
 
 from aver.cli.explanation import waiting_words
 from aver.cli.session import Session
-from aver.client.live_use import Meter
+from aver.client.use.now import Meter
 from aver.errors import AverError
 from aver.model.record import Record
 from aver.model.states import SETTLED, UNSETTLED, State

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from aver.coordinator.background import Background
+from aver.coordinator.commit import Latency
 from aver.coordinator.order.generated import Generated
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
@@ -51,6 +52,7 @@ class Context(Record):
     hear: Callable[[float], None]
     stop: Callable[[], None]
     start_over: Callable[[], None]
+    latency: Latency
 
     def take_back(self, decided: int) -> None:
         """Only the first `decided` events, of those that wait for their commit, have happened."""

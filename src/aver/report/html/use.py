@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from aver.client.use.series import AttemptUse
 from aver.model.record import Record
 from aver.render import verdict
 from aver.report.html.graph import Groups
@@ -15,6 +16,7 @@ from aver.report.story import Story, clean
 from aver.store.read.rows import AttemptRow
 
 MOST_ROWS = 60
+WIDTH, HEIGHT = 160, 24  # of a curve
 _FULL = 0.9  # of a limit, where a bar is marked
 
 
@@ -32,7 +34,8 @@ def use_table(story: Story, found: Groups) -> str:
         return ""
     if len(newest) <= MOST_ROWS:
         rows = [
-            _row(f'data-job="{job.id}"', job.name, [newest[job.id]]) for job in story.jobs if job.id in newest
+            _row(f'data-job="{job.id}"', job.name, [newest[job.id]], story.use.get(job.id))
+            for job in story.jobs if job.id in newest
         ]  # fmt: skip
         kind = "job"
     else:
@@ -46,22 +49,43 @@ def use_table(story: Story, found: Groups) -> str:
     return f'<table class="use"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _row(what: str, label: str, attempts: Sequence[AttemptRow]) -> str:
-    cells = "".join(
-        _cell(name, meter)
-        for name, meter in (("memory", _memory(attempts)), ("cpu", _cpu(attempts)), ("time", _time(attempts)))
+def _row(what: str, label: str, attempts: Sequence[AttemptRow], use: AttemptUse | None = None) -> str:
+    asked = attempts[0].request
+    memory = _curve("memory", [one.memory_bytes for one in use.points], asked.mem_bytes) if use else ""
+    cpus = _curve("CPUs", [one.cpus for one in use.points], asked.cpus) if use else ""
+    cells = (
+        _cell("memory", _memory(attempts), memory),
+        _cell("cpu", _cpu(attempts), cpus),
+        _cell("time", _time(attempts)),
     )
-    return f'<tr {what} tabindex="0"><th scope="row">{escape(clean(label))}</th>{cells}</tr>'
+    return f'<tr {what} tabindex="0"><th scope="row">{escape(clean(label))}</th>{"".join(cells)}</tr>'
 
 
-def _cell(name: str, meter: Meter) -> str:
+def _curve(what: str, values: Sequence[float | None], limit: float | None) -> str:
+    """The values over time against the limit, or else against the highest of them."""
+    highest = max((one for one in values if one is not None), default=0.0)
+    if len(values) < 2 or not highest:
+        return ""
+    most = max(limit or 0, highest)
+    width = WIDTH / (len(values) - 1)
+    points = [
+        f"{at * width:.1f},{HEIGHT - HEIGHT * one / most:.1f}" for at, one in enumerate(values) if one is not None
+    ]
+    line = "" if limit is None else f'<path class="limit" d="M0 {HEIGHT - HEIGHT * limit / most:.1f}H{WIDTH}"/>'
+    return (
+        f'<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{what} over time">'
+        f'{line}<polyline points="{" ".join(points)}"/></svg>'
+    )
+
+
+def _cell(name: str, meter: Meter, curve: str = "") -> str:
     if meter.share is None:
-        return f'<td data-head="{name}">{escape(meter.text)}</td>'
+        return f'<td data-head="{name}">{escape(meter.text)}{curve}</td>'
     full = " full" if meter.share >= _FULL and name != "cpu" else ""
     width = min(100.0, meter.share * 100)
     return (
         f'<td data-head="{name}"><span class="meter{full}" style="--v:{width:.1f}%"></span>{escape(meter.text)} '
-        f"<b>{meter.share * 100:.0f} %</b></td>"
+        f"<b>{meter.share * 100:.0f} %</b>{curve}</td>"
     )
 
 

@@ -18,7 +18,7 @@ from aver.spec.getopt import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from aver.client.live_use import Use
+    from aver.client.use.now import Use
     from aver.slurm_cli.facts import JobFacts
     from aver.slurm_cli.table.columns import Field
     from aver.spec.getopt import Parsed
@@ -172,7 +172,7 @@ def _is_number(text: str) -> bool:
 
 def _rows(parsed: Parsed, job_text: str, step: str) -> list[Row] | None:
     """The rows of one job's running steps; None, and a line, where there is no such job."""
-    from aver.client.live_use import live_use
+    from aver.client.use.now import live_use
     from aver.slurm_cli.job_names import parse_job
     from aver.slurm_cli.squeue.command import running_steps
     from aver.slurm_cli.sstat.attempt_key import key_of

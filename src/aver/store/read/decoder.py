@@ -80,7 +80,7 @@ class Decoder:
                 return bool
             case "request":
                 return self._request
-            case "warnings" | "unselected":
+            case "warnings" | "unselected" | "engines":
                 return lambda text: () if text is None else self._document(tuple[str, ...], text, name)
             case "cause":
                 return lambda text: TaskCause() if text is None else self._document(TaskCause, text, name)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from aver.judge.run import WORST_FIRST
+from aver.model.codec import dumps
 from aver.model.record import Record
 from aver.model.states import State
 from aver.store.encoding import column_text
@@ -48,6 +49,7 @@ class RunQuery(Record):
     text: str | None = None
     folder: str | None = None
     since: float | None = None
+    engine: str | None = None
     before: int | None = None
 
 
@@ -97,6 +99,9 @@ def run_page(database: Database, query: RunQuery, limit: int) -> NumberPage:
     if query.since is not None:
         chosen.append("(ended_at IS NULL OR ended_at >= ?)")
         parameters.append(query.since)
+    if query.engine:
+        chosen.append("instr(engines, ?) > 0")
+        parameters.append(dumps(column_text(query.engine)))
     text = f"SELECT id FROM runs WHERE {' AND '.join(chosen)} ORDER BY id DESC LIMIT ?"
     rows = [row[0] for row in database.fetch(text, (*parameters, limit + 1))]
     following = (rows[limit - 1], rows[limit - 1]) if len(rows) > limit else None

@@ -20,6 +20,7 @@ class RunRow(RunColumns):
     state: State
     is_single: bool
     unselected: tuple[str, ...]  # jobs of the flow that are not in this run
+    engines: tuple[str, ...]  # of its jobs; empty in a store of before
 
 
 class _Judged(Row):

@@ -86,6 +86,7 @@ class _Pending:
     runs: list[Values] = field(default_factory=list)
     flows: list[tuple[float, int, int, FlowSpec]] = field(default_factory=list)  # at, run, first job, its jobs
     grown: list[Values] = field(default_factory=list)
+    engines: list[Values] = field(default_factory=list)  # that later definitions of a run name
     touched: set[int] = field(default_factory=set)  # runs whose rows have changes below
     moves: dict[int, RunMoved] = field(default_factory=dict)
     jobs: list[dict[int, _Change]] = field(default_factory=list)  # wave n holds each job's n-th change
@@ -160,7 +161,9 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 pending = _Pending()
                 for text in sql.PRUNE:
                     yield Statement(text, event.run)
-            case PersonAsked() | Fingerprinted() | FlowReplaced() | GpusGiven() | PoolSized():
+            case FlowReplaced():
+                _name_engines(pending, event.run, event.flow)
+            case PersonAsked() | Fingerprinted() | GpusGiven() | PoolSized():
                 pass
             case _:
                 assert_never(event)
@@ -222,6 +225,7 @@ def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:
         flow = event.flow
         count = FlowIndex(flow).count
         pending.grown.append({"run": event.run, "jobs": count})
+        _name_engines(pending, event.run, flow)
     else:
         flow = event.submission.flow
         count = FlowIndex(flow).count
@@ -238,9 +242,17 @@ def _submit(pending: _Pending, event: RunSubmitted | JobsGenerated) -> None:
                 "folder": column_text(origin.folder),
                 "key": column_text(event.submission.key) or None,
                 "unselected": dumps(flow.unselected) if flow.unselected else None,
+                "engines": dumps(sorted({spec.engine or event.submission.engine for spec in flow.jobs})),
             }
         )
     pending.flows.append((event.at, event.run, event.first_job, flow))
+
+
+def _name_engines(pending: _Pending, run: int, flow: FlowSpec) -> None:
+    """Later definitions add the engines that they name; the others have their run's, which the row has."""
+    pending.engines += [
+        {"run": run, "engine": name} for name in {spec.engine for spec in flow.jobs} if name is not None
+    ]
 
 
 def _first_reason(spec: JobSpec) -> str:
@@ -320,6 +332,8 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
         yield Statement(sql.RAISE_NEXT_ID, run["id"] + 1)
     if pending.grown:
         yield with_rows(sql.grow_runs, pending.grown)
+    if pending.engines:
+        yield with_rows(sql.add_engines, pending.engines)
     for wave in pending.jobs:
         moved = [_job_row(job, change) for job, change in wave.items() if change.state is not None]
         raised = [{"job": job, "attempt": change.attempt} for job, change in wave.items() if change.state is None]

@@ -86,6 +86,13 @@ def grow_runs(names: tuple[str, ...]) -> str:
 
 
 @cache
+def add_engines(names: tuple[str, ...]) -> str:
+    rows = f"(SELECT new_run, json_group_array(new_engine) AS more FROM {_new(names)} GROUP BY new_run)"
+    both = "SELECT value FROM json_each(engines) UNION SELECT value FROM json_each(more)"
+    return f"UPDATE runs SET engines = (SELECT json_group_array(value) FROM ({both})) FROM {rows} WHERE id = new_run"
+
+
+@cache
 def update_jobs(names: tuple[str, ...]) -> str:
     times = ", ".join(f"{name} = coalesce(new_{name}, iif(new_fresh, NULL, {name}))" for name in TIMES)
     return f"""UPDATE jobs SET attempt = coalesce(new_attempt, attempt), {_SET_VERDICT}, {_SET_END}, {times},

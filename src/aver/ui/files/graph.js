@@ -1,5 +1,5 @@
-// The graph of a run's groups as SVG; the server says where each node stands.
-import { WORST_FIRST, clean, el, href } from "./parts.js";
+// Pictures as SVG: the graph of a run's groups, where the server says where each node stands, and values over time.
+import { WORST_FIRST, clean, clock, el, href } from "./parts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 function shape(tag, attributes, ...children) {
@@ -40,4 +40,21 @@ export function drawGraph(run, graph) {
   const picture = shape("svg", { class: "graph", viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width, height: graph.height, role: "group", "aria-label": "Graph of the jobs" },
     shape("defs", {}, marker), ...edges, ...nodes);
   return el("div", { class: "wide" }, graph.is_grouped ? el("p", { class: "none" }, "The flow has too many jobs for one picture: alike ones are one node.") : null, picture);
+}
+
+// One value over time against its limit, or else against its highest point. `points` are [time, value or null].
+const [WIDTH, HEIGHT] = [560, 90];
+export function drawCurve(what, points, limit, words) {
+  const known = points.filter(([, value]) => value !== null);
+  if (!known.length) return null;
+  const begin = points[0][0], span = Math.max(1, points.at(-1)[0] - begin);
+  const highest = Math.max(...known.map(([, value]) => value));
+  const most = Math.max(limit || 0, highest) || 1;
+  const x = (at) => ((WIDTH * (at - begin)) / span).toFixed(1), y = (value) => (HEIGHT - (HEIGHT * value) / most).toFixed(1);
+  const said = `${what} over time: up to ${words(highest)}${limit ? ` of ${words(limit)}` : ", no limit"}`;
+  const line = known.length > 1 ? shape("polyline", { points: known.map(([at, value]) => `${x(at)},${y(value)}`).join(" ") }) : shape("circle", { cx: x(known[0][0]), cy: y(known[0][1]), r: 2 });
+  return el("figure", { class: "over-time" }, el("figcaption", {}, said),
+    shape("svg", { class: "curve", viewBox: `-1 -2 ${WIDTH + 2} ${HEIGHT + 18}`, width: WIDTH + 2, height: HEIGHT + 18, role: "img", "aria-label": said },
+      limit ? shape("path", { class: "limit", d: `M0 ${y(limit)}H${WIDTH}` }) : null, shape("path", { class: "axis", d: `M0 ${HEIGHT}H${WIDTH}` }), line,
+      shape("text", { x: 0, y: HEIGHT + 14 }, clock(begin).slice(0, 8)), shape("text", { x: WIDTH, y: HEIGHT + 14, "text-anchor": "end" }, clock(points.at(-1)[0]).slice(0, 8))));
 }

@@ -1,6 +1,7 @@
 // One job: its verdict and evidence, attempts, steps, output, and what it was given.
 import { badge, cell, clean, clock, count, el, facts, get, href, link, moment, seconds, size, stateBadge, table } from "./parts.js";
 import { actionButtons, commandList } from "./actions.js";
+import { drawCurve } from "./graph.js";
 import { logViewer } from "./log.js";
 
 export async function jobView(number, words) {
@@ -30,6 +31,7 @@ export async function jobView(number, words) {
         ["needs", shown.asked.needs.join(", "), "long"], ["needed by", view.dependents === null ? "not looked for: the flow is large" : view.dependents.join(", "), "long"]]),
       el("section", { id: "log", "data-key": `log-${number}-${attempt}-${words.stream || "stdout"}` }, el("h2", {}, "Output"),
         job.attempt ? logViewer(number, job, words, attempt, shown.attempts) : el("p", { class: "none" }, "It has not started: there is no output yet.")),
+      job.attempt ? el("section", { id: "over-time", "data-key": "over-time" }, el("h2", {}, "Memory and CPUs over time"), overTime(shown, attempt)) : null,
       el("section", { id: "evidence", "data-key": "evidence" }, el("h2", {}, "Evidence"), evidence(why.timeline)),
       shown.attempts.length ? el("section", { id: "attempts", "data-key": "attempts" }, el("h2", {}, "Attempts"), attemptTable(number, shown.attempts)) : null,
       shown.steps.length ? el("section", { id: "steps", "data-key": "steps" }, el("h2", {}, "Steps"), shown.steps.map(stepBox)) : null,
@@ -51,6 +53,13 @@ export async function jobView(number, words) {
       }
     },
   };
+}
+function overTime(shown, number) {
+  const use = shown.use.find((one) => one.attempt === number), facts_ = shown.attempts.find((one) => one.attempt === number);
+  if (!use || !facts_) return el("p", { class: "none" }, "Not measured: only what runs on this machine for more than five seconds is, while a coordinator runs.");
+  return el("div", { class: "curves" },
+    drawCurve("Memory", use.points.map((one) => [one.at, one.memory_bytes]), facts_.mem_bytes, size),
+    drawCurve("CPUs", use.points.map((one) => [one.at, one.cpus]), facts_.cpus, (value) => Number(value).toFixed(1)));
 }
 function evidence(lines) {
   return el("table", { class: "evidence" }, el("tbody", {}, lines.map((one, at) => el("tr", { "data-key": `e-${at}` }, cell("", clock(one.at)), cell("", `${one.attempt ? `#${one.attempt} ` : ""}${one.source}`),

@@ -69,7 +69,7 @@ export async function runsView(_, words) {
   const page = await get("runs", within ? { ...others, since: Date.now() / 1000 - Number(within) } : others);
   const rows = page.runs.map(({ run, believed }) => el("tr", { "data-key": `run-${run.id}`, "data-row": href(`runs/${run.id}`) },
     cell("number", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), String(run.id))),
-    cell("", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, run.folder)),
+    cell("", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, `${run.folder} (${run.engines.join(", ")})`)),
     cell("", badge(run.state, believed ? "*" : "")),
     cell("wide-bar", bar(run.counts), el("div", { class: "soft" }, WORST_FIRST.filter((state) => run.counts[state]).map((state) => `${run.counts[state].toLocaleString("en")} ${state}`).join(", "), believed ? ` (${believed} believed, *)` : "")),
     cell("number rare", run.round > 1 ? `round ${run.round}` : ""),
@@ -80,7 +80,7 @@ export async function runsView(_, words) {
     concerns: () => true,
     nodes: [
       el("h1", {}, "Runs"),
-      filterForm("runs", words, [["text", "name or number"], ["folder", "folder"]]),
+      filterForm("runs", words, [["text", "name or number"], ["folder", "folder"], ["engine", "engine, such as slurm"]]),
       el("div", { class: "chips", role: "group", "aria-label": "Not ended before" }, [["3600", "last hour"], ["86400", "last day"], ["604800", "last week"]].map(([time, text]) =>
         el("button", { type: "button", class: "s-RUNNING", "aria-pressed": String(within === time), "data-within": time, "data-key": `within-${time}` }, text))),
       stateChips("runs", words, null),
@@ -97,7 +97,7 @@ const kept = new Map();  // what was opened in a run and is read only then: by r
 export async function runView(number, words) {
   const [run, page] = await Promise.all([get(`runs/${number}`), get(`runs/${number}/jobs`, words)]);
   const causes = await quickly(number, `runs/${number}/causes`);
-  const opened = await Promise.all([...(kept.get(number) || [])].map(async (name) => [name, await get(`runs/${number}/${name}`, name === "grid" ? { group: words.group } : {})]));
+  const opened = await Promise.all([...(kept.get(number) || [])].filter((name) => name !== "grid" || words.group).map(async (name) => [name, await get(`runs/${number}/${name}`, name === "grid" ? { group: words.group } : {})]));
   const parts = Object.fromEntries(opened);
   const path = `runs/${number}`;
   const facts_ = run.run;

@@ -16,6 +16,7 @@ from aver.cli.session import Session
 from aver.cli.steps import steps_facts
 from aver.client.documents import run_facts
 from aver.client.job_files import read_env
+from aver.client.use.series import AttemptUse, read_use
 from aver.errors import UsageError
 from aver.model.states import State
 from aver.printable import one_line
@@ -25,6 +26,7 @@ from aver.store.read.rows import JobRow, RunRow
 FOUND_BY = frozenset(
     "PATH VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH PYTHONHOME LD_LIBRARY_PATH LOADEDMODULES".split()
 )
+MOST_SERIES = 5  # attempts whose memory and CPUs over time are shown
 SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORECASE)
 
 
@@ -114,7 +116,13 @@ def job_shown(session: Session, job: JobRow) -> JobShown:
         secrets=origin.secrets,
         attempts=attempts,
         steps=steps_facts(session, job),
+        use=_use(session, job, attempts),
     )
+
+
+def _use(session: Session, job: JobRow, attempts: tuple[AttemptFacts, ...]) -> tuple[AttemptUse, ...]:
+    found = (read_use(session.home, job.run, job.id, one.attempt, one.started_at) for one in attempts[-MOST_SERIES:])
+    return tuple(one for one in found if one is not None)
 
 
 def _asked(session: Session, job: JobRow) -> AskedFacts:

@@ -15,8 +15,8 @@ def command() -> int:
     """Watch all jobs live, and act on them with keys.
 
     What runs, with the CPUs and memory it uses now beside what it asked for; what waits, and for what; what failed.
-    Keys: l log, w why, c cancel, r retry, h hold or release, f view, / search, ? help, q quit. Jobs go on when it is
-    left.
+    Keys: l log, w why, s show, c cancel, r retry, h hold or release, f view, / search, ? help, q quit. Jobs go on when
+    it is left.
 
     \b
     Examples:

@@ -15,6 +15,7 @@ from aver.store.read.rows import JobRow
 
 _MARK = b"\0AVER_KEY="
 _KIB = 1024
+TICKS = os.sysconf("SC_CLK_TCK")
 _ANONYMOUS, _SHARED = b"RssAnon:", b"RssShmem:"
 
 
@@ -25,6 +26,14 @@ class Use:
         self.cpu_s = 0.0
         self.memory_bytes = 0
         self.pids: list[int] = []
+
+
+class _Known(Record):
+    """A process: when it began, its key ("" without one), and whether it was asked twice."""
+
+    began: bytes
+    key: str
+    is_old: bool
 
 
 class UseNow(Record):
@@ -40,13 +49,14 @@ class Meter:
     """Measures running jobs of this machine again and again: CPUs in use are the difference to the time before."""
 
     def __init__(self) -> None:
+        self._scan = Scan()
         self._cpu: dict[str, tuple[float, float]] = {}  # by key: when, and CPU seconds until then
 
     def measure(self, reader: Reader, rows: Sequence[JobRow], now: float) -> dict[int, UseNow]:
         """By job; jobs without processes here are left out."""
         if not rows:
             return {}
-        uses = live_use()
+        uses = of_attempts(self._scan.use())
         seen: dict[str, tuple[float, float]] = {}
         found = {}
         for row in rows:
@@ -54,10 +64,9 @@ class Meter:
             if not attempts:
                 continue
             newest = attempts[-1]
-            own = [use for key, use in uses.items() if key == newest.key or key.startswith(f"{newest.key}.s")]
-            if not own:
+            if newest.key not in uses:
                 continue
-            cpu_s, memory = sum(use.cpu_s for use in own), sum(use.memory_bytes for use in own)
+            cpu_s, memory = uses[newest.key]
             seen[newest.key] = (now, cpu_s)
             before = self._cpu.get(newest.key)
             cpus = None
@@ -68,32 +77,62 @@ class Meter:
         return found
 
 
-def live_use() -> dict[str, Use]:
-    """The use of each key that has processes."""
-    own: dict[int, str] = {}
-    parents: dict[int, int] = {}
-    cpu: dict[int, float] = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        pid = int(name)
-        fields = _stat(pid)
-        if fields is None:
-            continue
-        parents[pid] = int(fields[1])
-        cpu[pid] = sum(int(one) for one in fields[11:15]) / os.sysconf("SC_CLK_TCK")
-        key = _key(pid)
-        if key:
-            own[pid] = key
-    found: dict[str, Use] = {}
-    for pid in parents:
-        nearest = _nearest(pid, own, parents)
-        if nearest is not None:
-            use = found.setdefault(nearest, Use())
-            use.cpu_s += cpu[pid]
-            use.memory_bytes += _memory(pid)
-            use.pids.append(pid)
+class Scan:
+    """Looks at all processes again and again. Whose a process is, is not read each time: an environment can be large.
+
+    A process without a key is asked twice: the first time it may have been about to start its program.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}  # by pid
+
+    def use(self) -> dict[str, Use]:
+        """The use of each key that has processes."""
+        known: dict[int, _Known] = {}
+        parents: dict[int, int] = {}
+        cpu: dict[int, float] = {}
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            pid = int(name)
+            fields = _stat(pid)
+            if fields is None:
+                continue
+            parents[pid] = int(fields[1])
+            cpu[pid] = sum(int(one) for one in fields[11:15]) / TICKS
+            known[pid] = self._whose(pid, fields[19])
+        self._known = known
+        own = {pid: one.key for pid, one in known.items() if one.key}
+        found: dict[str, Use] = {}
+        for pid in parents:
+            nearest = _nearest(pid, own, parents)
+            if nearest is not None:
+                use = found.setdefault(nearest, Use())
+                use.cpu_s += cpu[pid]
+                use.memory_bytes += _memory(pid)
+                use.pids.append(pid)
+        return found
+
+    def _whose(self, pid: int, began: bytes) -> _Known:
+        before = self._known.get(pid)
+        if before is None or before.began != began:
+            return _Known(began, _key(pid), False)
+        return before if before.key or before.is_old else _Known(began, _key(pid), True)
+
+
+def of_attempts(uses: dict[str, Use]) -> dict[str, tuple[float, int]]:
+    """CPU seconds and memory by the attempt's key: of its script and of all its tasks together."""
+    found: dict[str, tuple[float, int]] = {}
+    for key, use in uses.items():
+        attempt = key.partition(".s")[0]
+        cpu_s, memory = found.get(attempt, (0.0, 0))
+        found[attempt] = (cpu_s + use.cpu_s, memory + use.memory_bytes)
     return found
+
+
+def live_use() -> dict[str, Use]:
+    """The use of each key that has processes, at this moment."""
+    return Scan().use()
 
 
 def _nearest(pid: int, own: dict[int, str], parents: dict[int, int]) -> str | None:
@@ -108,7 +147,7 @@ def _nearest(pid: int, own: dict[int, str], parents: dict[int, int]) -> str | No
 def _stat(pid: int) -> list[bytes] | None:
     """The fields behind the name; None if it is gone or a zombie."""
     fields = _read(pid, "stat").rpartition(b")")[2].split()
-    return fields if len(fields) > 15 and fields[0] not in (b"Z", b"X") else None
+    return fields if len(fields) > 19 and fields[0] not in (b"Z", b"X") else None
 
 
 def _key(pid: int) -> str:

@@ -1,0 +1,1 @@
+"""Memory and CPUs that running jobs of this machine use: now, and over time."""
