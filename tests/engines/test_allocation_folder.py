@@ -66,13 +66,22 @@ def test_a_status_counts_when_it_is_whole(folder: RunFolder, text: str, status: 
 
 
 def test_what_was_asked_for_comes_back(folder: RunFolder) -> None:
-    """One that is damaged is left out."""
+    """One that is damaged is set aside and said, and counts as asked: nothing is taken twice."""
     ask = AllocationAsk(7, "r1", ("-N1",), 2, 120, None, "/work", 0o022)
     asked = Asked(ask, [Allocation("a.1", 5.0, 12, "RUNNING"), Allocation("a.2", 6.0)])
     folder.keep(asked)
     for number, text in enumerate(("", "[]", "{}", "\xff")):
         (folder.path / "asks" / f"bad{number}.json").write_bytes(text.encode("latin-1"))
-    assert folder.load_asks() == [asked]
+    said: list[str] = []
+    assert folder.load_asks(said.append) == [asked]
+    assert len(said) == 4
+    assert said[0].endswith(
+        "is damaged, and set aside as bad0.json.damaged: what was taken for it is not used any more"
+    )
+    assert (folder.path / "asks" / "bad3.json.damaged").read_bytes() == b"\xff"
+    assert folder.has_asked("bad3")
+    assert folder.load_asks(said.append) == [asked]
+    assert len(said) == 4
 
 
 @pytest.mark.parametrize("text", ["", "n1", "n1 4 x 0\n", "\xff"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from aver.client.slurm_bin import install
 from aver.engines.slurm.commands import call as commands
 from aver.engines.slurm.commands.call import Call, Commands, Reply, Trouble
+from aver.engines.slurm.submit.sbatch_answer import Unreachable, read_submission
 from aver.home import Home
 from live_home import is_alive, wait_for
 
@@ -212,3 +214,13 @@ def test_another_transport() -> None:
 
     reply = Commands(prefix="spur", transport=Elsewhere()).call(["squeue", "-h"], timeout_s=1)
     assert reply == Reply(0, "spur squeue -h", "UTC0", 0.0)
+
+
+@pytest.mark.skipif(shutil.which("sbatch") is None, reason="needs Debian's slurm-client")
+def test_a_configuration_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+    """The real sbatch would try for a minute, before it talks to anybody: nothing was submitted."""
+    reply = answered(Commands(conf=os.fspath(tmp_path / "slurm.conf")).call(["sbatch", "--wrap", "true"], timeout_s=50))
+    assert reply.took_s < 10
+    answer = read_submission(reply)
+    assert isinstance(answer, Unreachable)
+    assert answer.reason == "NoConfiguration"

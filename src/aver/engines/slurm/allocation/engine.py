@@ -236,7 +236,7 @@ class AllocationEngine(Worker):
         live = self._runs.get(run)
         if live is None:
             folder = RunFolder(self._path / str(run))
-            live = LiveFolder(folder, folder.load_asks())
+            live = LiveFolder(folder, folder.load_asks(self._log))
             self._runs[run] = live
         return live
 

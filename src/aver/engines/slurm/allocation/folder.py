@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from aver.model.record import Record
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log")
 CLOSE = "close"
 LONGEST_SAID = 2000
+DAMAGED = ".damaged"
 _NAME = re.compile(
     r"(?P<seq>[0-9]+)_(?P<cpus>[0-9]+)_(?P<mib>[0-9]+)_(?P<gpus>[0-9]+)_(?P<seconds>[0-9]+)_(?P<key>[^@/]+)"
 )
@@ -215,12 +216,19 @@ class RunFolder:
 
     # ---- what was asked for ---------------------------------------------------------------------------
 
-    def load_asks(self) -> list[Asked]:
-        """One that can't be read is left out; so nothing more is taken for it."""
+    def load_asks(self, log: Callable[[str], None]) -> list[Asked]:
+        """A file that is damaged is set aside, and said; nothing more is taken for it."""
         found = []
         for path in sorted((self.path / "asks").glob("*.json")):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            try:
                 found.append(_decode(parse(path.read_bytes())))
+            except OSError as error:
+                log(f"can't read {path}: {error.strerror}")
+            except (ValueError, KeyError, TypeError):
+                aside = path.with_name(f"{path.name}{DAMAGED}")
+                with contextlib.suppress(OSError):
+                    path.rename(aside)
+                log(f"{path} is damaged, and set aside as {aside.name}: what was taken for it is not used any more")
         return found
 
     def keep(self, asked: Asked) -> None:
@@ -237,7 +245,8 @@ class RunFolder:
         write_file(self.path / "asks" / f"{ask.name}.json", json.dumps(words).encode())
 
     def has_asked(self, name: str) -> bool:
-        return (self.path / "asks" / f"{name}.json").exists()
+        path = self.path / "asks" / f"{name}.json"
+        return path.exists() or path.with_name(f"{path.name}{DAMAGED}").exists()
 
 
 def folders_in(path: Path) -> list[RunFolder]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -52,6 +53,11 @@ class Trouble(Record):
     err: str = ""
     took_s: float = 0.0
     reason: str = "CommandNotFound"  # one word for what holds a job back that was not handed over
+
+
+# Slurm's commands wait a minute for a configuration file that is not there, before they talk to anybody
+_NO_FILE = re.compile(rb"s_p_parse_file: cannot stat file .*, retrying in ")
+NO_FILE_STATUS = 1
 
 
 class Call(Record):
@@ -110,6 +116,7 @@ class _Running:
         self.ready = ready  # what is waited for before stdin is sent
         self.printed: dict[IO[bytes], bytearray] = {}
         self.unsent = memoryview(call.stdin)
+        self.has_no_file = False
         self.selector = selectors.DefaultSelector()
 
     def finish(self) -> Reply | Trouble:
@@ -128,7 +135,7 @@ class _Running:
         out, err = (bytes(self.printed[pipe]) for pipe in self._outputs())
         texts = out.decode("utf-8", "surrogateescape"), err.decode("utf-8", "surrogateescape")
         took_s = time.monotonic() - self.began
-        status = self.process.returncode
+        status = self.process.returncode if not self.has_no_file else NO_FILE_STATUS
         name = self.call.words[0]
         if not trouble and status < 0:
             trouble = f"{name}: was killed by signal {-status}"
@@ -157,6 +164,10 @@ class _Running:
                 continue
             for key, _ in self.selector.select(min(left_s, _LOOK_S)):
                 self._serve(key.fileobj)  # type: ignore[arg-type]
+            if _NO_FILE.search(bytes(self.printed[self._outputs()[1]])):
+                self.has_no_file = True
+                self._kill()
+                return ""
             if self._size() > MOST_BYTES:
                 self._kill()
                 return f"{self.call.words[0]}: printed more than {MOST_BYTES >> 20} MiB"

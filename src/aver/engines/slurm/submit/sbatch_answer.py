@@ -169,8 +169,8 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _NO_CONFIGURATION = re.compile(
-    r"unable to process configuration file|could not establish a configuration source|can't be reached now, or it is an"
-    r" invalid entry for --cluster",
+    r"s_p_parse_file: cannot stat file|unable to process configuration file|could not establish a configuration source"
+    r"|can't be reached now, or it is an invalid entry for --cluster",
     re.IGNORECASE,
 )
 _RETRIED = {
