@@ -139,7 +139,7 @@ def test_a_job_that_runs_has_the_variables_of_the_page(aver: Product) -> None:
     """All that are Aver's or Slurm's are listed."""
     out = aver("run", "--", "env", env={"BASH_ENV": ""}).out
     names = {line.partition("=")[0] for line in out.splitlines()}
-    text = PAGE.read_text().partition("## Variables that a job gets")[2]
+    text = (PAGE.parent / "job-environment.md").read_text()
     assert {"AVER_KEY", "AVER_ATTEMPT", "PYTHONUNBUFFERED"} <= names
     for name in names.difference(os.environ):
         assert f"`{name}`" in text or not name.startswith(("AVER_", "SLURM", "BASH_ENV"))

@@ -1,4 +1,4 @@
-"""docs/en/reference/settings.md lists every variable that a job gets, and no other."""
+"""docs/en/reference/job-environment.md lists every variable that a job gets, and no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Str
 from aver.model.slurm_options import SlurmOptions
 from aver.plan.packing import Room
 
-PAGE = Path(__file__).parents[2] / "docs" / "en" / "reference" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "en" / "reference" / "job-environment.md"
 GIB = 1 << 30
 OPTIONS = SlurmOptions(ntasks=1, ntasks_per_node=1, cpus_per_task=1)
 TRUE = Argv(("true",))
@@ -23,7 +23,7 @@ FROM_THE_ENGINE = {"AVER_KEY", "AVER_MACHINE_CPUS", *threads.VARIABLES}
 
 
 def on_page() -> set[str]:
-    text = PAGE.read_text().partition("## Variables that a job gets")[2]
+    text = PAGE.read_text().partition("## Other things")[0]
     cells = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
     return {name for cell in cells for name in re.findall(r"`([A-Z_0-9]+)`", cell)}
 
