@@ -1,6 +1,7 @@
-"""Compile the witness into the package; everything else is in pyproject.toml."""
+"""Compile the witness and copy the user's pages into the package; everything else is in pyproject.toml."""
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,10 +11,11 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 WITNESS = Path("src/aver/witness")
+PAGES = ("en", "zh")  # folders of docs; their Markdown is what `aver docs` shows
 
 
 class BuildWithWitness(build_py):
-    """Beside the Python files, `aver/witness/aver-witness`; in place for an editable install."""
+    """Beside the Python files, `aver/witness/aver-witness`, in place for an editable install; and `aver/docs`."""
 
     def run(self) -> None:
         super().run()
@@ -24,6 +26,16 @@ class BuildWithWitness(build_py):
             builder.compile(WITNESS / "witness.c", folder / "aver-witness")
         except builder.CompileError as error:
             sys.exit(f"aver: {error}")
+        if not self.editable_mode:
+            self._copy_pages(Path(self.build_lib) / "aver" / "docs")
+
+    def _copy_pages(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # pages of an earlier build
+        for language in PAGES:
+            for page in sorted(Path("docs", language).rglob("*.md")):
+                copy = folder / page.relative_to("docs")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(page, copy)
 
 
 class WithBinary(Distribution):

@@ -73,6 +73,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
             "service": "Start the coordinator at boot and after a crash, so that pending jobs go on by themselves.",
             "prune": "Cut the logs of old runs; their verdicts stay.",
             "stop": "Stop the coordinator; jobs keep running.",
+            "docs": "Show a page of the documentation, or list the topics.",
             "agent": "Print a short guide for coding agents, or install it as a skill in this folder.",
             "mcp": "Serve tools for agents over the Model Context Protocol, on stdin and stdout.",
             "completion": "Print the shell's completion script.",

@@ -118,6 +118,16 @@ class Output:
         """Write bytes of the answer as they are; the caller has masked them."""
         _write(self._out, data)
 
+    def page(self, lines: Sequence[str]) -> None:
+        """Write lines of our own, styled ones among them; through the pager where the terminal is too low for them."""
+        text = "".join(f"{line}\n" for line in lines)
+        if len(lines) < self.height:
+            self.raw(text.encode())
+            return
+        import click  # few answers are this long
+
+        click.echo_via_pager(text, color=self.has_colours)
+
     def pause(self, seconds: float) -> None:
         """Wait that long; raise ReaderLeft as soon as nobody can read the answer any more."""
         poll = select.poll()

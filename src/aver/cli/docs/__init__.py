@@ -1,0 +1,1 @@
+"""The documentation as Aver carries it: its topics, a page on a terminal, man pages."""
