@@ -36,6 +36,7 @@ VARIES = (
     (re.compile(r"memory (watched|sampled|measured)[^,;\n]*"), "memory watched"),
     (re.compile(r" \(its largest process, resident\)"), ""),
     (re.compile(r"time=\"[\d.]+\""), "time"),
+    (re.compile(r"\b\d+%|\b\d\.\d\d\b"), "SHARE"),
     (re.compile(r"-{3,}"), "---"),
     (re.compile(r"[ \t]+"), " "),
 )
@@ -139,9 +140,9 @@ def plain(text: str) -> str:
 
 def fits(expected: str, printed: str) -> bool:
     """Whether a command printed what the page says."""
-    parts = re.split(r"(^…$\n?|…)", plain(expected), flags=re.MULTILINE)
+    parts = re.split(r"(^…$\n?| ?… ?)", plain(expected), flags=re.MULTILINE)
     pattern = "".join(
-        "(?:.*\n?)*?" if part.startswith("…\n") else ".*" if part == "…" else re.escape(part) for part in parts
+        "(?:.*\n?)*?" if part == "…\n" else ".*" if part.strip(" ") == "…" else re.escape(part) for part in parts
     )
     last = plain(expected).rstrip("\n").split("\n")[-1] == "…"
     return re.fullmatch(pattern + ("(?:\n.*)*" if last else ""), plain(printed)) is not None

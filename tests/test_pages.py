@@ -5,15 +5,27 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from llms_text import FILE, llms_text
 
 ROOT = Path(__file__).resolve().parent.parent
+ENGLISH = sorted((ROOT / "docs" / "en").rglob("*.md"))
 
 
 def links_of(page: Path) -> set[Path]:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)  # what is quoted links nowhere
     found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
     return {(page.parent / link).resolve() for link in found if "://" not in link}
+
+
+@pytest.mark.parametrize("page", ENGLISH, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lines_of_the_sources_are_short(page: Path) -> None:
+    """A sentence or a clause a line, at most 100 characters; tables, code and long links excepted."""
+    text = re.sub(r"^<!-- (?:from|made).*?<!-- .*?-->", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "!", "#")) and "](" not in line]
+    assert [line for line in prose if len(line) > 100 and " " in line.strip("-* ")[:90]] == []
 
 
 def test_the_index_lists_every_page() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aver.cli.docs.page_view import terminal_lines
-from aver.cli.docs.topics import LANGUAGES, docs_folder, language_of, topics
+from aver.cli.docs.topics import LANGUAGES, language_of, topics
 from aver.cli.group import HELPS
 from aver.cli.output.table import cell_count
 
@@ -173,19 +173,38 @@ def test_the_locale_chooses_the_language(environment: dict[str, str], language: 
     assert language_of(environment) == language
 
 
-def test_a_page_is_in_the_language_where_it_is_translated() -> None:
-    """Each translated page is shown without its stamps; the others in English, and that is said."""
-    for topic in topics("zh"):
-        page = docs_folder() / "zh" / f"{topic.name}.md"
-        done = aver(topic.name, env={"LC_ALL": "zh_CN.UTF-8"})
-        assert done.returncode == 0
-        assert "<!-- en:" not in done.stdout
-        if page.is_file():
-            assert done.stderr == ""
-            assert done.stdout == aver(topic.name, "--lang", "zh").stdout != aver(topic.name, "--lang", "en").stdout
-        else:
-            assert done.stderr == f"aver: {topic.short} is not translated yet: this is the English page\n"
-            assert done.stdout == aver(topic.name, "--lang", "en").stdout
+@pytest.fixture
+def pages(tmp_path: Path) -> dict[str, str]:
+    """An environment with a copy of the package that has two topics, one of them translated."""
+    shutil.copytree(ROOT / "src" / "aver", tmp_path / "aver", ignore=shutil.ignore_patterns("__pycache__"))
+    texts = {
+        "en/index.md": "| [A](a.md) | one |\n| [B](b.md) | two |\n",
+        "en/a.md": "# A\n",
+        "en/b.md": "# B\n",
+        "zh/index.md": "| [甲](a.md) | 一 |\n",
+        "zh/a.md": "<!-- en: a 0123456789 -->\n# 甲\n",
+        "zh/glossary.md": "# 术语\n",
+    }
+    for name, text in texts.items():
+        path = tmp_path / "aver" / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return {"PYTHONPATH": str(tmp_path), "LC_ALL": "zh_CN.UTF-8"}
+
+
+def test_a_page_is_in_the_language_where_it_is_translated(pages: dict[str, str]) -> None:
+    """Without its stamps; a page that is not translated is in English, and that is said. --lang wins."""
+    assert aver(env=pages).stdout.splitlines() == ["TOPIC  ABOUT", "a      一", "b      two"]
+    assert aver("a", env=pages).stdout == "# 甲\n"
+    assert aver("a", "--lang", "en", env=pages).stdout == "# A\n"
+    assert aver("a", "--lang", "zh", env={**pages, "LC_ALL": "C"}).stdout == "# 甲\n"
+    done = aver("b", env=pages)
+    assert (done.stdout, done.stderr) == ("# B\n", "aver: b is not translated yet: this is the English page\n")
+    assert aver("glossary", env=pages).returncode == 2
+    (Path(pages["PYTHONPATH"]) / "aver" / "docs" / "en" / "index.md").unlink()
+    gone = aver(env=pages)
+    assert gone.returncode == 1
+    assert gone.stderr.endswith("install Aver again\n")
 
 
 def test_man_pages_are_made_of_the_help(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ LANGUAGES = ("en", "zh")
 PACKAGE = Path(__file__).resolve().parents[2]
 UNLISTED = frozenset({"index", "glossary", "README"})
 NEAREST = 3
+NEAR = 0.7  # how alike two words are that one may have been meant for the other
 _ROW = re.compile(r"^\| \[[^]]+\]\(([^)#]+)\.md\) \| (.*) \|$", re.MULTILINE)
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 _COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
@@ -71,14 +72,15 @@ def find_topic(word: str, known: list[Topic], commands: Mapping[str, str]) -> To
     for topic in known:
         if wanted in (topic.name.lower(), topic.short.lower()):
             return topic
-    if wanted in commands:
-        raise UsageError(f"no topic {shown(one_line(word))}; `aver {wanted} --help` explains the command")
     shorts = {name: topic.short for topic in known for name in (topic.name, topic.short)}
     near = [shorts[name] for name in shorts if len(wanted) > 2 and wanted in name]
-    near += [shorts[name] for name in difflib.get_close_matches(wanted[:255], shorts, n=NEAREST)]
+    near += [shorts[name] for name in difflib.get_close_matches(wanted[:255], shorts, n=NEAREST, cutoff=NEAR)]
     nearest = list(dict.fromkeys(near))[:NEAREST]
     hint = f"did you mean {' or '.join(nearest)}? " if nearest else ""
-    raise UsageError(f"no topic {shown(one_line(word))}; {hint}`aver docs` lists all topics")
+    next_command = (
+        f"`aver {wanted} --help` explains the command" if wanted in commands else "`aver docs` lists all topics"
+    )
+    raise UsageError(f"no topic {shown(one_line(word))}; {hint}{next_command}")
 
 
 def page_text(name: str, language: str) -> str | None:
