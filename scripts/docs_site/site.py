@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -140,6 +141,8 @@ class _Site:
 
     def _body(self, page: Page, text: str) -> tuple[str, str, list[tuple[int, str, str]], list[Section]]:
         tokens = self.markdown.parse(text)
+        for token in tokens:
+            _join_lines(token.children or [])
         slugs = iter(headings(text))
         contents: list[tuple[int, str, str]] = []
         found: list[tuple[str, str, list[str]]] = [("", "", [])]  # anchor, heading, words
@@ -262,6 +265,20 @@ class _Site:
         name = page.source.relative_to(self.root / "docs" / page.language).as_posix()
         english = pages_of(SOURCE, self.root).get(name)
         return name not in OWN_PAGES and (english is None or bool(differences(english.read_text(), text)))
+
+
+def _join_lines(children: list[Token]) -> None:
+    """Take out the ends of lines between two Chinese characters: a browser would show a space there."""
+    for at, child in enumerate(children):
+        if child.type == "softbreak":
+            before = next((one.content for one in reversed(children[:at]) if one.content), "")
+            after = next((one.content for one in children[at + 1 :] if one.content), "")
+            if _is_wide(before[-1:]) and _is_wide(after[:1]):
+                child.type, child.tag = "text", ""
+
+
+def _is_wide(letter: str) -> bool:
+    return bool(letter) and unicodedata.east_asian_width(letter) in "WF"
 
 
 def _in(language: str, place: str) -> str:

@@ -131,6 +131,7 @@ def test_chinese_is_broken_between_characters() -> None:
     assert "".join(lines[1:]) == "裁定来自证据，未知就说未知。" * 9
     assert all(cell_count(line) <= 42 for line in lines)
     assert not [line for line in lines if line[0] in "，。"]
+    assert terminal_lines("一句。\n二句。\nAver 三句。\n", 40, has_colours=False) == ["一句。二句。 Aver 三句。"]
 
 
 def test_styles_end_with_their_line() -> None:

@@ -20,7 +20,7 @@ DESK = (1400, 900)
 ENGLISH = (
     "# A page\nOne.\n\n## Retries\nSee [the code](../../src/code.py), [a picture](../p.svg) and [above](#a-page).\n"
 )
-CHINESE = "# 一页\n一。\n\n## 重试\n失败的作业会重试。\n"
+CHINESE = "# 一页\n一。\n**二**。\nThree.\n\n## 重试\n失败的作业会重试。\n"
 INDEX = "# Aver\n\n## Guides\n| page | about |\n| --- | --- |\n| [A page](a.md) | one |\n| [B page](b.md) | two |\n"
 
 
@@ -120,6 +120,7 @@ def test_pages_link_to_each_other_and_to_their_translations(tree: Path) -> None:
     assert 'href="../en/a.html" hreflang="en"' in chinese
     assert '<a href="../en/b.html">乙页</a> <small' in chinese
     assert "notice" not in chinese
+    assert "<p>一。<strong>二</strong>。\nThree.</p>" in chinese
     assert "en:" not in chinese
     assert '<a href="../zh/index.html" hreflang="zh"' in (built / "en" / "b.html").read_text()
 

@@ -93,12 +93,20 @@ def _goes_on(line: str) -> bool:
 
 def _paragraph(lines: list[str], item: re.Match[str] | None, width: int) -> list[str]:
     quote = "> " if lines[0].startswith(">") else ""
-    text = _inline(" ".join(line.strip().removeprefix(">").strip() for line in lines))
+    text = _inline(_joined([line.strip().removeprefix(">").strip() for line in lines]))
     if item:
         mark = "•" if item[2] in "-*" else item[2]
         first = f"{item[1]}{mark} "
         return wrapped(text, width, " " * len(first), first)
     return wrapped(text, width, "  " if quote else "")
+
+
+def _joined(lines: list[str]) -> str:
+    """The lines as one, with a space between two unless both are Chinese there."""
+    text = lines[0]
+    for line in lines[1:]:
+        text += line if cell_count(text[-1:]) == cell_count(line[:1]) == 2 else f" {line}"
+    return text
 
 
 def _inline(text: str) -> str:
