@@ -34,7 +34,7 @@ def aver(*words: str, env: dict[str, str] | None = None) -> subprocess.Completed
     )
 
 
-def on_terminal(*words: str, **env: str) -> str:
+def on_terminal(*words: str, status: int = 0, **env: str) -> str:
     """What the command draws on a terminal of 80 columns and 24 lines."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
@@ -52,7 +52,7 @@ def on_terminal(*words: str, **env: str) -> str:
     except OSError:
         pass  # the terminal's other end is closed
     os.close(leader)
-    assert process.wait(DEADLINE_S) == 0, seen
+    assert process.wait(DEADLINE_S) == status, seen
     return seen.decode().replace("\r\n", "\n")
 
 
@@ -145,17 +145,31 @@ def test_styles_end_with_their_line() -> None:
     ]
 
 
-def test_a_long_page_goes_through_the_pager(tmp_path: Path) -> None:
-    """The pager gets the page; a page that fits the terminal is shown at once."""
-    pager = tmp_path / "pager"
-    pager.write_text("#!/bin/sh\necho PAGER\nexec cat\n")
-    pager.chmod(0o755)
-    seen = on_terminal("commands", PAGER=str(pager))
-    assert seen.startswith("PAGER\n")
+@pytest.fixture
+def pager(tmp_path: Path) -> str:
+    """A pager that says that it was there; by its name it is taken for less, which shows colours."""
+    path = tmp_path / "less"
+    path.write_text("#!/bin/sh\necho PAGER $LESS\nexec cat\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_long_page_goes_through_the_pager(pager: str) -> None:
+    """The pager gets the page, in colours that it can show; a page that fits the terminal is shown at once."""
+    seen = on_terminal("commands", PAGER=pager, LESS="")
+    assert seen.startswith("PAGER -R\n")
     assert "\x1b[1maver run\x1b[0m" in seen
     assert "## aver run" not in seen
-    assert "PAGER" not in on_terminal("exit-statuses", PAGER=str(pager), LINES="200")
-    assert "\x1b[" not in on_terminal("commands", PAGER=str(pager), NO_COLOR="1")
+    assert "\x1b[" not in on_terminal("commands", PAGER=pager, LESS="-F")
+    assert "\x1b[" not in on_terminal("commands", PAGER=pager, NO_COLOR="1")
+    assert "PAGER" not in on_terminal("exit-statuses", PAGER=pager, LINES="200")
+
+
+def test_a_pager_that_is_not_there_is_no_bug() -> None:
+    """Another one is taken, or the page is shown without; quotes that do not close are said to be wrong."""
+    assert "aver run" in on_terminal("commands", PAGER="no-such-pager", PATH="/nowhere")
+    seen = on_terminal("commands", PAGER="'less", status=2)
+    assert seen == "aver: PAGER is not a command: 'less\n"
 
 
 @pytest.mark.parametrize(

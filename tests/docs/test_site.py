@@ -49,7 +49,8 @@ def tree(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "scripts" / "docs_site", tmp_path / "scripts" / "docs_site")
     shutil.copy(ROOT / "scripts" / "docs", tmp_path / "scripts" / "docs")
     texts = {
-        "README.md": "# Aver\nStart at [the index](docs/en/index.md).\n",
+        "README.md": "# Aver\nStart at [the index](docs/en/index.md).\n\n<picture>\n"
+        '<source media="(width: 9px)" srcset="docs/p.svg">\n<img src="docs/p.svg" alt="p">\n</picture>\n',
         "docs/llms.txt": "# Aver\n",
         "docs/p.svg": "<svg/>",
         "docs/en/index.md": INDEX,
@@ -116,6 +117,7 @@ def test_pages_link_to_each_other_and_to_their_translations(tree: Path) -> None:
     assert 'title="../../src/code.py">the code</a>' in page
     assert 'href="../zh/a.html" hreflang="zh"' in page
     assert '<h2 id="retries">' in page
+    assert 'srcset="../p.svg">\n<img src="../p.svg" alt="p">' in (built / "en" / "README.html").read_text()
     chinese = (built / "zh" / "a.html").read_text()
     assert 'href="../en/a.html" hreflang="en"' in chinese
     assert '<a href="../en/b.html">乙页</a> <small' in chinese

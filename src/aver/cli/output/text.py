@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from aver.cli.output import ReaderLeft
-from aver.errors import CantWriteError
+from aver.errors import CantWriteError, UsageError
 from aver.model.states import State
 from aver.printable import one_line, printable
 from aver.render.masking import Masking, to_bytes
@@ -126,7 +126,10 @@ class Output:
             return
         import click  # few answers are this long
 
-        click.echo_via_pager(text, color=self.has_colours)
+        try:
+            click.echo_via_pager(text, color=None if self.has_colours else False)  # None: as the pager can
+        except ValueError:
+            raise UsageError(f"PAGER is not a command: {os.environ.get('PAGER')}") from None
 
     def pause(self, seconds: float) -> None:
         """Wait that long; raise ReaderLeft as soon as nobody can read the answer any more."""
