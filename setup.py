@@ -1,6 +1,11 @@
-"""Compile the witness and copy the user's pages into the package; everything else is in pyproject.toml."""
+"""Compile the witness and copy the user's pages into the package; everything else is in pyproject.toml.
+
+AVER_WHEEL_PLATFORM names the platforms of a wheel that is for other machines too, as in its name: the witness is static
+then. CC is the compiler, as everywhere; scripts/release sets both.
+"""
 
 import importlib.util
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +17,7 @@ from setuptools.command.build_py import build_py
 
 WITNESS = Path("src/aver/witness")
 PAGES = ("en", "zh")  # folders of docs; their Markdown is what `aver docs` shows
+PLATFORM = os.environ.get("AVER_WHEEL_PLATFORM", "")
 
 
 class BuildWithWitness(build_py):
@@ -23,7 +29,7 @@ class BuildWithWitness(build_py):
         folder.mkdir(parents=True, exist_ok=True)
         builder = _witness_builder()
         try:
-            builder.compile(WITNESS / "witness.c", folder / "aver-witness")
+            builder.compile(WITNESS / "witness.c", folder / "aver-witness", must_be_static=bool(PLATFORM))
         except builder.CompileError as error:
             sys.exit(f"aver: {error}")
         if not self.editable_mode:
@@ -49,7 +55,7 @@ class PlatformWheel(bdist_wheel):
     """Any Python 3, one platform: the witness does not link to Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        return "py3", "none", super().get_tag()[2]
+        return "py3", "none", PLATFORM or super().get_tag()[2]
 
 
 def _witness_builder() -> ModuleType:
@@ -61,4 +67,6 @@ def _witness_builder() -> ModuleType:
     return module
 
 
+if sys.platform != "linux":
+    sys.exit(f"aver: Aver needs Linux, and this is {sys.platform}: docs/en/reference/macos.md says what it uses")
 setup(distclass=WithBinary, cmdclass={"build_py": BuildWithWitness, "bdist_wheel": PlatformWheel})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aver.engines.local.capabilities import find_cgroup
 from page_commands import fits, read_page, run_page, unmarked
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,12 @@ def test_commands_print_what_the_page_shows(path: Path, aver_home: Path, tmp_pat
     folder = tmp_path / "project"
     folder.mkdir()
     page = read_page(path.read_text())
+    if any(
+        "bytearray" in one.text or "OutOfMemory" in one.prints or "for memory" in one.prints for one in page.commands
+    ):
+        base, reason = find_cgroup()
+        if base is None:
+            pytest.skip(f"the page shows a kill for memory: {reason}")
     printed = run_page(page, folder, aver_home)
     assert len(printed) == len(page.commands)
     for command, text in zip(page.commands, printed, strict=True):

@@ -5,7 +5,7 @@ that `import aver` costs nothing to the commands that do not need them.
 """
 
 from aver.fast_start import TYPE_CHECKING
-from aver.version import __version__
+from aver.version import __version__, wrong_system
 
 if TYPE_CHECKING:
     from aver.api import (
@@ -37,6 +37,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:
+        if wrong_system():
+            raise ImportError(wrong_system())
         from importlib import import_module
 
         return getattr(import_module("aver.api"), name)

@@ -16,6 +16,11 @@ def main() -> None:
 
         print(f"aver {__version__}")
         return
+    if sys.platform != "linux":
+        from aver.version import wrong_system
+
+        sys.stderr.write(f"aver: {wrong_system()}\n")
+        sys.exit(69)
     if sys.argv[1:] == ["jobs"] and _has_no_home() and sys.stderr is not None:
         sys.stderr.write("aver: no jobs; `aver run -- COMMAND` runs one\n")
         return

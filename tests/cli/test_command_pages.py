@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from aver.cli.catalog import SYNONYMS
 from aver.cli.group import MODULES
 from aver.judge.run import exit_status_of
 from aver.model.states import SETTLED
@@ -46,3 +47,10 @@ def test_the_page_of_exit_statuses_says_what_the_code_does() -> None:
     rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", (REFERENCE / "exit-statuses.md").read_text(), re.MULTILINE))
     for state in SETTLED:
         assert state.value in rows[str(exit_status_of(state))], state
+
+
+def test_the_page_has_the_words_of_other_tools() -> None:
+    """Each synonym stands beside the command that it runs."""
+    rows = re.findall(r"^\| (`[^|]*`) \| `([^|]*)` \|$", (REFERENCE / "commands.md").read_text(), re.MULTILINE)
+    found = {word: tuple(runs.split()) for words, runs in rows for word in re.findall(r"`([^`]+)`", words)}
+    assert {word: found.get(word) for word in SYNONYMS} == SYNONYMS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,13 @@ def test_bytes_that_are_not_utf8_become_the_replacement_character() -> None:
     """The document is always valid UTF-8."""
     text = encode(Acted("cancel", (Done(7, "x\udcff"),)))
     assert json.loads(text.encode())["results"][0]["did"] == "x\N{REPLACEMENT CHARACTER}"
+
+
+def test_the_page_lists_the_keys_of_a_job() -> None:
+    """The table of docs/en/reference/json.md has every key, and no other."""
+    page = (Path(__file__).parents[2] / "docs" / "en" / "reference" / "json.md").read_text()
+    part = page.partition("## A job\n")[2].partition("`aver show`")[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", part, re.MULTILINE)
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == set(
+        SCHEMA["$defs"]["JobFacts"]["properties"]
+    )

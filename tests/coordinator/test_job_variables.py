@@ -38,7 +38,7 @@ def names_of(home: Home, *specs: JobSpec) -> set[str]:
     for attempt in list(machine.attempts.values()):
         attempt.gpus = (0,) * attempt.request.gpus
         for attempt.attempt in (1, 2):
-            order = order_of(home, machine.runs[attempt.run], attempt, 30.0)
+            order = order_of(home, machine.runs[attempt.run], attempt, 30.0, 1000.0)
             names |= {pair.partition("=")[0] for pair in order.env}
     return names
 

@@ -135,3 +135,19 @@ def test_steps_that_run_side_by_side_may_write_to_one_file(slurm: Slurm) -> None
         f"{ready}; touch go; wait",
     )
     assert lines_of(slurm, "f") == ["end 0", "end 1", "out 0", "out 1"]
+
+
+def test_labels_are_in_the_files(slurm: Slurm) -> None:
+    """Also errors, which go where the output goes; and a file of each task has its label too."""
+    said = slurm("srun", "-n2", "-l", "-o", "all.%J", "sh", "-c", "echo out; echo err >&2")
+    assert (said.status, said.out, said.err) == (0, "", "")
+    assert sorted(slurm.read("all.1.0").splitlines()) == ["0: err", "0: out", "1: err", "1: out"]
+    assert slurm("srun", "-n2", "-l", "-o", "own.%t", "-e", "none", "sh", "-c", "echo out; echo err >&2").err == ""
+    assert (slurm.read("own.0"), slurm.read("own.1")) == ("0: out\n", "1: out\n")
+
+
+def test_a_labelled_file_that_cant_be_opened_is_said(slurm: Slurm) -> None:
+    (slurm.folder / "here").write_text("")
+    said = slurm("srun", "-n2", "-l", "-o", "here/%J", "true")
+    assert said.status != 0
+    assert "srun: error: Could not open stdout file: Not a directory" in said.err

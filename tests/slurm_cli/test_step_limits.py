@@ -209,3 +209,25 @@ def test_a_coordinator_that_came_back_ends_the_steps_at_the_limit(slurm: Slurm, 
     row = slurm.until_settled(job)
     assert row.state is State.TIMEOUT
     assert [words(step) for step in steps_of(slurm.home, job)] == [f"CANCELLED 0:15 {TIME_LIMIT}"]
+
+
+def test_a_deadline_bounds_a_running_job(slurm: Slurm) -> None:
+    """Its time limit ends then, and `scontrol update` moves it no further."""
+    job = slurm.submit("--deadline=now+8", "-o", "job.out", "--wrap", "echo begun; sleep 60")
+    slurm.until_file("job.out", "begun")
+    assert slurm("squeue", "-ho", "%l").out.strip() in [f"0:0{seconds}" for seconds in range(1, 9)]
+    assert slurm("scontrol", "update", f"JobId={job}", "TimeLimit=10").status == 0
+    assert slurm.until_settled(job).state is State.TIMEOUT
+    assert "TIMEOUT" in slurm("sacct", "-nPXo", "state", "-j", str(job)).out
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("-t", "10"), "Requested time limit is invalid (missing or exceeds some limit)"),
+        (("--time-min=10",), "Invalid time-min specification (exceeds job's time or other limits)"),
+    ],
+)
+def test_a_limit_beyond_the_deadline_is_refused(slurm: Slurm, options: tuple[str, ...], why: str) -> None:
+    said = slurm("sbatch", "--deadline=now+60", *options, "--wrap", "true")
+    assert (said.status, said.err) == (1, f"sbatch: error: Batch job submission failed: {why}\n")

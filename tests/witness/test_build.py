@@ -47,6 +47,8 @@ def test_static_falls_back_to_dynamic(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CC", str(compiler))
     build.compile(SOURCE, tmp_path / "w")
     assert (tmp_path / "w").exists()
+    with pytest.raises(build.CompileError, match="no -lc"):
+        build.compile(SOURCE, tmp_path / "for-others", must_be_static=True)
 
 
 def test_wrong_source(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ class Loop:
             for attempt in starts:
                 run = self._machine.runs[attempt.run]
                 try:
-                    order = order_of(self._home, run, attempt, self._kill_wait_s)
+                    order = order_of(self._home, run, attempt, self._kill_wait_s, now)
                     orders.setdefault(attempt.engine, []).append(order)
                 except OSError as error:
                     self._machine.rejected(attempt, f"it can't be prepared: {error.strerror}", now)

@@ -110,6 +110,7 @@ class Order(Record):
     is_srun: bool = False  # alone: its step is the job, and its own memory is not the job's, where a cgroup can tell
     lane: str = ""  # of orders that are alike: one may have the room of another when that has ended
     is_behind: bool = False  # it begins when one of its lane has ended, which has the room: see `NotTaken`
+    is_elsewhere: bool = False  # a daemon starts its processes: its witness can't measure what they use
     clean: str = ""  # whether its witness removes outputs of a failed attempt, and when not; empty: it keeps them
 
 

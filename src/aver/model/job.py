@@ -186,6 +186,11 @@ class Container(Record):
     mounts: tuple[str, ...] = ()  # paths that are seen inside beside the job's folder: /data, /data:ro, /here:/there
     options: tuple[str, ...] = ()  # further words for the engine
 
+    @property
+    def is_of_daemon(self) -> bool:
+        """Whether a daemon starts the job's processes, so that nobody here sees what they use."""
+        return self.engine == "docker"
+
 
 class Setup(Record):
     """What the job runs in: environment modules, a conda environment, a Python venv, a container."""

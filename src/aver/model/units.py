@@ -117,3 +117,11 @@ def _seconds(word: str) -> int | None:
     if word and (match := _SUFFIXES.fullmatch(word)):
         return sum(int(part or 0) * unit for part, unit in zip(match.groups(), _UNIT_S.values(), strict=True))
     return None
+
+
+def limit_until(time_s: int | None, deadline_at: float | None, began_at: float) -> int | None:
+    """The time limit of a job that began then, in seconds: its own, and none beyond its deadline."""
+    if deadline_at is None:
+        return time_s
+    left_s = max(1, int(deadline_at - began_at))
+    return left_s if time_s is None else min(time_s, left_s)

@@ -20,6 +20,8 @@ from aver.errors import AverError, CantWriteError, InternalError, UnreachableErr
 from aver.home import Home
 from aver.launch import coordinator_command, coordinator_environment
 from aver.ownership import check_peer
+from aver.protocol.place import has_other_version
+from aver.version import __version__
 
 if TYPE_CHECKING:
     from aver.model.record import Record
@@ -31,6 +33,7 @@ START_TIMEOUT_S = 120.0  # one that dies is noticed at once; a slow machine take
 CONNECT_TRIES = 5
 BUSY_PAUSE_S = 0.05
 REPLY_TIMEOUT_S = 120.0
+STOP_WAIT_S = 30.0
 LOG_TAIL_BYTES = 4096
 LOOK_S = 1.0  # a wait is cut into such pieces: Python hears a signal only between them, or inside one
 
@@ -53,15 +56,26 @@ class Client:
         self._home = home
         self._connection = connection
         self._received = b""
+        self._newer = ""  # the coordinator's version, if it is newer than ours
 
     @classmethod
     def connect(cls, home: Home, *, start: bool = True) -> Client:
         """Return a connection; start a coordinator if none answers and `start` says so.
 
+        A coordinator of an earlier version does not understand what we ask: with `start` it is told to leave, and one
+        of ours takes up its jobs, which run on meanwhile. One of a later version stays; what it refuses says so.
         UsageError if the home, or who answers in it, is another user's: before anything is sent.
         """
         home.check()
         connection = _open(home)
+        newer = ""
+        if start and connection is not None and has_other_version(os.fspath(home.path)):
+            newer = str(home.holder().get("version", ""))
+            if _release(newer) < _release(__version__):
+                newer = ""
+                with contextlib.suppress(AnswerLost):  # another command told it so as well
+                    cls(home, connection).end_coordinator()
+                connection = _open(home)
         deadline = time.monotonic() + START_TIMEOUT_S
         tries = CONNECT_TRIES if start else 0
         while connection is None and tries > 0 and time.monotonic() < deadline:
@@ -71,7 +85,9 @@ class Client:
                 time.sleep(BUSY_PAUSE_S)  # another one holds the lock: it begins to listen soon, or is about to leave
             connection = _open(home)
         if connection is not None:
-            return cls(home, connection)
+            client = cls(home, connection)
+            client._newer = newer
+            return client
         raise UnreachableError(f"no coordinator answers in {home.path}{_last_words(home)}")
 
     def fileno(self) -> int:
@@ -87,6 +103,18 @@ class Client:
             return os.pidfd_open(int.from_bytes(credentials[:4], sys.byteorder))
         return None
 
+    def end_coordinator(self) -> None:
+        """Tell the coordinator to leave, and wait for its end: what it had open is closed then. Jobs run on."""
+        process = self.process()
+        try:
+            self.call("stop")
+            self.close()
+            if process is not None and not select.select([process], [], [], STOP_WAIT_S)[0]:
+                raise UnreachableError(f"the coordinator was told to stop and has not ended yet: see {self._home.log}")
+        finally:
+            if process is not None:
+                os.close(process)
+
     def call(self, op: str, **arguments: Any) -> dict[str, Any]:
         """Ask, and return the reply; what the coordinator refuses is raised as its error."""
         self._send({"op": op, **arguments})
@@ -100,7 +128,7 @@ class Client:
             if "ok" in reply:
                 break
         if reply["ok"] is not True:
-            raise _error(reply)
+            raise _error(reply, self._other_version())
         return reply
 
     def ask(self, request: Request, kind: type[Reply]) -> Reply:
@@ -108,7 +136,17 @@ class Client:
         from aver.protocol.decode import decode_reply  # who only reads the store does not need it
         from aver.protocol.messages import request_document
 
-        return decode_reply(kind, self.call(**request_document(request)))
+        reply = self.call(**request_document(request))
+        try:
+            return decode_reply(kind, reply)
+        except AverError as error:
+            raise type(error)(f"{error}{self._other_version()}") from None
+
+    def _other_version(self) -> str:
+        """What to add to an error: the coordinator is newer than this command."""
+        if not self._newer:
+            return ""
+        return f" (the coordinator is Aver {self._newer}, this is {__version__}: use that one, or `aver stop` first)"
 
     def watch(
         self, ids: Sequence[int], timeout_s: float | None = None, *, foreground: bool = False
@@ -266,8 +304,13 @@ def _last_words(home: Home) -> str:
     return f" (its log ends: {lines[-1]})" if lines else ""
 
 
-def _error(reply: dict[str, Any]) -> AverError:
-    text = str(reply.get("error", "refused without a reason"))
+def _release(version: str) -> tuple[int, ...]:
+    """A version in an order; one that is not said comes before all others."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _error(reply: dict[str, Any], explanation: str = "") -> AverError:
+    text = str(reply.get("error", "refused without a reason")) + explanation
     match reply.get("status"):
         case 2:
             return UsageError(text)

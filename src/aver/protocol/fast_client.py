@@ -11,6 +11,7 @@ import os
 from aver.errors import UsageError
 from aver.fast_start import TYPE_CHECKING, c_json, c_signal, c_socket
 from aver.ownership import check_home, check_peer
+from aver.protocol.place import has_other_version
 
 if TYPE_CHECKING:
     from typing import Any
@@ -119,9 +120,12 @@ class Wire:
 
 
 def connect(home: str) -> Wire:
-    """Connect; where nobody answers, a coordinator is started as every command does."""
+    """Connect; where nobody answers, or an older version does, a coordinator is started as every command does."""
     try:
-        return Wire(home)
+        wire = Wire(home)
+        if not has_other_version(home):
+            return wire
+        wire.close()
     except OSError:
         pass
     from pathlib import Path

@@ -2,8 +2,8 @@
 
 The lock is held on the database itself: a byte far behind its end, locked for an open file, which the kernel lets go
 when its holder dies. Whoever takes that file away takes the store away; nothing else that is removed lets a second
-coordinator in. The file `lock` names the holder: host, boot and pid. It is locked as well, for coordinators of earlier
-versions. A text of another host is never taken over: a home on a shared file system is usual.
+coordinator in. The file `lock` names the holder: host, boot, pid and version. It is locked as well, for
+coordinators of earlier versions. A text of another host is never taken over: a home on a shared file system is usual.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 
 from aver.errors import CantWriteError, UnreachableError
 from aver.home import Home, parse_holder, read_boot_id
+from aver.version import __version__
 
 LOCKED_BYTE = 1 << 62  # SQLite locks bytes around 1 << 30
 _FLOCK = "hhqqi4x"  # struct flock: l_type, l_whence, l_start, l_len, l_pid
@@ -123,6 +124,9 @@ def _lock_database(home: Home, fd: int) -> None:
 
 
 def _write_text(fd: int) -> None:
-    text = {"host": socket.gethostname(), "boot": read_boot_id(), "pid": os.getpid(), "since": time.time()}
+    text = {
+        "host": socket.gethostname(), "boot": read_boot_id(), "pid": os.getpid(), "since": time.time(),
+        "version": __version__,
+    }  # fmt: skip
     os.ftruncate(fd, 0)
     os.pwrite(fd, json.dumps(text).encode() + b"\n", 0)

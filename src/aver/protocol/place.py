@@ -1,8 +1,10 @@
-"""Where the home is and who asks, without the imports of `aver.home` and `getpass`."""
+"""Where the home is, who asks, and whose version answers, without the imports of `aver.home` and `getpass`."""
 
 from __future__ import annotations
 
 import os
+
+from aver.version import __version__
 
 
 def home_folder() -> str:
@@ -13,6 +15,16 @@ def home_folder() -> str:
     state = os.environ.get("XDG_STATE_HOME")
     base = state if state and os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "aver")
+
+
+def has_other_version(home: str) -> bool:
+    """Whether the text of the home's lock names a coordinator of another version of Aver. No text: nothing is known."""
+    try:
+        with open(os.path.join(home, "lock"), "rb") as file:
+            text = file.read(4096)
+    except OSError:
+        return False
+    return bool(text) and f'"version": "{__version__}"'.encode() not in text
 
 
 def user_name() -> str:

@@ -251,7 +251,13 @@ class JobFacts:
 
     @property
     def limit_s(self) -> int | None:
-        return self.request.get("time_s")
+        """Its time limit; one that has begun ends no later than its deadline."""
+        limit: int | None = self.request.get("time_s")
+        if self.row.started_at is None or not self.spec.get("deadline_at"):
+            return limit
+        from aver.model.units import limit_until
+
+        return limit_until(limit, self.spec["deadline_at"], self.row.started_at)
 
     @property
     def elapsed_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Names of output files with Slurm's patterns: `%j %x %u %N %a %A %%`, and widths such as `%4j`.
+"""Names of output files with Slurm's patterns: `%j %J %x %u %N %a %A %%`, and widths such as `%4j`.
 
 A pattern that is not known stays as it is. What is put in never adds a folder: slashes in a
 job's name become `_`. A backslash anywhere turns the patterns off and is taken out, as in Slurm.
@@ -57,6 +57,8 @@ def _value(match: re.Match[str], facts: Facts) -> str:
     match match[2]:
         case "%":
             return "%"
+        case "J" if facts.step is not None:
+            return f"{facts.job:0{width}d}.{facts.step}"
         case "j" | "J":
             return f"{facts.job:0{width}d}"
         case "A":

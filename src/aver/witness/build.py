@@ -23,11 +23,16 @@ class CompileError(Exception):
     """The witness can't be compiled; the text says what to do."""
 
 
-def compile(source: Path, target: Path, sanitize: bool = False) -> None:  # noqa: A001
-    """Compile `source` to the program `target`, static where that is possible; CompileError with a sentence if not."""
+def compile(source: Path, target: Path, sanitize: bool = False, must_be_static: bool = False) -> None:  # noqa: A001
+    """Compile `source` to the program `target`, static where that is possible; CompileError with a sentence if not.
+
+    With `must_be_static` a compiler that can't link statically is an error: the program is for other machines.
+    """
     compiler = _compiler()
     part = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    linked: tuple[tuple[str, ...], ...] = (("-fPIE", "-static-pie"), ("-static",), ())
+    linked: tuple[tuple[str, ...], ...] = (("-fPIE", "-static-pie"), ("-static",))
+    if not must_be_static:
+        linked = (*linked, ())
     attempts = [SANITIZERS] if sanitize else [(*HARDENED, *how) for how in linked]
     said = ""
     try:

@@ -402,7 +402,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":6,\"witness\":%d", getpid());
+    say(",\"protocol\":7,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();
@@ -412,6 +412,7 @@ static void say_hello(void) {
 }
 
 static const char *how_memory_is_watched(void) {
+    if (order.value['x']) return "none";
     if (job.cgroup_version && (!job.mem_limit || job.cgroup < 0 || job.own_cgroup))
         return job.cgroup_version == 1 ? "cgroup1" : "cgroup2";
     return job.mem_limit ? "sampled" : "none";
@@ -425,9 +426,9 @@ static void make_record(bool for_journal) {
     say_number("raw", !failure.op, (bytes)job.raw);
     say(",\"start\":%.6f,\"elapsed\":%.6f,\"suspended\":%.6f", job.wall, seconds(job.end - job.start),
         seconds(job.suspended));
-    say(",\"user\":%ld.%06ld,\"sys\":%ld.%06ld,\"maxrss\":%lld", job.user.tv_sec, job.user.tv_usec, job.sys.tv_sec,
-        job.sys.tv_usec, job.maxrss);
-    say_number("peak", job.sampled, job.peak);
+    say(",\"user\":%ld.%06ld,\"sys\":%ld.%06ld", job.user.tv_sec, job.user.tv_usec, job.sys.tv_sec, job.sys.tv_usec);
+    say_number("maxrss", !order.value['x'], job.maxrss);
+    say_number("peak", job.sampled && !order.value['x'], job.peak);
     say(",\"mem\":\"%s\"", how_memory_is_watched());
     say_number("limit", job.mem_limit, job.mem_limit);
     say(",\"oom\":%lld,\"hostoom\":%lld,\"acts\":[", job.oom, job.hostoom);
@@ -447,7 +448,7 @@ static void make_record(bool for_journal) {
     if (job.forks) say_number("forks", true, job.forks);
     if (job.around) say_number("around", true, job.around);
     if (job.stays) say_number("stays", true, job.stays);
-    if (job.unwaited) say(",\"cpu\":\"least\"");
+    if (job.unwaited || order.value['x']) say(",\"cpu\":\"least\"");
     if (looker.said_n) say(",\"files\":%s", looker.said);
     if (step_tasks) {
         say(",\"tasks\":%s,\"name\":", step_tasks);
@@ -1531,10 +1532,13 @@ static void child_tries(const char *path) { /* what it becomes is noted first: i
     execve(path, order.argv, environ);
 }
 
+static char task_pid[sizeof "SLURM_TASK_PID=" + 20];
+
 static void child_execs(void) {
     static char path[PATH_KEPT + 256];
     const char *name = order.argv[0], *given = getenv("PATH"), *list = given ? given : "/bin:/usr/bin", *next;
     int refused = ENOENT;
+    snprintf(task_pid, sizeof task_pid, "SLURM_TASK_PID=%d", (int)getpid());
     if (strchr(name, '/') || !*name) {
         child_tries(name);
         child_fails("exec", name);
@@ -1784,6 +1788,7 @@ static void add_to_env(void) { /* to `environ`, which nobody but the job needs; 
         if (!is_set) putenv(order.unset[i]);
     }
     putenv(key);
+    if (getenv("SLURM_JOB_ID")) putenv(strcpy(task_pid, "SLURM_TASK_PID=0")); /* the child fills it in */
 }
 
 static void sweep(void) { /* the child is gone or never was; from here on only left-over processes are waited for */
@@ -2099,6 +2104,9 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'O':
         if (strcmp(v, "1") && strcmp(v, "2")) return false;
         break;
+    case 'x': /* a daemon starts its processes: what they use is not seen here */
+        if (strcmp(v, "1")) return false;
+        break;
     default:
         if (!strchr("deiorAF", tag)) return false;
     }
@@ -2364,6 +2372,7 @@ static bool stays_for_restart(void) { /* with nobody connected and nothing to do
     return true;
 }
 
+static int lease = -1; /* once: a pipe that who asked for the container holds open while it lives */
 static char relay; /* once: in a container, whose engine hands signals on: to whom they go, as in signal_job */
 static usec got_by_all[SIGNALS]; /* when a signal came to all last: what an engine hands on of it is a second one */
 
@@ -2388,6 +2397,18 @@ static void take_signals(void) {
     if (job.phase == RUN || job.phase == SWEEP) reap();
 }
 
+static void take_lease(const char *path) { /* who died before it could be seen to die never wants the job */
+    char none;
+    lease = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (lease >= 0 && !read(lease, &none, 1)) _exit(128 + SIGKILL);
+}
+
+static void lose_lease(void) { /* the engine's daemon keeps the container alive: nobody else ends it */
+    close(lease);
+    lease = -1;
+    kill_all();
+}
+
 static void loop(void) { /* returns when there is nothing left to do */
     for (;;) {
         do wake = NEVER;
@@ -2402,16 +2423,17 @@ static void loop(void) { /* returns when there is nothing left to do */
         bool leaving = idle && conn < 0 && (served || lonely) && !stays_for_restart();
         usec left = wake - now(), wait = wake == NEVER ? -1 : left > 0 ? (left + MS - 1) / MS : 0;
         struct pollfd fds[4] = {{signals, POLLIN, 0}, {job.phase == LOOK ? looker.answer : -1, POLLIN, 0},
-                                {conn >= 0 ? conn : LISTENER, POLLIN, 0}, {restart.answer, POLLIN, 0}};
+                                {!slot ? lease : conn >= 0 ? conn : LISTENER, slot ? POLLIN : 0, 0}, {restart.answer, POLLIN, 0}};
         const int had = conn;
-        int n = poll(fds, slot ? 4 : 2, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
+        int n = poll(fds, slot ? 4 : 3, leaving ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
         if (leaving && n <= 0) return;
         if (!slot && wake < NEVER && now() - wake > SECOND) job.suspended += now() - wake; /* stopped with our job */
         if (fds[1].revents) hear_looker();
         for (int i = 0; fds[2].revents && had >= 0 && i < FRAMES && receive(); i++)
             if (!fds[0].revents) break; /* else all of them: what was asked before the job ended comes before its end */
         if (fds[0].revents) take_signals();
-        if (had >= 0) continue;
+        if (!slot && fds[2].revents) lose_lease();
+        if (!slot || had >= 0) continue;
         if (fds[2].revents && (conn = accept4(LISTENER, NULL, NULL, SOCK_CLOEXEC)) >= 0) say_hello();
         if (conn >= 0 || fds[3].revents) end_restart();
     }
@@ -2497,7 +2519,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
     static const char names[][12] = {['k'] = "--key", ['t'] = "--time", ['w'] = "--warn", ['K'] = "--kill-wait",
                                      ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env", ['d'] = "--folder",
                                      ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append",
-                                     ['O'] = "--own", ['f'] = "--file", ['c'] = "--clean"};
+                                     ['O'] = "--own", ['f'] = "--file", ['c'] = "--clean", ['x'] = "--elsewhere"};
     static char path[PATH_KEPT];
     const char *record = NULL, *folder = NULL;
     const bool task = !strcmp(argv[1], "task");
@@ -2509,6 +2531,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
         for (tag = sizeof names / sizeof *names - 1; tag && strcmp(argv[i], names[tag]); tag--) continue;
         if (!task && !strcmp(argv[i], "--record")) record = argv[i + 1];
         else if (!task && !strcmp(argv[i], "--relay") && strspn(argv[i + 1], "apb") == 1) relay = *argv[i + 1];
+        else if (!task && !strcmp(argv[i], "--lease")) take_lease(argv[i + 1]);
         else if (task && !strcmp(argv[i], "--records")) folder = argv[i + 1];
         else if (!tag || !set_field((char)tag, argv[i + 1])) break;
     }

@@ -17,9 +17,11 @@ from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.steps import is_shared
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
-from aver.model.job import Argv, JobSpec, Scope, Script, Setup, Shell, WarningSignal
+from aver.model.job import Argv, JobSpec, Request, Scope, Script, Setup, Shell, WarningSignal
+from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind
 from aver.model.threads import thread_pairs
+from aver.model.units import limit_until
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
 from aver.spec.flow.container import in_container
@@ -32,7 +34,7 @@ RLIM_INFINITY = -1
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
 
-def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float) -> Order:
+def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float, now: float) -> Order:
     """Everything that the witness needs to start this attempt.
 
     OSError if its script can't be written or its environment can't be read, ValueError if no command can be made.
@@ -55,7 +57,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         env_defaults=() if spec.slurm is not None or can.has_queue else thread_pairs(attempt.request.whole_cpus),
         umask=origin.umask,
         limits=origin.limits,
-        request=attempt.request,
+        request=_bounded(attempt, None if can.has_queue else spec.deadline_at, now),
         stdin=files.stdin,
         stdout=None if spec.has_streams else files.stdout,
         stderr=files.stderr,
@@ -77,10 +79,19 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float)
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
         files=_files(spec, values),
         clean=_clean(spec),
+        is_elsewhere=spec.setup.container is not None and spec.setup.container.is_of_daemon,
         lane="" if run.is_single else f"{run.number}.{run.spec_number(attempt.index)}",
         is_behind=attempt.is_behind,
         is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
     )
+
+
+def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:
+    """What it asks for, with a time limit that ends no later than its deadline. A cluster sees to that itself."""
+    request = attempt.request
+    if deadline_at is None:
+        return request
+    return replace(request, time_s=limit_until(request.time_s, deadline_at, now))
 
 
 def _files(spec: JobSpec, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
@@ -240,7 +251,7 @@ def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSi
         return None
     if own_s is not None and own_s <= due_s - monotonic_s:
         return None
-    return WarningSignal(of_job.signal, of_job.lead_s, Scope.ALL)
+    return WarningSignal(of_job.signal, of_job.lead_s, Scope.SCRIPT)
 
 
 def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ def send_signal(
         machine.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
         return Said("signalled")
     keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
-    reached = Scope.SCRIPT if scope is Scope.SCRIPT else None
+    reached = Scope.SCRIPT if scope in (Scope.SCRIPT, Scope.STEPS) else None  # of a step: the program of each task
     chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
     machine.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
     return Said("signalled")

@@ -18,6 +18,7 @@ from aver.engines.api import Control
 from aver.errors import UsageError
 from aver.model.events import AttemptPlanned, PersonAsked
 from aver.model.job import Argv, JobSpec
+from aver.model.units import limit_until
 from aver.protocol.messages import Changes, ResultCode, Results, Update
 from aver.spec.sbatch.dependency import parse_dependency
 
@@ -77,7 +78,9 @@ def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any
     if waits and not (WHILE_IT_WAITS | {THROTTLE}).isdisjoint(changes):
         machine.look_again(run, index, now)
     if attempt is not None and attempt.is_dispatched and TIME_LIMIT in changes:
-        machine.after(asked, [Control(attempt.key, "limit", time_s=changes[TIME_LIMIT])])
+        deadline = None if attempt.can.has_queue else run.spec(index).deadline_at
+        limit_s = limit_until(changes[TIME_LIMIT], deadline, attempt.started_at or now)
+        machine.after(asked, [Control(attempt.key, "limit", time_s=limit_s)])
     if PRIORITY in changes and machine.packer.is_waiting(job):
         machine.look_again(run, index, now)
     machine.advance(now)

@@ -25,7 +25,7 @@ from aver.model.evidence import (
     WitnessRecord,
     WitnessStart,
 )
-from aver.model.job import StepSpec
+from aver.model.job import Scope, StepSpec
 from aver.model.record import replace
 from aver.model.slurm_names import STEP_CANCEL
 from aver.spec.patterns import names_task
@@ -296,7 +296,8 @@ def _cancel_undispatched(live: LiveState, step: LiveStep, by: str, now: float) -
 
 
 def signal(live: LiveState, step: LiveStep, number: int) -> None:
-    live.out.controls += [Control(task.key, "signal", signal=number) for task in step.running()]
+    """To the program of each task alone, as Slurm's proctrack/cgroup does: what it has started may not trap it."""
+    live.out.controls += [Control(task.key, "signal", signal=number, scope=Scope.SCRIPT) for task in step.running()]
 
 
 def find(live: LiveState, attempt_key: str, number: int) -> LiveStep | None:

@@ -73,6 +73,8 @@ def run_frame(
         fields.append(f"O{order.own_parts}")
     if order.streams:
         fields.append("F")
+    if order.is_elsewhere:
+        fields.append("x1")
     fields += _limit_fields(order.limits)
     if can_mark():
         fields.append(f"l{RLIMIT_LOCKS} {mark_of(order.key)} -1")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 USAGE_STATUS = 255
 LONGEST_KEY = 200  # as in client.submit, which is slow to import
+PBS = "#PBS"
 _SAID = ".said"
 _PAUSE_S = 0.1
 _TRIES = 5
@@ -99,12 +100,26 @@ def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[
             text = f"sbatch: error: Invalid directive found in batch script: {said.operands[0]}"
             raise Refusal(text, USAGE_STATUS)
         found += said.given
-    found += from_environment(VARIABLES, os.environ, options)
-    found += parsed.given
+    later = [*from_environment(VARIABLES, os.environ, options), *parsed.given]
+    is_said = any(name == "ignore-pbs" for name, _ in (*found, *parsed.given))
+    if f"\n{PBS}" in script.text and not is_said and os.environ.get("SBATCH_IGNORE_PBS", "0") == "0":
+        found += _of_pbs(script)
+    found += later
     for name, _ in found:
         if name in NOT_SERVED:
             raise Refusal(f"sbatch: error: --{name} is not served by aver")
     return [[name, text or ""] for name, text in found if name not in ABOUT]
+
+
+def _of_pbs(script: BatchScript) -> list[tuple[str, str | None]]:
+    from aver.spec.sbatch.pbs import pbs_options
+
+    try:
+        return pbs_options(script.text)
+    except BadOption as error:
+        raise _usage(error) from None
+    except lines.OpenQuote as error:
+        raise Refusal(f"sbatch: fatal: {script.shown}: Unmatched `{error.args[0]}` in a #PBS line") from None
 
 
 def _usage(error: BadOption) -> Refusal:

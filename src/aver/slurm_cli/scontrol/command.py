@@ -38,19 +38,19 @@ DISABLED = "Requested operation is presently disabled"
 _VERBS = (
     ("hold", 4), ("uhold", 2), ("release", 3), ("suspend", 2), ("resume", 3), ("requeue", 3), ("requeuehold", 8),
     ("update", 1), ("show", 2), ("write", 2), ("ping", 3), ("version", 4), ("help", 2), ("exit", 1), ("quit", 4),
-    ("cancel", 1), ("listpids", 1), ("wait_job", 2), ("notify", 2), ("holdu", 5), ("top", 3),
+    ("cancel", 1), ("listpids", 1), ("wait_job", 2), ("notify", 1), ("holdu", 5), ("top", 3), ("pidinfo", 3),
 )  # fmt: skip
 VERBS = (
     "hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold", "update", "show", "write batch_script",
-    "top", "ping", "version", "help", "exit", "quit",
+    "top", "listpids", "pidinfo", "notify", "ping", "version", "help", "exit", "quit",
 )  # fmt: skip
 NOT_SERVED = (
     "abort", "cancel_reboot", "cluster", "completing", "create", "delete", "errnumstr", "fsdampeningfactor", "getent",
-    "gethost", "listpids", "notify", "pidinfo", "power", "reboot", "reboot_nodes", "reconfigure", "schedloglevel",
+    "gethost", "power", "reboot", "reboot_nodes", "reconfigure", "schedloglevel",
     "setdebug", "setdebugflags", "shutdown", "takeover", "token", "wait_job",
 )  # fmt: skip
 WITHOUT_MEANING = ("all", "clusters", "federation", "future", "hide", "local", "sibling", "uid", "verbose")
-_SHOWN = frozenset({"show", "write", "ping", "listpids"})
+_SHOWN = frozenset({"show", "write", "ping"})
 _HELP = """\
 scontrol [<OPTION>] [<COMMAND>]
     Options: -d, --details; -o, --oneliner; -a, --all; -Q, --quiet; -v, --verbose; -V, --version
@@ -66,6 +66,9 @@ scontrol [<OPTION>] [<COMMAND>]
      requeuehold <job_list>   begin jobs again when they are released
      update JobId=<id> <SPECIFICATIONS>
                               TimeLimit, JobName, Priority, Comment, Partition, Account, QOS
+     listpids [<id>[.<step>]] processes of running jobs
+     pidinfo <pid>            the job of a process
+     notify <id> <message>    write a line to a job's standard error
      top <job_list>           let waiting jobs go before all others
      show <ENTITY> [<ID>]     job, step, node, partition, config, hostnames, hostlist
      write batch_script <id> [<file>]
@@ -137,7 +140,9 @@ def _run(options: list[str], words: Sequence[str]) -> int:
             return 0
         case "update":
             return _Acting(options).update(parse_update(words[1:]))
-        case "cancel" | "wait_job" | "notify":
+        case "listpids" | "pidinfo" | "notify":
+            return _of_processes(verb, words)
+        case "cancel" | "wait_job":
             raise Refusal(f"scontrol: error: {verb} is not served on one machine")
         case "quit" | "exit":
             return 0
@@ -147,6 +152,15 @@ def _run(options: list[str], words: Sequence[str]) -> int:
             fast_client.outlive_own_job()
             acting = _Acting(options)
             return acting.top(words[1:]) if verb == "top" else acting.act(verb, words[1:])
+
+
+def _of_processes(verb: str, words: Sequence[str]) -> int:
+    from aver.slurm_cli.scontrol import processes
+
+    if len(words) < {"listpids": 1, "pidinfo": 2, "notify": 3}[verb]:
+        raise Refusal(f"too few arguments for keyword:{words[0]}")
+    act = {"listpids": processes.list_pids, "pidinfo": processes.pid_info, "notify": processes.notify}[verb]
+    return act(words[1:])
 
 
 def _verb(word: str) -> str | None:
@@ -176,7 +190,7 @@ class _Acting:
         return self._status
 
     def update(self, update: Update) -> int:
-        for text in update.jobs:
+        for text in update.jobs or self._named(update.name):
             for number in self._numbers(text, "update"):
                 changes = dict(update.changes)
                 if update.minutes_more:
@@ -188,6 +202,13 @@ class _Acting:
                 if update.is_held is not None and not self._status:
                     self._ask("hold" if update.is_held else "release", ids=[number])
         return self._status
+
+    def _named(self, name: str) -> list[str]:
+        """The jobs of this name that have not ended; Refusal in Slurm's words if there is none."""
+        found = [str(job.row.id) for job in self._book.unsettled() if job.name == name]
+        if not found:
+            raise Refusal(f"scontrol: error: JobName {name} not found")
+        return found
 
     def top(self, words: Sequence[str]) -> int:
         """Give each job a priority above all that wait; the first that is named goes first."""

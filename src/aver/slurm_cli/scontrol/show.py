@@ -69,8 +69,6 @@ def _act(verb: str, words: Sequence[str], *, is_oneline: bool, has_details: bool
             return ping(words)
         case "version":
             return version()
-        case "listpids":
-            raise Refusal("scontrol: error: listpids is not served by aver")
         case _:
             raise Refusal(f"invalid keyword: {verb}")
 

@@ -47,6 +47,7 @@ class Update:
 
     def __init__(self) -> None:
         self.jobs: list[str] = []
+        self.name = ""  # of the jobs, where no number names them
         self.changes: dict[str, Any] = {}
         self.is_held: bool | None = None
         self.minutes_more: int = 0
@@ -59,7 +60,9 @@ def parse_update(words: Sequence[str]) -> Update:
     for tag, value in said:
         if tag.lower() in _ENTITIES:
             update.jobs += split_jobs(value)
-    if not update.jobs:
+    if not update.jobs and said and _names(said[0][0], "JobName", 4):
+        update.name = said.pop(0)[1]
+    if not update.jobs and not update.name:
         raise Refusal(_NO_ENTITY)
     for tag, value in said:
         if tag.lower() not in _ENTITIES:

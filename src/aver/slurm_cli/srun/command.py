@@ -22,7 +22,9 @@ from aver.slurm_cli.srun.options import (
     check_mpi,
     environment_of,
     number,
+    options_run_scripts,
     own_limits,
+    own_umask,
     parse,
     task_count,
 )
@@ -65,6 +67,10 @@ def main(arguments: list[str]) -> int:
                 raise BadOption(f"error: --{name} is not served on one machine")
         if not options.command:
             raise BadOption("fatal: No command given to execute.")
+        if "test-only" in options.flags:
+            from aver.slurm_cli.srun.other_job import test_only
+
+            return test_only(options)
         if ":" in options.command[:-1]:
             raise BadOption("error: several commands with ` : ` between them are not served on one machine")
         if "multi-prog" in options.flags:
@@ -72,7 +78,9 @@ def main(arguments: list[str]) -> int:
 
             read_programs(options)
         if options.get("jobid") not in (None, os.environ.get("SLURM_JOB_ID")):
-            _enter(options.get("jobid") or "")
+            from aver.slurm_cli.srun.other_job import enter
+
+            enter(options.get("jobid") or "")
         if not os.environ.get("AVER_KEY"):
             from aver.slurm_cli.srun.own_job import run_alone
 
@@ -96,28 +104,6 @@ def main(arguments: list[str]) -> int:
         return STATUS_BAD_USAGE
 
 
-def _enter(text: str) -> None:
-    """Take on the environment of a command in the job that --jobid names; BadOption if it does not run."""
-    from aver.slurm_cli.facts import Book
-    from aver.slurm_cli.job_names import parse_job
-    from aver.slurm_cli.sstat.attempt_key import key_of
-
-    refused = f"error: Unable to confirm allocation for job {text}"
-    book = Book.open()
-    named = parse_job(text)
-    jobs = book.numbered(named.numbers(book)) if named is not None and named.step is None else []
-    if len(jobs) != 1:
-        raise BadOption(f"{refused}: Invalid job id specified")
-    job = jobs[0]
-    key = key_of(book, job.row.id)
-    if not job.is_active or key is None:
-        why = "Job is pending execution" if job.is_pending else "Job/step already completing or completed"
-        raise BadOption(f"{refused}: {why}")
-    number = str(job.row.id)
-    os.environ.update(AVER_KEY=key, AVER_HOME=book.home, SLURM_JOB_ID=number, SLURM_JOBID=number)
-    os.environ.update(SLURM_JOB_NODELIST=job.node, SLURM_JOB_PARTITION=job.partition, SLURM_JOB_NAME=job.name)
-
-
 class Step:
     """One step, from the request to its end."""
 
@@ -135,6 +121,7 @@ class Step:
         self._has_summed_up = False
         self._said: list[tuple[int, str]] = []
         self._streams: TaskStreams | Terminal | None = None
+        self._labels: TaskStreams | None = None
         self._descriptors: tuple[int, ...] = (0, 1, 2)
         self._shares_files = False  # files that all tasks write to, and that are not opened yet
         self._wire: fast_client.Wire | None = None
@@ -154,6 +141,10 @@ class Step:
 
     def run(self) -> int:
         request = self._request()
+        if options_run_scripts(self._options):
+            from aver.slurm_cli.srun.scripts import run_prolog
+
+            run_prolog(self._options)
         try:
             ended = self._begin(request)
             for number_ in FORWARDED:
@@ -170,6 +161,10 @@ class Step:
         self._flush_said()
         if self._tasks > 1 and self._has_summed_up:
             self._sum_up()
+        if options_run_scripts(self._options):
+            from aver.slurm_cli.srun.scripts import run_epilog
+
+            run_epilog(self._options)
         return self._status(ended)
 
     # ---- asking -------------------------------------------------------------------------------
@@ -183,7 +178,7 @@ class Step:
             "args": self._args(),
             "folder": folder.rstrip("/") or "/",
             "tasks": self._tasks,
-            "umask": _umask(),
+            "umask": own_umask(),
         }
         cpus = number(options.get("cpus-per-task"), "cpus-per-task")
         if cpus is not None:
@@ -216,11 +211,20 @@ class Step:
         """The program, or ourselves as what becomes it."""
         options = self._options
         own = [os.path.join(self._home, "bin", "srun"), "--as-task"]
+        words = options.command
+        if options.get("bcast"):
+            from aver.slurm_cli.srun.scripts import copy_program
+
+            words = copy_program(options)
         if "multi-prog" in options.flags:
-            return [*own, "multi-prog", os.path.abspath(options.command[0])]
-        if "pty" in options.flags and os.isatty(0):
-            return [*own, "pty", *options.command]
-        return options.command
+            words = [*own, "multi-prog", os.path.abspath(options.command[0])]
+        elif "pty" in options.flags and os.isatty(0):
+            words = [*own, "pty", *words]
+        if options.get("task-prolog") or options.get("task-epilog") or "preserve-env" in options.flags:
+            from aver.slurm_cli.srun.scripts import surroundings
+
+            words = [*own, "around", surroundings(options), *words]
+        return words
 
     def _has_terminal(self) -> bool:
         if os.isatty(0):
@@ -252,8 +256,11 @@ class Step:
         if "label" in options.flags or (is_shared_input and not _is_null(0)):
             from aver.slurm_cli.srun.streams import TaskStreams
 
-            self._streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0))
-            self._streams.name_files(spec)
+            streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0))
+            streams.name_files(spec)
+            self._streams = self._labels = streams
+            if "label" in options.flags:
+                self._shares_files = False  # the streams write to them
 
     def _begin(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """Ask for the step, again after the coordinator was away; the ended step if it is over already."""
@@ -271,6 +278,12 @@ class Step:
                     raise
                 _sleep(0.1)
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
+        if self._labels is not None and reply.get("ended") is None:
+            try:
+                self._labels.open_files(request["spec"], self._job, self._number, self._node)
+            except BadOption:
+                self._ask_signal(None)
+                raise
         self._kill_wait_s = reply.get("kill_wait_s", 0.0)
         if reply["waiting"] and not from_before and "quiet" not in self._options.flags:
             say(f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)")
@@ -438,25 +451,27 @@ class Step:
         self._ask_signal(number_)
 
     def _interrupt(self, number_: int, _: object) -> None:
-        """Ctrl-C once shows the tasks, twice within a second ends them."""
+        """Ctrl-C once shows the tasks, or is theirs with -X; twice within a second, or with the option, kills them."""
         import time
 
-        from aver.slurm_cli.srun.words import ranges
-
-        now = time.monotonic()
-        if self._interrupted_at is not None and now - self._interrupted_at <= AGAIN_S:
-            say(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}")
-            self._ask_signal(c_signal.SIGINT)
-            self._ask_signal(None)
-            return
+        flags, now = self._options.flags, time.monotonic()
+        is_again = self._interrupted_at is not None and now - self._interrupted_at < AGAIN_S
+        ends = is_again or "quit-on-interrupt" in flags
         self._interrupted_at = now
-        running = [task for task in range(self._tasks) if task not in self._ends]
-        say("srun: interrupt (one more within 1 sec to abort)")
-        say(f"srun: StepId={self._job}.{self._number} tasks {ranges(running)}: running")
+        if not ends and "disable-status" not in flags:
+            say("srun: interrupt (one more within 1 sec to abort)", *self._words().status(self._tasks, self._ends))
+            return
+        say(f"srun: sending Ctrl-C to StepId={self._job}.{self._number}")
+        self._ask_signal(c_signal.SIGINT)
+        if ends:
+            from aver.protocol.place import user_name
 
-    def _ask_signal(self, number_: int | None) -> None:
+            say("srun: forcing job termination")
+            self._ask_signal(None, user_name())
+
+    def _ask_signal(self, number_: int | None, by: str | None = None) -> None:
         if self._wire is not None:
-            self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_})
+            self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_, "by": by})
 
 
 def _is_null(descriptor: int) -> bool:
@@ -464,12 +479,6 @@ def _is_null(descriptor: int) -> bool:
         return os.fstat(descriptor).st_rdev == os.makedev(1, 3)
     except OSError:
         return True
-
-
-def _umask() -> int:
-    old = os.umask(0o077)
-    os.umask(old)
-    return old
 
 
 def _sleep(seconds: float) -> None:

@@ -57,15 +57,15 @@ ENVIRONMENT = {
 EXPORT_VARIABLE = "AVER_SRUN_EXPORT"  # has --export for the srun of a job of its own: command lines can be read
 
 # what would change what runs, or as whom: to leave it out in silence would be wrong
-NOT_SERVED = ("container", "epilog", "gid", "no-allocate", "prolog", "task-epilog", "task-prolog", "test-only", "uid")
+NOT_SERVED = ("container", "gid", "no-allocate", "uid")
 
 WITHOUT_MEANING = tuple(
     (
-        "accel-bind acctg-freq bb bbf bcast bcast-exclude cluster-constraint clusters compress contiguous core-spec "
-        "cores-per-socket cpu-bind cpu-freq cpus-per-gpu delay-boot disable-status distribution extra-node-info "
+        "accel-bind acctg-freq bb bbf bcast-exclude cluster-constraint clusters compress contiguous core-spec "
+        "cores-per-socket cpu-bind cpu-freq cpus-per-gpu delay-boot distribution extra-node-info "
         "gpu-bind gpu-freq gpus-per-socket gres-flags het-group hint interactive mail-type mail-user mcs-label "
         "mem-bind mem-per-gpu mincpus msg-timeout network no-kill nodefile ntasks-per-core ntasks-per-gpu "
-        "ntasks-per-socket oom-kill-step power prefer preserve-env profile quit-on-interrupt reboot relative "
+        "ntasks-per-socket oom-kill-step power prefer profile reboot relative "
         "resv-ports send-libs slurmd-debug sockets-per-node spread-job switches thread-spec threads threads-per-core "
         "time-min tmp tres-bind unbuffered use-min-nodes verbose wait-for-children x11"
     ).split()
@@ -195,7 +195,12 @@ def _warning(text: str) -> dict[str, Any]:
         raise BadSpecification("error: Invalid --signal specification") from None
     if lead and not (lead.isascii() and lead.isdigit()):
         raise BadSpecification("error: Invalid --signal specification")
-    return {"signal": signal, "lead_s": int(lead) if lead else 60, "scope": "all"}
+    return {"signal": signal, "lead_s": int(lead) if lead else 60, "scope": "script"}
+
+
+def options_run_scripts(options: Options) -> bool:
+    """Whether srun itself runs scripts before and after its step."""
+    return bool(options.get("prolog") or options.get("epilog"))
 
 
 def check_mpi(options: Options) -> bool:
@@ -240,11 +245,31 @@ def own_limits(names: str | None) -> list[list[int]]:
     return [[one, resource.getrlimit(one)[0]] for one in numbers]
 
 
+def own_umask() -> int:
+    old = os.umask(0o077)
+    os.umask(old)
+    return old
+
+
+def _told(options: Options) -> dict[str, str]:
+    """What Slurm's srun tells its tasks about itself."""
+    found = {
+        "SLURM_UMASK": f"{own_umask():04o}",
+        "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
+        "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+    }
+    if "overcommit" in options.flags:
+        found["SLURM_OVERCOMMIT"] = "1"
+    if options.get("distribution"):
+        found["SLURM_DISTRIBUTION"] = options.get("distribution") or ""
+    return found
+
+
 def environment_of(options: Options) -> list[str]:
     """What the tasks inherit: all of ours, or what --export names."""
     export = options.get("export")
     own = {"AVER_KEY", EXPORT_VARIABLE}
-    pairs = {name: value for name, value in os.environ.items() if name not in own}
+    pairs = {name: value for name, value in os.environ.items() if name not in own} | _told(options)
     if export is None or export == "ALL":
         return [f"{name}={value}" for name, value in pairs.items()]
     words = [word for word in export.split(",") if word]

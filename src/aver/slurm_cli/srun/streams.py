@@ -72,14 +72,18 @@ def open_shared(spec: Mapping[str, Any], files: Mapping[str, str]) -> tuple[int,
     for field, path in files.items():
         if path in opened:
             continue
-        make_folder(path)
-        try:
-            opened[path] = os.open(path, os.O_WRONLY | os.O_CREAT | mode, 0o666)
-        except OSError as error:
-            raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
+        opened[path] = _open_output(path, field, mode)
     out = opened.get(files.get("stdout", ""), 1)
     is_apart = "stderr" in spec or "stdout" not in files
     return 0, out, opened.get(files.get("stderr", ""), 2) if is_apart else out
+
+
+def _open_output(path: str, field: str, mode: int) -> int:
+    make_folder(path)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | mode, 0o666)
+    except OSError as error:
+        raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
 
 
 def check_task(name: str, value: str, tasks: int) -> None:
@@ -94,7 +98,9 @@ class TaskStreams:
 
         self._folder = tempfile.mkdtemp(prefix="srun.")
         self._poller = select.epoll()
-        self._sources: dict[int, tuple[int, int]] = {}  # descriptor -> task, where it goes
+        self._sources: dict[int, tuple[int, str]] = {}  # descriptor -> task, stream
+        self._patterns: dict[str, str] = {}  # of the files that the lines of a stream go to
+        self._targets: dict[tuple[int, str], int] = {}  # task, stream -> where its lines go; else to ours
         self._partial: dict[int, bytes] = {}
         self._width = len(str(tasks - 1))
         self._is_labelled = is_labelled
@@ -103,17 +109,21 @@ class TaskStreams:
         self._tasks = tasks
 
     def name_files(self, spec: dict[str, Any]) -> None:
-        """Make the fifos and put their pattern into the step, where no file is named."""
+        """Make the fifos and put their pattern into the step. Lines with labels are written to its files by us."""
         if self._is_labelled:
-            for field, name, target in (("stdout", "out", 1), ("stderr", "err", 2)):
-                if field in spec:
+            if "stdout" in spec:
+                spec.setdefault("stderr", spec["stdout"])
+            for field, name in (("stdout", "out"), ("stderr", "err")):
+                if spec.get(field) == os.devnull:
                     continue
+                if field in spec:
+                    self._patterns[field] = spec[field]
                 spec[field] = os.path.join(self._folder, "%t." + name)
                 for task in range(self._tasks):
                     path = os.path.join(self._folder, f"{task}.{name}")
                     os.mkfifo(path, 0o600)
                     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                    self._sources[descriptor] = (task, target)
+                    self._sources[descriptor] = (task, field)
         if self._has_input:
             spec["stdin"] = os.path.join(self._folder, "%t.in")
             for task in range(self._tasks):
@@ -124,6 +134,25 @@ class TaskStreams:
                 self._poller.register(0, select.EPOLLIN)
             except PermissionError:  # a plain file is always readable
                 self._read_input()
+
+    def open_files(self, spec: Mapping[str, Any], job: int, step: int, node: str) -> None:
+        """Open the files that lines with labels go to, now that the step has its number; BadOption if one can't be."""
+        if not self._patterns or self._targets:
+            return
+        from aver.spec.patterns import Facts, expand_pattern
+
+        env = os.environ
+        array, member = env.get("SLURM_ARRAY_JOB_ID", ""), env.get("SLURM_ARRAY_TASK_ID", "")
+        names = (int(array) if array.isdigit() else job, env.get("SLURM_JOB_NAME", ""), env.get("SLURM_JOB_USER", ""))
+        opened: dict[str, int] = {}
+        mode = os.O_APPEND if spec.get("append") else os.O_APPEND | os.O_TRUNC
+        for field, pattern in self._patterns.items():
+            for task in range(self._tasks):
+                facts = Facts(job, *names, node, int(member) if member.isdigit() else None, step, task)
+                path = os.path.join(spec["folder"], expand_pattern(pattern, facts))
+                if path not in opened:
+                    opened[path] = _open_output(path, field, mode)
+                self._targets[task, field] = opened[path]
 
     def copy_until(self, descriptor: int) -> None:
         """Copy what comes until `descriptor` is readable."""
@@ -147,7 +176,7 @@ class TaskStreams:
 
     def _read(self, source: int) -> bool:
         """Copy what the source has; whether there was anything."""
-        task, target = self._sources[source]
+        task, field = self._sources[source]
         try:
             data = os.read(source, CHUNK_BYTES)
         except BlockingIOError:
@@ -158,10 +187,13 @@ class TaskStreams:
         if len(lines[-1]) > LONGEST_LINE_BYTES:
             lines.append(b"")
         for line in lines[:-1]:
-            _write(target, self._label(task) + line + b"\n")
+            _write(self._target(task, field), self._label(task) + line + b"\n")
         if lines[-1]:
             self._partial[source] = lines[-1]
         return True
+
+    def _target(self, task: int, field: str) -> int:
+        return self._targets.get((task, field), 1 if field == "stdout" else 2)
 
     def _label(self, task: int) -> bytes:
         return f"{task:{self._width}d}: ".encode()
@@ -208,8 +240,8 @@ class TaskStreams:
                 pass
             rest = self._partial.pop(source, b"")
             if rest:
-                task, target = self._sources[source]
-                _write(target, self._label(task) + rest + b"\n")
+                task, field = self._sources[source]
+                _write(self._target(task, field), self._label(task) + rest + b"\n")
         import shutil
 
         shutil.rmtree(self._folder, ignore_errors=True)

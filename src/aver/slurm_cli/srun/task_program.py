@@ -1,4 +1,4 @@
-"""The program of a task that must first find itself: `srun --pty` and `srun --multi-prog`.
+"""The program of a task that must first find itself: `srun --pty`, `--multi-prog`, and with scripts around it.
 
 srun puts itself before the program with `--as-task`; that runs in the task's own process and becomes its program. What
 can't be started ends it with the errno, as Slurm has it.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
-from aver.fast_start import TYPE_CHECKING
+from aver.fast_start import TYPE_CHECKING, c_signal
 from aver.slurm_cli.refusal import say
 from aver.slurm_cli.srun.options import Options, task_count
 from aver.spec.getopt import BadOption
@@ -22,20 +22,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PTY = "pty"
+AROUND = "around"
 CHANGED_STATUS = 1
 LONGEST_PROGRAMS_BYTES = 1 << 24
 _QUOTES = "'\""
 
 
 def main(words: list[str]) -> int:
-    """`pty PROGRAM…`, or `multi-prog FILE`. Does not return where the program can be started."""
+    """`pty PROGRAM…`, `multi-prog FILE` or `around WHAT PROGRAM…`. Rarely returns where the program can be started."""
     kind, *rest = words
     rank = int(os.environ.get("SLURM_PROCID", "0"))
     if kind == PTY:
         _take_terminal(rank)
         command = rest
+    elif kind == AROUND:
+        from aver.slurm_cli.srun.scripts import enter
+
+        entered = enter(rest[0], rest[1:], execute)
+        if isinstance(entered, int):
+            return entered
+        command = entered
     else:
         command = _program(rest[0], rank)
+    return execute(command)
+
+
+def execute(command: list[str]) -> int:
+    """Become the program; the errno where it can't be started."""
+    for number in (c_signal.SIGPIPE, c_signal.SIGXFSZ):  # Python ignores them, the program is not to
+        c_signal.signal(number, c_signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -69,17 +69,22 @@ class Notices:
     def of_wait(self, wait_s: str, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
         """--wait ends the others; `ends` are those that ended by themselves."""
         self._is_aborted = True
+        lines = [f"srun: First task exited {wait_s}s ago", *self.status(tasks, ends)]
+        return self._fresh("cancelled", [*lines, self._terminating(), self._cancelled(""), self._aborted()])
+
+    def status(self, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
+        """Which tasks run, and which have ended."""
         well = [task for task in sorted(ends) if ends[task]["raw"] == 0]
         groups = {
             "running": [task for task in range(tasks) if task not in ends],
             "exited": well,
             "exited abnormally": [task for task in sorted(ends) if task not in well],
         }
-        lines = [f"srun: First task exited {wait_s}s ago"]
-        for word, numbers in groups.items():
-            noun = "tasks" if len(numbers) > 1 else "task"
-            lines += [f"srun: StepId={self._step} {noun} {ranges(numbers)}: {word}"] if numbers else []
-        return self._fresh("cancelled", [*lines, self._terminating(), self._cancelled(""), self._aborted()])
+        return [
+            f"srun: StepId={self._step} task{'s' if len(numbers) > 1 else ''} {ranges(numbers)}: {word}"
+            for word, numbers in groups.items()
+            if numbers
+        ]
 
     def of_end(self, state: str, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
         """Slurm says so of every step with a task that TERM or KILL ended, unless srun aborted it."""

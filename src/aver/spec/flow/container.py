@@ -2,7 +2,8 @@
 
 A shell starts the engine and hands signals on to it. In the container the program's parent is the witness (`once`),
 which leaves its exit record in a folder that both see; the shell then ends as the program ended. So exit codes and
-signals are the program's own, where an engine alone would say 137 for both `exit 137` and KILL. Pure.
+signals are the program's own, where an engine alone would say 137 for both `exit 137` and KILL. The witness inside
+ends all of it when the shell is gone: a container of docker's daemon is no descendant of ours that we could end. Pure.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _SIGNALS = "HUP INT QUIT USR1 USR2 ALRM TERM"
 _START = f"""\
 d=$(mktemp -d "${{TMPDIR:-/tmp}}/aver-XXXXXXXX") || exit 125
 w=$(readlink "/proc/$PPID/exe")
-case $w in *"/aver-witness (deleted)") cp "/proc/$PPID/exe" "$d/aver-witness" && w=$d/aver-witness;; esac
+case $w in */aver-witness*" (deleted)") cp "/proc/$PPID/exe" "$d/aver-witness" && w=$d/aver-witness;; esac
+mkfifo "$d/alive" && exec 4<>"$d/alive" || exit 125
 p= g=
 for s in {_SIGNALS}; do trap "g=\\"\\$g $s\\"; [ -z \\"\\$p\\" ] || kill -$s \\$p" $s; done
 exec 3<&0
@@ -97,7 +99,7 @@ def in_container(spec: JobSpec, name: str, args: tuple[str, ...], folders: Seque
 def _commands(spec: JobSpec, container: Container, folders: Sequence[str]) -> str:
     """What puts the witness before the program where there is one, and starts the engine."""
     image, engine = shlex.quote(container.image), _ENGINE_WORDS[container.engine]
-    once = f"once --record /.aver/end --relay {_relay(spec)} --"
+    once = f"once --record /.aver/end --lease /.aver/alive --relay {_relay(spec)} --"
     words = [engine, *map(shlex.quote, container.options)]
     if container.engine == "apptainer":
         words += [f"--bind {shlex.quote(one)}" for one in _binds(folders, container.mounts)]
@@ -110,7 +112,9 @@ def _commands(spec: JobSpec, container: Container, folders: Sequence[str]) -> st
         words += ['-v "$PWD:$PWD"', '-w "$PWD"', *(["-i"] if spec.streams.stdin is not None else [])]
         seen = f'-v "$w:/.aver-witness:ro" -v "$d:/.aver" --entrypoint /.aver-witness {image} {once}'
         alone = f'a=$1; shift; set -- --entrypoint "$a" {image} "$@"'
-    return f'case $w in */aver-witness) set -- {seen} "$@";; *) {alone};; esac\n{" ".join(words)} "$@" <&3 3<&- &\n'
+    return (
+        f'case $w in */aver-witness*) set -- {seen} "$@";; *) {alone};; esac\n{" ".join(words)} "$@" <&3 3<&- 4<&- &\n'
+    )
 
 
 def _relay(spec: JobSpec) -> str:

@@ -168,7 +168,7 @@ def _check_container(parts: dict[str, Entry], draft: Draft, reader: Reader) -> N
         if value:
             place = parts.get("container") or parts.get(key) or parts["run"]
             reader.wrong(place, f"is in a container, which has no {key} of this machine", f'leave "{key}" out')
-    if draft.container.engine == "docker" and draft.mem is not None:
+    if draft.container.is_of_daemon and draft.mem is not None:
         place = parts.get("mem") or parts.get("container") or parts["run"]
         text = "has a memory limit, which nobody can watch in a container of docker's daemon"
         reader.wrong(place, text, "use podman or apptainer, or leave mem out")

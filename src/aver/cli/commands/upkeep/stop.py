@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import select
 
 import click
 
@@ -16,9 +14,6 @@ from aver.errors import AverError, UnreachableError, UsageError
 from aver.home import Home
 from aver.protocol.client import Client
 from aver.protocol.lock import Lock, LockBusy
-from aver.protocol.messages import Done, Stop
-
-STOP_WAIT_S = 30.0
 
 
 @click.command("stop")
@@ -46,21 +41,8 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
     try:
         facts = read_status(session, client, "stopped")
     finally:  # also when its store is gone, and nobody can say what runs
-        _end(client, session.home)
+        client.end_coordinator()
     answer(session.output, facts, as_json)
-
-
-def _end(client: Client, home: Home) -> None:
-    """Wait for the coordinator's end: what it had open is closed then, and the store may be copied."""
-    process = client.process()
-    try:
-        client.ask(Stop(), Done)
-        client.close()
-        if process is not None and not select.select([process], [], [], STOP_WAIT_S)[0]:
-            raise UnreachableError(f"the coordinator was told to stop and has not ended yet: see {home.log}")
-    finally:
-        if process is not None:
-            os.close(process)
 
 
 def _forget_dead(home: Home) -> None:

@@ -146,6 +146,7 @@ def member_of(order: Order, env: tuple[tuple[str, str], ...], is_array: bool) ->
         kill_wait_ms=math.ceil(order.kill_wait_s * 1000),
         files=order.files,
         clean=order.clean,
+        is_elsewhere=order.is_elsewhere,
     )
 
 

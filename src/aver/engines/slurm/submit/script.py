@@ -65,6 +65,7 @@ class Member(Record):
     kill_wait_ms: int | None = None
     files: tuple[str, ...] = ()  # as the witness has them, and the next
     clean: str = ""
+    is_elsewhere: bool = False
     has_step_limits: bool = False  # limit and warning are in AVER_STEP_TIME and AVER_STEP_WARN when it starts
 
 
@@ -151,7 +152,7 @@ def _options(member: Member) -> Iterable[str]:
         ("--time", member.time_ms), ("--warn", member.warn), ("--kill-wait", member.kill_wait_ms),
         ("--folder", member.folder), ("--stdin", member.stdin), ("--stdout", member.stdout),
         ("--stderr", member.stderr), ("--append", 1 if member.append else None),
-        ("--own", member.own_parts or None),
+        ("--own", member.own_parts or None), ("--elsewhere", 1 if member.is_elsewhere else None),
     ):  # fmt: skip
         if value is not None:
             yield from (name, str(value))
