@@ -35,6 +35,7 @@ from aver.ui import documents as doc
 from aver.ui.access import CHANGE_HEADER, Keys
 from aver.ui.feed import Feed
 from aver.ui.metrics import metrics_text
+from aver.ui.shared import Shared
 from aver.version import __version__
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -157,9 +158,14 @@ def _new_session() -> Session:
 
 
 def _view_route(view: View) -> Callable[[Request], Response]:
+    shared: Shared[Response] = Shared()
+
     def answer(request: Request) -> Response:
         numbers = [request.path_params["number"]] if "number" in request.path_params else []
-        return _answer(lambda session: view.function(session, request.query_params, *numbers))
+        question = f"{numbers} {request.query_params}"
+        return shared.get(
+            question, lambda: _answer(lambda session: view.function(session, request.query_params, *numbers))
+        )
 
     return answer
 
@@ -230,8 +236,8 @@ def openapi(shown: tuple[View, ...] = VIEWS) -> dict[str, Any]:
     for kind in set(kinds) - set(own):
         said = f"As `--json` prints it, with the kind {KINDS[kind.__name__]}: docs/json.schema.json describes it."
         parts[kind.__name__] = {"type": "object", "description": said}
-    answers = {*(view.answer for view in shown), *(change.answer for change in CHANGES)} & set(own)
-    for answer in (*answers, doc.ErrorFacts):
+    answers = [*(view.answer for view in shown), *(change.answer for change in CHANGES), doc.ErrorFacts]
+    for answer in {one for one in answers if one in own or one is doc.ErrorFacts}:
         part = parts[answer.__name__]
         part["properties"] = {"kind": {"const": _kind(answer)}, **part["properties"]}
         part["required"] = ["kind", *part.get("required", ())]

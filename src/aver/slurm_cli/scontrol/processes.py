@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 
-from aver.client.live_use import Use, live_use
+from aver.client.use.now import Use, live_use
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_facts import JobFacts
 from aver.slurm_cli.job_names import parse_job

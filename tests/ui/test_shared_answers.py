@@ -1,0 +1,55 @@
+"""One answer for many pages that ask the same, and never one of before the question."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from aver.ui.shared import Shared
+from live_home import wait_for
+
+
+def test_those_who_ask_while_one_is_answered_share_the_next_answer() -> None:
+    """The first asks alone; nine come while it is answered: one more answer is made, for all of them."""
+    shared: Shared[int] = Shared()
+    gate, made = threading.Event(), []
+
+    def make() -> int:
+        made.append(len(made) + 1)
+        number = made[-1]
+        gate.wait(60)
+        return number
+
+    with ThreadPoolExecutor(10) as threads:
+        first = threads.submit(shared.get, "now", make)
+        wait_for(lambda: made, "the first answer is begun")
+        others = [threads.submit(shared.get, "now", make) for _ in range(9)]
+        wait_for(lambda: shared._entries["now"].users == 10, "nine wait")
+        gate.set()
+        assert first.result(60) == 1
+        assert {other.result(60) for other in others} == {2}
+    assert made == [1, 2]
+    assert shared._entries == {}
+
+
+def test_a_later_question_gets_a_later_answer() -> None:
+    """Nothing is kept once nobody asks; other questions have their own answers."""
+    shared: Shared[str] = Shared()
+    answers = iter("abc")
+    assert shared.get("now", lambda: next(answers)) == "a"
+    assert shared.get("now", lambda: next(answers)) == "b"
+    assert shared.get("runs", lambda: next(answers)) == "c"
+
+
+def test_an_answer_that_fails_is_made_again() -> None:
+    shared: Shared[int] = Shared()
+
+    def fail() -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        shared.get("now", fail)
+    assert shared.get("now", lambda: 3) == 3
+    assert shared._entries == {}
