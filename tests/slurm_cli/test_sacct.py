@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import recorded
+from slurm_commands import Slurm
 
 from aver.model.events import JobMoved, PersonAsked, RunMoved, StepEnded
 from aver.model.evidence import Verdict
@@ -275,3 +276,11 @@ def test_a_step_that_nobody_saw_end_leaves_the_derived_exit_unknown(empty_past: 
     assert call("sacct", "-nP", "-X", "-j", "5", "-o", "DerivedExitCode").lines == ["?"]
     assert "DerivedExitCode=?\n" in call("scontrol", "-d", "show", "job", "5").out
     assert call("squeue", "-h", "-t", "all", "-j", "5", "-O", "DerivedEC:3").out == "?  \n"
+
+
+def test_fields_of_later_slurms_by_their_whole_names(slurm: Slurm) -> None:
+    """What was asked for, which Slurm now tells from what was given; no job here has an SLUID or segments."""
+    slurm.submit("--hold", "--qos=high", "--reservation=maintenance", "--wrap", "true")
+    shown = slurm("sacct", "-XnP", "-j", "1", "-o", "qosreq,reqreservation,sluid,segmentsize").out
+    assert shown == "high|maintenance||\n"
+    assert slurm("sacct", "-XnPo", "qos%5").status == 0

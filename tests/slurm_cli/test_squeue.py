@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import recorded
+from slurm_commands import Slurm
 
 from aver.model.events import JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict
@@ -220,3 +221,35 @@ def test_sizes_are_left_as_they_are_where_that_is_asked_for(empty_past: Past, ca
     empty_past.commit(empty_past.submitted(1, spec))
     assert call("squeue", "-h", "-o", "%m").out == "2G\n"
     assert call("squeue", "-h", "--noconvert", "-o", "%m").out == "2048M\n"
+
+
+def test_the_helps_of_later_slurms(slurm: Slurm) -> None:
+    """Each state, letter and name that they print is one that squeue takes."""
+    states = slurm("squeue", "--helpstate").out.split()
+    assert {"PENDING", "RUNNING", "OUT_OF_MEMORY"} <= set(states)
+    assert slurm("squeue", "-h", "-t", ",".join(states)).status == 0
+    letters = slurm("squeue", "--helpformat").out.split()
+    assert "%i" in letters
+    assert slurm("squeue", "-h", "-o", " ".join(letters)).err == ""
+    names = slurm("squeue", "--helpFormat").out.split()
+    assert "jobid" in names
+    assert slurm("squeue", "-h", "-O", ",".join(names)).err == ""
+
+
+def test_only_job_state(slurm: Slurm) -> None:
+    """Also of jobs that have ended; with filters of other kinds it is refused, as in Slurm."""
+    done = slurm.submit("--wrap", "true")
+    slurm.until_settled(done)
+    held = slurm.submit("--hold", "--wrap", "true")
+    lines = [line.split() for line in slurm("squeue", "--only-job-state", "-h").out.splitlines()]
+    assert sorted(lines) == [[str(done), "CD"], [str(held), "PD"]]
+    assert slurm("squeue", "--only-job-state", "-h", "-j", str(held)).out.split() == [str(held), "PD"]
+    refused = slurm("squeue", "--only-job-state", "-u", "root")
+    assert refused.status == 1
+    assert refused.err.startswith("squeue: fatal: Option --only-job-state only works alone, with -j")
+
+
+def test_notme_is_everybody_else(slurm: Slurm) -> None:
+    slurm.submit("--hold", "--wrap", "true")
+    assert slurm("squeue", "-h", "--notme").out == ""
+    assert slurm("squeue", "-h", "--me").out != ""

@@ -302,6 +302,7 @@ FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
     ("PlannedCPURAW", 13, WHOLE, _waited(lambda job: job.cpus, int)),
     ("Priority", 10, TEXT, _job_only(lambda job: job.priority)),
     ("QOS", 10, TEXT, _job_only(lambda job: job.qos)),
+    ("QOSREQ", 10, TEXT, _job_only(lambda job: job.named.get("qos", ""))),
     ("QOSRAW", 6, WHOLE, _job_only(lambda job: 1)),
     ("Reason", 22, TEXT, _job_only(lambda job: job.reason)),
     ("ReqCPUFreq", 10, TEXT, lambda row: "Unknown"),
@@ -311,6 +312,7 @@ FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
     ("ReqCPUS", 8, WHOLE, lambda row: row.cpus),
     ("ReqMem", 10, TEXT, lambda row: row.units.show(row.job.mem_mib, "M") if row.is_job else ""),
     ("ReqNodes", 8, WHOLE, lambda row: 1),
+    ("ReqReservation", 20, TEXT, _job_only(lambda job: job.named.get("reservation", ""))),
     ("ReqTRES", 10, TEXT, _job_only(_req_tres)),
     ("Reservation", 20, TEXT, _job_only(lambda job: job.text("reservation"))),
     ("ReservationId", 8, TEXT, nothing),
@@ -318,6 +320,8 @@ FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
     ("Restarts", 8, WHOLE, _job_only(lambda job: job.restarts)),
     ("ResvCPU", 10, WHOLE, _waited(lambda job: job.cpus, full_clock)),
     ("ResvCPURAW", 10, WHOLE, _waited(lambda job: job.cpus, int)),
+    ("SegmentSize", 11, TEXT, nothing),
+    ("SLUID", 14, TEXT, nothing),
     ("Start", 19, CUT, lambda row: texts.moment(row.started_at)),
     ("State", 10, TEXT, lambda row: row.state),
     ("StdErr", 20, TEXT, _job_only(lambda job: job.stream("stderr"))),
@@ -366,8 +370,10 @@ LONG = (
     "tresusageinmintask,tresusageintot,tresusageoutmax,tresusageoutmaxnode,tresusageoutmaxtask,tresusageoutave,"
     "tresusageouttot"
 )
-_SINCE_THEN = frozenset({"Extra", "FailedNode", "Licenses", "Planned", "PlannedCPU", "PlannedCPURAW", "Restarts",
-                         "StdErr", "StdIn", "StdOut"})  # fmt: skip
+_SINCE_THEN = frozenset({
+    "Extra", "FailedNode", "Licenses", "Planned", "PlannedCPU", "PlannedCPURAW", "QOSREQ", "ReqReservation", "Restarts",
+    "SegmentSize", "SLUID", "StdErr", "StdIn", "StdOut",
+})  # fmt: skip
 
 
 def parse_fields(text: str) -> list[Column]:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from aver.slurm_cli.squeue.fields import StepFacts
 
 OPTIONS = Table(
-    flags="all:a array:r array-unique federation help hide local long:l me noconvert noheader:h priority:P "
-    "sibling start usage verbose:v version:V",
+    flags="all:a array:r array-unique federation help helpFormat helpformat helpstate hide local long:l me noconvert "
+    "noheader:h notme only-job-state priority:P sibling start usage verbose:v version:V",
     values="account:A clusters:M format:o Format:O iterate:i licenses:L name:n nodelist:w partition:p qos:q "
     "reservation:R sort:S states:t user:u",
     maybe="jobs:j json steps:s yaml",
@@ -38,6 +38,7 @@ WITHOUT_MEANING = (
 )  # fmt: skip
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+STATES_ALONE = "%.18i %.2t"
 START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
 USAGE = """Usage: squeue [-A account] [-i seconds] [--job jobid] [-n name] [-o format] [-O format]
@@ -48,6 +49,14 @@ _BY_OPTION = {
     "account": "SQUEUE_ACCOUNT", "licenses": "SQUEUE_LICENSES", "name": "SQUEUE_NAMES", "partition": "SQUEUE_PARTITION",
     "qos": "SQUEUE_QOS", "sort": "SQUEUE_SORT", "states": "SQUEUE_STATES", "user": "SQUEUE_USERS",
 }  # fmt: skip
+_WITH_ONLY_STATE = (
+    "only-job-state", "jobs", "states", "format", "Format", "noheader", "sort", "iterate", "clusters", "federation",
+    "local", "sibling", "all", "array", "verbose", "json", "yaml",
+)  # fmt: skip
+_ONLY_STATE = (
+    "Option --only-job-state only works alone, with -j (--jobs) and/or -t (--states) parameters, parameters for "
+    "cluster/federation selection, and the printing options."
+)
 VARIABLES = (*_BY_OPTION.values(), "SQUEUE_ARRAY", "SQUEUE_FORMAT", "SQUEUE_FORMAT2")
 
 
@@ -56,10 +65,32 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _squeue(argv: Sequence[str]) -> int:
-    parsed = opened("squeue", OPTIONS, argv, help=USAGE, usage=USAGE)
+    parsed = opened(
+        "squeue", OPTIONS, argv, help=USAGE, usage=USAGE, helpstate=_help_states, helpformat=_help_letters,
+        helpFormat=_help_names,
+    )  # fmt: skip
     if parsed is None:
         return 0
+    others = [name for name, _ in parsed.given if name not in _WITH_ONLY_STATE]
+    if parsed.has("only-job-state") and others:
+        raise Refusal(f"squeue: fatal: {_ONLY_STATE}")
     return _show(parsed, argv)
+
+
+def _help_states() -> str:
+    return "".join(f"{word}\n" for word in words.SHORT)
+
+
+def _help_letters() -> str:
+    return _in_lines([f"%{letter:<5}" for letter in squeue_fields.LETTERS], 8)
+
+
+def _help_names() -> str:
+    return _in_lines([f"{name:<20}" for name in squeue_fields.NAMES], 4)
+
+
+def _in_lines(cells: list[str], count: int) -> str:
+    return "".join("".join(cells[at : at + count]) + "\n" for at in range(0, len(cells), count))
 
 
 def _show(parsed: Parsed, argv: Sequence[str]) -> int:
@@ -193,6 +224,8 @@ def _format(parsed: Parsed, *, of_steps: bool = False) -> Format:
     if asked is not None and asked[0] == "Format":
         return parse_names(asked[1] or "", names)
     usual = STEPS if of_steps else START if parsed.has("start") else LONG if parsed.has("long") else DEFAULT
+    if parsed.has("only-job-state"):
+        usual = STATES_ALONE
     return parse_letters(usual if asked is None else asked[1] or "", letters, squeue_fields.ALL_LETTERS)
 
 
@@ -210,10 +243,11 @@ class _Filter:
             return None if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
         self.sort = ",".join(asked("sort") or [])
-        self.states = _states(asked("states"))
+        self.states = _states(asked("states") or (["all"] if parsed.has("only-job-state") else None))
         self.uids = _uids(asked("user"))
         if parsed.has("me"):
             self.uids = {os.getuid()}
+        self.is_not_me = parsed.has("notme")
         self.texts = {name: asked(name) for name in ("account", "partition", "qos", "name", "licenses", "reservation")}
         nodes = asked("nodelist")
         self.nodes = None if nodes is None else _known_nodes(nodes)
@@ -227,6 +261,8 @@ class _Filter:
         if self.uids is not None and job.uid not in self.uids:
             return False
         if self.nodes is not None and job.node not in self.nodes:
+            return False
+        if self.is_not_me and job.uid == os.getuid():
             return False
         values = {
             "account": job.account, "partition": job.partition, "qos": job.qos, "name": job.name,
