@@ -46,10 +46,10 @@ def job_events(run: int, job: int, at: float) -> Iterator[Event]:
     yield Observed(at + elapsed_s, run, job, 1, "witness", "end", state, reason, verdict, usage)
 
 
-def events(jobs: int) -> Iterator[list[Event]]:
-    """The commits of such a home."""
+def events(jobs: int, members: int) -> Iterator[list[Event]]:
+    """The commits of such a home; so many of its jobs are one flow."""
     batch: list[Event] = []
-    for number in range(1, jobs // 2 + 1):
+    for number in range(1, jobs - members + 1):
         at = START + number
         flow = FlowSpec(f"single{number % 50}", (JobSpec(f"single{number % 50}", TRUE),), is_single=True)
         batch += [RunSubmitted(at, number, number, Submission(flow, ORIGIN)), *job_events(number, number, at)]
@@ -57,12 +57,12 @@ def events(jobs: int) -> Iterator[list[Event]]:
         if len(batch) >= PER_COMMIT:
             yield batch
             batch = []
-    run = jobs // 2 + 1
-    matrix = Matrix((("n", tuple(map(str, range(jobs - jobs // 2)))),))
+    run = jobs - members + 1
+    matrix = Matrix((("n", tuple(map(str, range(members)))),))
     batch.append(
         RunSubmitted(START, run, run + 1, Submission(FlowSpec("many", (JobSpec("many", TRUE, matrix=matrix),)), ORIGIN))
     )
-    for job in range(run + 1, run + 1 + jobs - jobs // 2):
+    for job in range(run + 1, run + 1 + members):
         batch += job_events(run, job, START + job)
         if len(batch) >= PER_COMMIT:
             yield batch
@@ -70,11 +70,12 @@ def events(jobs: int) -> Iterator[list[Event]]:
     yield [*batch, RunMoved(START + jobs, run, State.FAILED)]
 
 
-def fill(folder: Path, jobs: int) -> None:
+def fill(folder: Path, jobs: int, members: int | None = None) -> None:
+    """`members` None: half of the jobs."""
     home = Home(folder)
     home.prepare()
     writer = Writer.open(home.database)
-    for batch in events(jobs):
+    for batch in events(jobs, jobs - jobs // 2 if members is None else members):
         writer.commit(batch)
     writer.close()
 

@@ -61,7 +61,7 @@ def test_orders_are_what_they_say(reader: Reader) -> None:
 @pytest.mark.parametrize(
     ("text", "jobs"),
     [("TRAIN", [3, 4, 5, 6]), ("train[seed=2]", [4]), ("seed=?", []), ("*seed=?]", [3, 4, 5]), ("7", [7]),
-     ("'; --", []), ("needfailed", [6]), ("99999999999999999999", [])],
+     ("'; --", []), ("needfailed", [6]), ("99999999999999999999", []), ("%", []), ("train_seed", []), ("\\", [])],
 )  # fmt: skip
 def test_a_text_is_looked_for_in_names_numbers_and_reasons(reader: Reader, text: str, jobs: list[int]) -> None:
     page = job_page(reader, JobQuery(1, text=text), 100, 0.0)

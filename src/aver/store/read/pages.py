@@ -6,6 +6,7 @@ and whole rows only of those that are shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -69,7 +70,7 @@ def job_page(database: Database, query: JobQuery, limit: int, now: float) -> Num
         chosen.append("first_job = ? AND spec = ?")
         parameters += query.group
     if query.text:
-        chosen.append("(lower(name) GLOB ? OR lower(reason) GLOB ? OR id = ?)")
+        chosen.append(f"({_like('name', query.text)} OR {_like('reason', query.text)} OR id = ?)")
         parameters += [_pattern(query.text), _pattern(query.text), _number(query.text)]
     where = f"FROM jobs INDEXED BY jobs_run WHERE {' AND '.join(chosen)}"
     total = int(database.fetch(f"SELECT count(*) {where}", parameters)[0][0])
@@ -91,10 +92,10 @@ def run_page(database: Database, query: RunQuery, limit: int) -> NumberPage:
         chosen.append("id < ?")
         parameters.append(query.before)
     if query.text:
-        chosen.append("(lower(name) GLOB ? OR id = ?)")
+        chosen.append(f"({_like('name', query.text)} OR id = ?)")
         parameters += [_pattern(query.text), _number(query.text)]
     if query.folder:
-        chosen.append("lower(folder) GLOB ?")
+        chosen.append(_like("folder", query.folder))
         parameters.append(_pattern(query.folder))
     if query.since is not None:
         chosen.append("(ended_at IS NULL OR ended_at >= ?)")
@@ -115,10 +116,21 @@ def _add_states(states: Iterable[State] | None, chosen: list[str], parameters: l
         parameters += words
 
 
+def _like(column: str, text: str) -> str:
+    """Whether the column has the text, in small or capital letters; LIKE is the quicker of the two."""
+    return f"lower({column}) GLOB ?" if _is_glob(text) else f"{column} LIKE ? ESCAPE '\\'"
+
+
+def _is_glob(text: str) -> bool:
+    return any(sign in text for sign in "*?")
+
+
 def _pattern(text: str) -> str:
-    """As GLOB reads it: a text without signs is looked for anywhere."""
-    low = column_text(text).lower()
-    return low if any(sign in low for sign in "*?") else f"*{low.replace('[', '[[]')}*"
+    """As GLOB or LIKE reads it: a text without signs is looked for anywhere."""
+    known = column_text(text)
+    if _is_glob(text):
+        return known.lower()
+    return "%" + re.sub(r"([%_\\])", r"\\\1", known) + "%"
 
 
 def _number(text: str) -> int:
