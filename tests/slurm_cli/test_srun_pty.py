@@ -146,7 +146,7 @@ def test_mpi_types(slurm: Slurm) -> None:
     assert many.err.startswith("srun: error: --mpi=pmix is not served on one machine")
 
 
-@pytest.mark.parametrize("option", ["--container=x", "--uid=0", "--task-prolog=x", "--test-only", "--no-allocate"])
+@pytest.mark.parametrize("option", ["--container=x", "--uid=0", "--no-allocate"])
 def test_what_would_change_the_program_is_refused(slurm: Slurm, option: str) -> None:
     """One line and exit 1, and nothing runs."""
     said = slurm("srun", option, "echo", "ran")

@@ -114,13 +114,8 @@ class BatchCall:
         if values.deadline is not None and values.begin is not None and values.deadline < values.begin:
             raise BatchRefused("sbatch: error: Incompatible begin and deadline time specification")
         least = values.said.get("time-min")
-        shortest = parse_time(least) if least else values.time
-        if values.deadline is not None and shortest is not None and values.deadline < self._now + shortest:
-            raise failed(
-                "Invalid time-min specification (exceeds job's time or other limits)"
-                if least
-                else "Requested time limit is invalid (missing or exceeds some limit)"
-            )
+        if least and values.deadline is not None and values.deadline < self._now + (parse_time(least) or 0):
+            raise failed("Invalid time-min specification (exceeds job's time or other limits)")
         if least and values.time is not None and (parse_time(least) or 0) > values.time:
             raise failed("Invalid time-min specification (exceeds job's time or other limits)")
 
