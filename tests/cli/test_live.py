@@ -26,7 +26,7 @@ WAITS = "touch started; while [ ! -e go ]; do sleep 0.05; done"
 
 def run_of(jobs: int) -> RunFacts:
     counts = {"RUNNING": 1, "PENDING": jobs - 1}
-    return RunFacts(3, "train", "RUNNING", False, 1, False, "ann", "/", 100.0, None, 4, jobs, counts, ())
+    return RunFacts(3, "train", "RUNNING", False, 1, False, "ann", "/", 100.0, None, 4, jobs, counts, (), ("local",))
 
 
 def texts(branches: list[Branch], width: int = 80, height: int = 24) -> list[str]:
