@@ -34,7 +34,7 @@ VARIES = (
     (re.compile(r"\b\d+\.\d [KMG]iB\b"), "SIZE"),
     (re.compile(r"\b(process|coordinator) \d+\b"), "process N"),
     (re.compile(r"memory (watched|sampled|measured)[^,;\n]*"), "memory watched"),
-    (re.compile(r" \(its largest process, resident\)"), ""),
+    (re.compile(r" \((its largest process, resident|all its processes)\)"), ""),
     (re.compile(r"time=\"[\d.]+\""), "time"),
     (re.compile(r"\b\d+%|\b\d\.\d\d\b"), "SHARE"),
     (re.compile(r"-{3,}"), "---"),

@@ -217,6 +217,7 @@ def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> N
     writer.close()
     with sqlite3.connect(path) as old:
         old.execute("ALTER TABLE runs DROP COLUMN unselected")
+        old.execute("DROP INDEX runs_engines")
         old.execute("ALTER TABLE runs DROP COLUMN engines")
         for name in ("jobs_ended", "jobs_unsettled", "attempts_ended"):
             old.execute(f"DROP INDEX {name}")
@@ -248,6 +249,7 @@ def test_engines_are_taken_from_the_definitions(tmp_path: Path) -> None:
         assert run_page(reader, RunQuery(engine="poo"), 10).numbers == ()
     assert replay(path) == []
     with sqlite3.connect(path) as old:
+        old.execute("DROP INDEX runs_engines")
         old.execute("ALTER TABLE runs DROP COLUMN engines")
         old.execute(f"PRAGMA user_version = {VERSION - 1}")
     with Reader.open(path) as reader:  # type: ignore[union-attr]

@@ -22,7 +22,6 @@ from aver.model.evidence import (
     Evidence,
     GeneratedRead,
     LeftQueue,
-    MemoryWatch,
     NeverSeen,
     NobodySaid,
     QueueSaid,
@@ -304,7 +303,7 @@ def is_clean(record: WitnessRecord) -> bool:
         and not record.got
         and not record.acts
         and not record.oom_kills
-        and record.watch in (MemoryWatch.CGROUP1, MemoryWatch.CGROUP2)
+        and record.watch.is_cgroup
     )
 
 

@@ -43,6 +43,10 @@ class MemoryWatch(StrEnum):
     SAMPLED = "sampled"
     NONE = "none"
 
+    @property
+    def is_cgroup(self) -> bool:
+        return self in (MemoryWatch.CGROUP1, MemoryWatch.CGROUP2)
+
 
 class LaunchFailure(Record):
     """The command never ran: which operation failed, on what, and errno."""
@@ -129,9 +133,15 @@ class WitnessRecord(Record):
 
     @property
     def highest(self) -> tuple[int, bool] | None:
-        """The most memory that it is known to have used, and whether that is of its largest process alone."""
+        """The most memory that it is known to have used, and whether that is of its largest process alone.
+
+        A process's size has pages of files that count for no limit: what counts is never more than a cgroup's limit.
+        """
         known = [(size, alone) for size, alone in ((self.peak_bytes, False), (self.maxrss_bytes, True)) if size]
-        return max(known, key=lambda one: one[0], default=None)
+        most = max(known, key=lambda one: one[0], default=None)
+        if most is None or self.limit_bytes is None or not self.watch.is_cgroup or most[0] <= self.limit_bytes:
+            return most
+        return self.limit_bytes, False
 
     @property
     def warned(self) -> Act | None:

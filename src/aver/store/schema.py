@@ -112,6 +112,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 FROM events INDEXED BY events_asked, json_each(json_extract(data, '$.flow.jobs')) AS job
                 WHERE run = runs.id AND kind IN ('PersonAsked', 'FlowReplaced') AND kind = 'FlowReplaced'
                 AND json_extract(job.value, '$.engine') IS NOT NULL))""",
+        "CREATE INDEX runs_engines ON runs (engines)",
     ),
 )
 
