@@ -49,7 +49,7 @@ def test_settling_releases_nobody() -> None:
 def test_settling_is_excluded_from_progress() -> None:
     """ "`progress`/`completed_count` deliberately exclude SETTLING (it's not "done" yet)"."""
     counts = {"COMPLETED": 1, "SETTLING": 1}
-    run = RunFacts(1, "f", "RUNNING", False, 1, False, "me", "/", 0.0, None, 2, 2, counts, ())
+    run = RunFacts(1, "f", "RUNNING", False, 1, False, "me", "/", 0.0, None, 2, 2, counts, (), ("local",))
     assert "1/2 settled" in bar(run)
     assert two_jobs().settled_count == 0
 
