@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EARLIER = "95c1e1d"  # the last commit whose coordinator does not write its version into the lock
-PARTS = ("src", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "NOTICE")
+PARTS = ("src", "docs/en", "docs/zh", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "NOTICE")
 COMMAND_S = 60.0
 
 
