@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from aver.ui.feed import FLOOD, MOST_PAUSE_S, MOST_SHARE, Pace
 from aver.ui.shared import Shared
 from live_home import wait_for
 
@@ -53,3 +54,13 @@ def test_an_answer_that_fails_is_made_again() -> None:
         shared.get("now", fail)
     assert shared.get("now", lambda: 3) == 3
     assert shared._entries == {}
+
+
+def test_two_events_come_at_once_then_four_a_second_and_in_a_flood_by_their_cost() -> None:
+    pace, now = Pace(), 100.0
+    assert pace.told(1, now, 5.0) == 0
+    assert pace.told(1, now, 5.1) == 0.25
+    assert pace.told(1, now + 0.25, 5.2) == 0.25
+    assert pace.told(FLOOD, now + 60, 6.0) == MOST_PAUSE_S
+    assert pace.told(FLOOD, now + 70, 6.06) == pytest.approx(0.06 / MOST_SHARE)
+    assert pace.told(1, now + 80, 7.0) == 0

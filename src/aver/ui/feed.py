@@ -2,8 +2,8 @@
 
 The store is looked at only while a page is open. An event's id is the number up to which everything was looked at, so
 a page that comes back with it misses nothing; what is sent was committed before. All pages get an event at the same
-moment, so that they share the answers to what they ask then. While changes go on, the pause between events follows the
-CPU time that one costs, pages' questions included: open pages take little from the jobs of a busy machine.
+moment, so that they share the answers to what they ask then. In a flood of changes the pause between events follows the
+CPU time that they cost, pages' questions included: open pages take little from the jobs of a busy machine.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from aver.home import Home
 from aver.store.read.reader import Reader
 
 LOOK_S = 0.05
-PAUSE_S = 0.25  # between two events
-MOST_PAUSE_S = 1.0
-MOST_SHARE = 0.04  # of a CPU, for all pages together while changes go on
+AT_ONCE, A_SECOND = 2.0, 4.0  # events
+FLOOD = 100  # changes in one event: nobody can read so many
+MOST_PAUSE_S = 3.0
+MOST_SHARE = 0.03  # of a CPU, in a flood, for all pages together
 BEAT_S = 5.0
 PEER_S = 1.0  # how often the coordinator is looked for: one that is missing is missed where runs are not settled
 MOST_EVENTS = 5000  # that are looked through for one event; of more, everything may have changed
@@ -82,21 +83,18 @@ class Feed:
         return _event("beat", seq, {"at": time.time(), "is_coordinator_missed": self._is_missed})
 
     async def _look_again(self) -> None:
-        pause = PAUSE_S
+        pace = Pace()
         while self._pages and not self.is_over():
-            before, used = self._seq, time.process_time()
-            if not await anyio.to_thread.run_sync(self._look):
-                pause = PAUSE_S
-                await asyncio.sleep(LOOK_S)
-                continue
-            if self._seq > before:
-                end, data = await anyio.to_thread.run_sync(self._changes, before)
-                self._seq = max(self._seq, end)
-                self._news = before, self._seq, _event("change", self._seq, data)
-            moved, self._moved = self._moved, asyncio.Event()
-            moved.set()
-            await asyncio.sleep(pause)
-            pause = min(MOST_PAUSE_S, max(PAUSE_S, (time.process_time() - used) / MOST_SHARE))
+            before = self._seq
+            if await anyio.to_thread.run_sync(self._look):
+                if self._seq > before:
+                    end, data = await anyio.to_thread.run_sync(self._changes, before)
+                    self._seq = max(self._seq, end)
+                    self._news = before, self._seq, _event("change", self._seq, data)
+                moved, self._moved = self._moved, asyncio.Event()
+                moved.set()
+                await asyncio.sleep(pace.told(self._seq - before, time.monotonic(), time.process_time()))
+            await asyncio.sleep(LOOK_S)
         self._close()
 
     def _look(self) -> bool:
@@ -155,6 +153,21 @@ class Feed:
             "jobs": sorted(jobs)[:MOST_NUMBERS],
             "is_whole": is_whole,
         }
+
+
+class Pace:
+    """How long to wait after an event: two may come at once, and then four a second; in a flood by what they cost."""
+
+    def __init__(self) -> None:
+        self._ready = AT_ONCE
+        self._at_s = self._used_s = 0.0
+
+    def told(self, changes: int, now: float, used_s: float) -> float:
+        """An event was told now, of so many changes; `used_s` is the CPU time of this process."""
+        self._ready = min(AT_ONCE, self._ready + (now - self._at_s) * A_SECOND) - 1
+        cost_s, self._at_s, self._used_s = used_s - self._used_s, now, used_s
+        pause_s = max(0.0, (1 - self._ready) / A_SECOND)
+        return pause_s if changes < FLOOD else max(pause_s, min(MOST_PAUSE_S, cost_s / MOST_SHARE))
 
 
 async def _wait(moved: asyncio.Event, seconds: float) -> None:
