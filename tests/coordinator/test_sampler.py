@@ -21,10 +21,12 @@ from aver.coordinator.sampler import MOST_SHARE, Sampler
 from aver.coordinator.state.attempt import LiveAttempt
 from aver.engines.api import ABSENT, Capabilities
 from aver.home import Home
-from aver.model.job import Request
+from aver.model.job import Argv, Container, JobSpec, Request, Setup
 from aver.model.states import State
 from live_home import LiveHome, wait_for
 
+PLAIN = JobSpec("plain", Argv(("true",)))
+BOXED = JobSpec("boxed", Argv(("true",)), setup=Setup(container=Container("x", "docker")))
 HOLD = f"exec {sys.executable} -c 'x = b\"1\" * (64 << 20); import time; time.sleep(600)'"
 
 
@@ -65,9 +67,11 @@ def test_a_running_job_is_measured_until_its_end_whoever_dies(live: LiveHome) ->
     assert "  memory    " in shown.stdout
 
 
-def attempt(number: int, age_s: float, can: Capabilities = Capabilities(), state: State = State.RUNNING) -> LiveAttempt:
+def attempt(
+    number: int, age_s: float, can: Capabilities = Capabilities(), state: State = State.RUNNING, index: int = 0
+) -> LiveAttempt:
     return LiveAttempt(
-        run=1, job=number, index=0, attempt=1, key=f"0.{number}.1.0", request=Request(), engine="local", can=can,
+        run=1, job=number, index=index, attempt=1, key=f"0.{number}.1.0", request=Request(), engine="local", can=can,
         state=state, started_at=time.time() - age_s,
     )  # fmt: skip
 
@@ -76,7 +80,8 @@ def sampled(home: Home, attempts: list[LiveAttempt], cost_s: float) -> tuple[Sam
     """One measurement that takes so much CPU time: the sampler after it, and the pause that it then makes."""
     clock = iter([0.0, cost_s])
     background = Background()
-    machine: Any = SimpleNamespace(attempts={one.key: one for one in attempts})
+    run = SimpleNamespace(spec=lambda index: (PLAIN, BOXED)[index])
+    machine: Any = SimpleNamespace(attempts={one.key: one for one in attempts}, runs={1: run})
     uses = {one.key: live_use_of_us() for one in attempts}
     sampler = Sampler(home, machine, background, lambda: uses, lambda: next(clock))
     sampler._due_s = 0.0
@@ -104,10 +109,11 @@ def test_what_a_measurement_costs_sets_the_pace(tmp_path: Path) -> None:
 
 
 def test_only_what_has_run_here_for_a_while_is_measured(tmp_path: Path) -> None:
-    """Short jobs have no file, and nobody looks at the processes for their sake; nor do jobs of a cluster."""
+    """Short jobs have no file, and nobody looks at the processes for their sake; nor do jobs of a cluster, or of
+    docker's daemon."""
     home = Home(tmp_path / "home")
     home.prepare()
-    others = [attempt(1, 1), attempt(2, 60, ABSENT), attempt(3, 60, state=State.PENDING)]
+    others = [attempt(1, 1), attempt(2, 60, ABSENT), attempt(3, 60, state=State.PENDING), attempt(4, 60, index=1)]
     sampled(home, others, cost_s=0.0)
     assert list((home.path / "use").iterdir()) == []
     sampled(home, [*others, attempt(4, 60)], cost_s=0.0)

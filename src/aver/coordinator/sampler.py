@@ -63,7 +63,7 @@ class Sampler:
     def look(self, now: float) -> None:
         if self._is_busy or time.monotonic() < self._due_s:
             return
-        here = [one for one in self._machine.attempts.values() if _runs_here(one)]
+        here = [one for one in self._machine.attempts.values() if _runs_here(one) and not self._is_elsewhere(one)]
         wanted = [
             _Wanted(one.key, one.run, one.job, one.attempt)
             for one in here
@@ -76,6 +76,11 @@ class Sampler:
             return
         self._is_busy = True
         self._background.run("use", partial(self._sample, wanted), self._finish)
+
+    def _is_elsewhere(self, attempt: LiveAttempt) -> bool:
+        """Whether a daemon starts its processes: those that are found here are not the job."""
+        container = self._machine.runs[attempt.run].spec(attempt.index).setup.container
+        return container is not None and container.is_of_daemon
 
     def _sample(self, wanted: list[_Wanted]) -> float:
         """In a thread: the CPU seconds that it took."""

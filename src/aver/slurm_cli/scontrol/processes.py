@@ -57,10 +57,9 @@ def pid_info(words: Sequence[str]) -> int:
     text = words[0]
     book = Book.open()
     for one in _processes(book):
-        if text == str(one.pid):
+        if text == str(one.pid) and one.job.started_at is not None:
             now = time.time()
-            begun = one.job.started_at or now
-            end = begun + (NO_LIMIT_S if one.job.limit_s is None else one.job.limit_s)
+            end = one.job.started_at + (NO_LIMIT_S if one.job.limit_s is None else one.job.limit_s)
             tell(f"Slurm JobId={one.job.row.id} ends at {time.ctime(end)}")
             tell(f"Job remaining time is {max(0, int(end - now))} seconds")
             return 0

@@ -226,9 +226,12 @@ class RunFolder:
                 log(f"can't read {path}: {error.strerror}")
             except (ValueError, KeyError, TypeError):
                 aside = path.with_name(f"{path.name}{DAMAGED}")
-                with contextlib.suppress(OSError):
+                try:
                     path.rename(aside)
-                log(f"{path} is damaged, and set aside as {aside.name}: what was taken for it is not used any more")
+                    how = f"and set aside as {aside.name}"
+                except OSError as error:
+                    how = f"and can't be set aside ({error.strerror})"
+                log(f"{path} is damaged, {how}: what was taken for it is not used any more")
         return found
 
     def keep(self, asked: Asked) -> None:
