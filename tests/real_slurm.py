@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 LAB = Path(__file__).resolve().parents[1] / "scripts" / "slurm-lab"
 ONLY_ROOT = "only root can start a real Slurm (scripts/slurm-lab)"
 
@@ -54,9 +52,9 @@ def counted(path: Path, change: int) -> Iterator[int]:
 
 
 @contextmanager
-def running_lab(factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
-    """A real Slurm that runs, with an ordinary user to submit as; for a fixture of a session."""
-    shared = factory.getbasetemp().parent / "slurm-lab-users"
+def running_lab(base: Path) -> Iterator[SlurmLab]:
+    """A real Slurm that runs, with an ordinary user to submit as. `base`: a folder that all users of the lab share."""
+    shared = base / "slurm-lab-users"
     with counted(shared, +1):
         ran_before = subprocess.run([str(LAB), "status"], capture_output=True, check=False).returncode == 0
         if not ran_before:

@@ -9,7 +9,7 @@ import os
 import sys
 
 RESTART = "AVER_RESTART"  # "no": a coordinator that died is started by the next command alone
-_OWN = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS")
+_OWN = ("AVER_KEY", "AVER_JOB", "AVER_RUN", "AVER_ATTEMPT", "AVER_JOB_NAME", "AVER_CPUS", "AVER_CONTAINER")
 
 
 def coordinator_command(home: str) -> list[str]:

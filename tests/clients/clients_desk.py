@@ -19,10 +19,9 @@ from typing import Any
 from aver.home import Home
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
+from page_places import CLIENTS
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-CLIENTS = Path(os.environ.get("AVER_CLIENTS") or ROOT / ".venv-clients")
 DEADLINE_S = 240.0
 LEFT_OUT = ("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SINFO_", "SNAKEMAKE_", "PARSL_", "DASK_", "AVER_", "PYTEST_")
 

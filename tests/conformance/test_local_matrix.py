@@ -68,6 +68,14 @@ def test_every_cell_is_as_aver_intends() -> None:
     ]
 
 
+def test_the_words_of_another_release_can_be_chosen() -> None:
+    """`--release` makes the commands those of that release, and its expectations hold."""
+    words = [word for name in ("tasks/wait", "cancels/step", "limits/warned-steps-only") for word in ("--case", name)]
+    done = conformance("--release", "22.05", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "version 22.05.8, expectations of Slurm 22.05: 3 cases" in done.stderr
+
+
 def test_the_cases_of_memory_are_among_them() -> None:
     """Where no cgroup is writable the cases of memory/ were left out above; this says so."""
     if not kernel_limits_memory():

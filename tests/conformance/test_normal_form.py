@@ -23,6 +23,7 @@ def names() -> Names:
     [
         ("slurmstepd: error: *** JOB 137 ON n1 CANCELLED", "slurmstepd: error: *** JOB {a} ON NODE CANCELLED"),
         ("slurmstepd: error: *** STEP 137.0 ON n1 CANCELLED", "slurmstepd: error: *** STEP {a}.0 ON NODE CANCELLED"),
+        ("[2026-11-17T12:33:27.754] error: *** JOB 137 ON n1 X", "slurmstepd: error: *** JOB {a} ON NODE X"),
         ("srun: Force Terminated StepId=137.0", "srun: Force Terminated StepId={a}.0"),
         ("event(s) in StepId=137.batch.", "event(s) in StepId={a}.batch."),
         ("Submitted batch job 3", "Submitted batch job {b}"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.conformance.observer import Record
+from aver.conformance.observer import Record, read_record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,6 +106,24 @@ def test_a_job_that_never_settles_is_late_not_wrong_in_silence(fakes: Path, monk
     trouble = json.loads(done.stdout)[0]["cases"][0]["trouble"]
     assert "a settles" in trouble
     assert "RUNNING" in trouble
+
+
+def test_what_was_refused_is_not_waited_for(fakes: Path) -> None:
+    """Its rows are `none`, at once, and differ from what the case expects."""
+    (fakes / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: no' >&2; exit 1\n")
+    done = conformance("--against", str(fakes), "--case", "exit/1", "--timeout", "60", "--json")
+    (report,) = json.loads(done.stdout)
+    assert report["seconds"] < 30
+    assert report["cases"][0]["trouble"] is None
+    assert {cell["got"] for cell in report["cases"][0]["cells"]} == {"none"}
+
+
+def test_the_last_member_that_waits_may_have_the_arrays_limit() -> None:
+    """25.11 writes `ArrayTaskId=2%1`."""
+    line = "JobId=9 ArrayJobId=7 ArrayTaskId=2%1 ArrayTaskThrottle=1 JobName=a JobState=PENDING"
+    record = read_record(line)
+    assert record is not None
+    assert record.key == "7_2"
 
 
 def test_a_need_that_is_not_met_is_skipped_visibly(fakes: Path) -> None:

@@ -10,7 +10,7 @@ from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.registry import capabilities_of
 from aver.home import Home
 from aver.model import threads
-from aver.model.job import Argv, FlowSpec, JobSpec, Matrix, Origin, Request, Streams, Submission
+from aver.model.job import Argv, Container, FlowSpec, JobSpec, Matrix, Origin, Request, Setup, Streams, Submission
 from aver.model.slurm_options import SlurmOptions
 from aver.plan.packing import Room
 
@@ -49,8 +49,12 @@ def test_the_page_lists_the_variables_of_every_order(tmp_path: Path) -> None:
     found = names_of(
         Home(tmp_path),
         JobSpec("plain", TRUE, request=Request(gpus=1)),
+        JobSpec("boxed", TRUE, setup=Setup(container=Container("image"))),
         JobSpec("member", TRUE, matrix=Matrix((("NAME", ("1",)),))),
-        JobSpec("batch", TRUE, request=Request(gpus=1, mem_bytes=GIB), slurm=OPTIONS, streams=Streams(append=True)),
+        JobSpec(
+            "batch", TRUE, request=Request(gpus=1, mem_bytes=GIB, time_s=60), slurm=OPTIONS,
+            slurm_options=("--overcommit",), streams=Streams(append=True),
+        ),
         JobSpec("array", TRUE, matrix=array, slurm=SlurmOptions(mem_per_cpu=GIB, ntasks=1)),
-    )
+    )  # fmt: skip
     assert found | FROM_THE_SUBMITTER | FROM_THE_ENGINE == on_page()

@@ -1,4 +1,4 @@
-"""What sacct says. Recorded answers of 22.05, and answers written from the documentation of other versions."""
+"""What sacct says. Recorded answers of 22.05 and 25.11, and answers written from the documentation of others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aver.engines.slurm.commands.rows import AccountRow, Accounts, Disabled, NoA
 from aver.model.record import replace
 
 RECORDED = answers("sacct-22.05.txt")
+RECORDED_25_11 = answers("sacct-25.11.txt")
 OTHERS = answers("sacct-other-versions.txt")
 
 
@@ -44,6 +45,18 @@ def test_a_recorded_answer() -> None:
     assert rows["1409"][0].name == "two\nlines"
     assert rows["1409"][0].nodes == ""
     assert rows["1414+1"][0].het == 1
+
+
+def test_a_recorded_answer_of_25_11() -> None:
+    """Codes are whole, a failure before a requeue keeps its row, and an empty size is unknown."""
+    rows = rows_of(RECORDED_25_11["many"])
+    assert [rows[name][0].exit for name in ("633", "633.batch", "633.0")] == ["137:0", "137:0", "7:0"]
+    assert [(row.word, row.exit) for row in rows["640"]] == [("FAILED", "5:0"), ("PENDING", "0:0")]
+    assert (rows["634"][0].exit, rows["634.batch"][0].exit) == ("1:0", "0:1")
+    assert (rows["638.batch"][0].word, rows["638.batch"][0].maxrss_bytes) == ("OUT_OF_MEMORY", 45498368)
+    assert rows["642.batch"][0].maxrss_bytes is None
+    assert rows["643_2"][0].raw_job == 645
+    assert sacct.read_accounts(RECORDED_25_11["unknown"]) == Accounts(())
 
 
 def test_a_row_without_an_end_has_none() -> None:

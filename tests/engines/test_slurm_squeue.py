@@ -1,4 +1,4 @@
-"""What squeue says. Recorded answers of 22.05, and answers written from the documentation of other versions."""
+"""What squeue says. Recorded answers of 22.05 and 25.11, and answers written from the documentation of others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aver.engines.slurm.commands.rows import NoAnswer, Queue, QueueRow
 from aver.model.record import replace
 
 RECORDED = answers("squeue-22.05.txt")
+RECORDED_25_11 = answers("squeue-25.11.txt")
 OTHERS = answers("squeue-other-versions.txt")
 
 
@@ -41,6 +42,20 @@ def test_a_recorded_answer() -> None:
     assert rows["1409"].name == "two\nlines"
     assert (rows["1414+1"].job, rows["1414+1"].het, rows["1414+1"].raw_job) == (1414, 1, 1415)
     assert rows["1416"].exit == "0:0"
+
+
+def test_a_recorded_answer_of_25_11() -> None:
+    """Exits are `code:signal`, not raw wait statuses, and the name of a signal has spaces."""
+    rows = rows_of(RECORDED_25_11["many"])
+    assert len(rows) == 13
+    assert (rows["633"].word, rows["633"].exit, rows["633"].derived) == ("FAILED", "137:0", "7:0")
+    assert (rows["634"].exit, rows["634"].name) == ("0:1", "a|b  c=d")
+    assert (rows["635"].exit, rows["635"].reason) == ("0:11", "RaisedSignal:11(Segmentation fault)")
+    assert rows["638"].exit == "0:125"
+    assert [rows[f"643_{index}"].exit for index in (1, 2, 3)] == ["1:0", "2:0", "3:0"]
+    waits = rows["640"]  # a requeued failure: the exit of its last attempt is not its own
+    assert (waits.word, waits.restarts, waits.exit, waits.started_at) == ("PENDING", 1, "", None)
+    assert squeue.read_queue(RECORDED_25_11["unknown"], asked=1) == Queue(())
 
 
 def test_forecasts_are_no_facts() -> None:

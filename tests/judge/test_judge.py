@@ -419,7 +419,7 @@ def test_jobs_that_could_not_be_added_make_a_completion_none(
 
 def test_the_page_says_what_can_be_accepted() -> None:
     """docs/design/states.md names the states that a person may accept, and no others."""
-    page = (Path(__file__).parents[2] / "docs" / "design" / "states.md").read_text()
+    page = " ".join((Path(__file__).parents[2] / "docs" / "design" / "states.md").read_text().split())
     sentence = page.partition("a person accepted")[2].partition(". The correction")[0]
     assert {word for word in State if f" {word} " in f"{sentence} "} == {
         state for state in SETTLED if is_unseen(state, None)

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
-from queue_past import Call, Past, Reply, fill
+from queue_past import Call, Past, ReleaseIs, Reply, fill
 from slurm_commands import Slurm, make_slurm
 
 from aver.slurm_cli.facts import Book
@@ -53,6 +53,18 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
         return Reply(status, captured.out, captured.err)
 
     return invoke
+
+
+@pytest.fixture
+def release_is(tmp_path: Path, past: Past, monkeypatch: pytest.MonkeyPatch) -> ReleaseIs:
+    """Make the commands those of a release of Slurm (`slurm.version`)."""
+
+    def choose(release: str) -> None:
+        settings = tmp_path / f"{release}.toml"
+        settings.write_text(f'[slurm]\nversion = "{release}"\n')
+        monkeypatch.setenv("AVER_CONFIG", str(settings))
+
+    return choose
 
 
 @pytest.fixture

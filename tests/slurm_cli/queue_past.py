@@ -51,6 +51,7 @@ class Reply:
 
 
 Call = Callable[..., Reply]
+ReleaseIs = Callable[[str], None]
 
 
 @dataclass

@@ -10,7 +10,7 @@ from recordings import FOLDER
 from slurm_commands import Slurm
 
 from aver.client.slurm_bin import COMMANDS
-from aver.model.slurm_names import VERSION
+from aver.model.slurm_names import NEWEST, RELEASES
 from aver.slurm_cli.coverage import Command, commands, renew
 from aver.spec.getopt import FLAG
 
@@ -73,7 +73,7 @@ def test_what_is_not_served_says_so(slurm: Slurm, name: str, option: str) -> Non
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"seff"}))
 def test_every_command_has_a_version_a_help_and_getopts_words(slurm: Slurm, name: str) -> None:
     """`--version` and `-V` alike; an unknown option ends as Slurm's command does."""
-    assert slurm(name, "--version").out == slurm(name, "-V").out == f"{VERSION}\n"
+    assert slurm(name, "--version").out == slurm(name, "-V").out == f"slurm {RELEASES[NEWEST]}\n"
     assert slurm(name, "--help").status == 0
     assert slurm(name, "--usage").status == 0 or name in ("scontrol",)
     said = slurm(name, "--no-such-option")

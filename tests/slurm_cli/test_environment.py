@@ -142,3 +142,26 @@ def test_a_jobs_open_mode_is_that_of_its_steps(slurm: Slurm) -> None:
     job = slurm.submit("--open-mode=append", "-o", "/dev/null", "--wrap", "srun -o step.txt echo after")
     slurm.until_settled(job)
     assert slurm.read("step.txt") == "before\nafter\n"
+
+
+def test_overcommit_is_told(slurm: Slurm) -> None:
+    """`-O` sets SLURM_OVERCOMMIT in scripts and in the commands of salloc; without it there is none."""
+    text = "echo ${SLURM_OVERCOMMIT-none}"
+    slurm("sbatch", "--wait", "-O", "-o", "job.out", "--wrap", text)
+    assert slurm.read("job.out") == "1\n"
+    assert slurm("salloc", "-O", "sh", "-c", text).out == "1\n"
+    assert slurm("salloc", "sh", "-c", text).out == "none\n"
+
+
+def test_names_that_no_shell_can_read_are_exported(slurm: Slurm) -> None:
+    """Slurm takes them; programs other than sh see them."""
+    (slurm.folder / "job.sh").write_text("#!/bin/bash\nenv\n")
+    said = slurm("sbatch", "--wait", "-o", "job.out", "--export=ALL,TEST.17=123", "job.sh")
+    assert said.status == 0
+    assert "TEST.17=123" in slurm.read("job.out").splitlines()
+
+
+def test_salloc_refuses_a_begin_after_its_deadline(slurm: Slurm) -> None:
+    said = slurm("salloc", "--begin=now+2hour", "--deadline=now+1hour", "true")
+    assert (said.status, said.out) == (1, "")
+    assert "Incompatible begin and deadline time specification" in said.err

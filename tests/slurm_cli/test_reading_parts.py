@@ -132,6 +132,7 @@ def test_any_text_is_a_time_or_is_refused(text: str) -> None:
         ("n[1-3,07-09],a", ["n1", "n2", "n3", "n07", "n08", "n09", "a"]),
         ("a[1-2]b[3-4]", ["a1b3", "a1b4", "a2b3", "a2b4"]),
         ("n[001-003]", ["n001", "n002", "n003"]),
+        ("a[1-2]b[3-4]c[5-6]", ["a1b3c5", "a1b3c6", "a2b3c5", "a2b3c6", "a1b4c5", "a1b4c6", "a2b4c5", "a2b4c6"]),
     ],
 )
 def test_host_lists_are_expanded_as_slurm_does(text: str, hosts: list[str]) -> None:

@@ -279,8 +279,16 @@ def test_a_step_that_nobody_saw_end_leaves_the_derived_exit_unknown(empty_past: 
 
 
 def test_fields_of_later_slurms_by_their_whole_names(slurm: Slurm) -> None:
-    """What was asked for, which Slurm now tells from what was given; no job here has an SLUID or segments."""
+    """What was asked for, which Slurm now tells from what was given; every job has an SLUID, none has segments."""
     slurm.submit("--hold", "--qos=high", "--reservation=maintenance", "--wrap", "true")
     shown = slurm("sacct", "-XnP", "-j", "1", "-o", "qosreq,reqreservation,sluid,segmentsize").out
-    assert shown == "high|maintenance||\n"
+    assert shown == "high|maintenance|s0080000000101|\n"
     assert slurm("sacct", "-XnPo", "qos%5").status == 0
+
+
+def test_files_are_patterns_unless_they_are_expanded(past: Past, call: Call) -> None:
+    """As in Slurm 25.11; errors that go to the output have no file of their own."""
+    asked = ("sacct", "-nPX", "-j", "33", "-o", "StdOut,StdErr,StdIn")
+    assert call(*asked).out == "out-%j.txt|err-%j.txt|/dev/null\n"
+    assert call(*asked, "--expand-patterns").out == f"{past.work}/out-33.txt|{past.work}/err-33.txt|/dev/null\n"
+    assert call("sacct", "-nPX", "-j", "31", "-o", "StdErr").out == "\n"

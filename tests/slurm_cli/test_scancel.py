@@ -61,7 +61,8 @@ def test_a_signal_reaches_whom_it_is_for(slurm: Slurm) -> None:
     held = slurm.submit("-o", "/dev/null", "--hold", "--wrap", "true")
     slurm.until_file("out", "ready")
     slurm.until_state(plain, State.RUNNING)
-    assert slurm("scancel", "-b", "-s", "USR1", str(traps)).status == 0
+    said = slurm("scancel", "-v", "-b", "-s", "USR1", str(traps))
+    assert (said.status, said.err) == (0, f"scancel: Signal 10 to batch job {traps}\n")
     slurm.until_file("out", "got")
     (slurm.folder / "go").touch()
     assert slurm.until_settled(traps).state is State.COMPLETED
@@ -158,3 +159,24 @@ def test_interactive_asks_for_a_step_too(slurm: Slurm) -> None:
     assert slurm("scancel", f"{job}.0", stdin="y\n", env={"SCANCEL_INTERACTIVE": "1"}).out == question
     assert slurm.until_settled(job).state is State.COMPLETED
     assert "status 137\n" in slurm.read("out")
+
+
+def test_nobody_is_asked_about_a_job_that_is_over(slurm: Slurm) -> None:
+    """`scancel -i` asks with the job's name, and only while there is something to cancel."""
+    job = slurm.submit("-o", "/dev/null", "-J", "long", "--wrap", "sleep 100")
+    slurm.until_state(job, State.RUNNING)
+    asked = slurm("scancel", "-i", str(job), stdin="y\n")
+    assert asked.out == f"Cancel job_id={job} name=long partition=main [y/n]? "
+    slurm.until_settled(job)
+    over = slurm("scancel", "-i", str(job))
+    assert (over.out, over.err.partition(": Job/step")[0]) == ("", f"scancel: error: Kill job error on job id {job}")
+
+
+def test_filters_that_fit_no_job_are_said_with_v(slurm: Slurm) -> None:
+    """Exit 0 all the same; without -v nothing is said. Job 0 is no job."""
+    said = slurm("scancel", "-v", "--name=nope", "--qos=none")
+    words = "No active jobs match ALL job filters, including: job_name=nope qos=none"
+    assert (said.status, said.err) == (0, f"scancel: error: {words} \n")
+    assert slurm("scancel", "--name=nope").err == ""
+    zero = slurm("scancel", "0")
+    assert (zero.status, zero.err) == (1, "scancel: error: Invalid job id 0\n")

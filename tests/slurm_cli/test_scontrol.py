@@ -195,7 +195,7 @@ def test_any_words_are_an_update_or_refused(words: list[str]) -> None:
 
 
 def test_requeued_attempts_are_rows_of_their_own(slurm: Slurm) -> None:
-    """sacct -D: REQUEUED 0:0 for one that was ended for it, with its own exit for one that had ended before."""
+    """sacct -D: REQUEUED 0:0 for one that was ended for it; one that had ended before keeps its end, as in 25.11."""
     text = "case $SLURM_RESTART_COUNT in 2) exit 0;; 1) exit 5;; *) sleep 100;; esac"
     job = slurm.submit("-o", "out", "--wrap", text)
     slurm.until_state(job, State.RUNNING)
@@ -204,7 +204,7 @@ def test_requeued_attempts_are_rows_of_their_own(slurm: Slurm) -> None:
     assert slurm("scontrol", "requeue", str(job)).status == 0
     slurm.until_state(job, State.COMPLETED)
     said = slurm("sacct", "-nPXD", "-j", str(job), "-o", "State,ExitCode")
-    assert said.out == "REQUEUED|0:0\nREQUEUED|5:0\nCOMPLETED|0:0\n"
+    assert said.out == "REQUEUED|0:0\nFAILED|5:0\nCOMPLETED|0:0\n"
 
 
 def test_a_job_that_is_cancelled_while_it_waits_to_begin_again(slurm: Slurm) -> None:
@@ -219,14 +219,14 @@ def test_a_job_that_is_cancelled_while_it_waits_to_begin_again(slurm: Slurm) -> 
     assert [line.split()[0].split("|")[0] for line in said] == ["REQUEUED", "CANCELLED"]
 
 
-def test_a_held_job_meets_its_deadline_when_it_is_released(slurm: Slurm) -> None:
-    """Held, it is PENDING past its deadline; released then, it is DEADLINE and never runs."""
+def test_a_job_that_waits_ends_at_its_deadline_also_when_it_is_held(slurm: Slurm) -> None:
+    """As in Slurm since 23.11: it can never run. So does one that waits for another job."""
     job = slurm.submit("--hold", "--deadline=now+1", "-o", "out", "--wrap", "true")
-    other = slurm.submit(f"--dependency=after:{job}", "--deadline=now+2", "-o", "other", "--wrap", "true")
-    assert slurm.until_settled(other).state is State.DEADLINE
-    assert slurm.job(job).state is State.PENDING
-    assert slurm("scontrol", "release", str(job)).status == 0
+    need = slurm.submit("--hold", "-o", "need", "--wrap", "true")
+    other = slurm.submit(f"--dependency=after:{need}", "--deadline=now+2", "-o", "other", "--wrap", "true")
     assert slurm.until_settled(job).state is State.DEADLINE
+    assert slurm.until_settled(other).state is State.DEADLINE
+    assert slurm("scontrol", "release", str(job)).status == 1
     assert not (slurm.folder / "out").exists()
 
 
@@ -333,3 +333,7 @@ def test_top_puts_a_job_first(slurm: Slurm) -> None:
     priority = {int(number): int(value) for number, value in (line.split() for line in shown if line)}
     assert priority[last] > priority[low] > priority[high]
     assert slurm("scontrol", "top", "99999").err == "Invalid job id specified for job 99999\n"
+
+
+def test_two_exclamation_marks_repeat_the_last_command(slurm: Slurm) -> None:
+    assert slurm("scontrol", stdin="version\n!!\n").out == slurm("scontrol", "version").out * 2

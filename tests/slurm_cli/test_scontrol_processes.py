@@ -60,4 +60,14 @@ def test_update_by_name(slurm: Slurm) -> None:
     shown = {line.split()[0]: line.split()[1] for line in slurm("squeue", "-ho", "%A %l").out.splitlines()}
     assert shown == {str(first): "7:00", str(other): "UNLIMITED", str(second): "7:00"}
     refused = slurm("scontrol", "update", "JobName=none", "TimeLimit=7")
-    assert (refused.status, refused.err) == (1, "scontrol: error: JobName none not found\n")
+    assert (refused.status, refused.err) == (1, "scontrol: error: No jobs with name 'none'\n")
+    refused = slurm("scontrol", "update", "JobName=a", "UserID=12345", "TimeLimit=9")
+    assert (refused.status, refused.err) == (1, "scontrol: error: No jobs with user ID 12345 and name 'a'\n")
+    assert slurm("scontrol", "update", "JobName=a", f"UserID={os.getuid()}", "TimeLimit=9").status == 0
+
+
+def test_listpids_of_a_step_that_is_not_there(slurm: Slurm) -> None:
+    job = slurm.submit("--wrap", "true")
+    said = slurm("scontrol", "listpids", f"{job}.10")
+    assert said.status == 1
+    assert said.err.startswith(f"scontrol: error: StepId={job}.10 does not exist on node ")

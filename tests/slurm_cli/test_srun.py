@@ -346,10 +346,10 @@ def test_alone_in_another_folder(place: Place) -> None:
     assert place.call("srun", "-D", "sub", "pwd").stdout == f"{place.folder / 'sub'}\n"
 
 
-def test_alone_and_cancelled_before_its_start(place: Place) -> None:
-    """It says so and exits 1, and nobody keeps its streams open: whoever reads them sees their end."""
+def waiting_srun(place: Place, begin: str) -> tuple[subprocess.Popen[str], int]:
+    """An srun outside of a job whose job waits for its time, and the number of that job."""
     waiting = subprocess.Popen(
-        ["srun", "--begin=now+1hour", "true"],
+        ["srun", f"--begin={begin}", "true"],
         cwd=place.folder,
         env=place.environment,
         stdin=subprocess.DEVNULL,
@@ -367,10 +367,38 @@ def test_alone_and_cancelled_before_its_start(place: Place) -> None:
         return jobs[0].id if jobs else None
 
     wait_for(lambda: number() is not None, "a job")
-    assert place.call("scancel", str(number())).returncode == 0
+    job = number()
+    assert job is not None
+    return waiting, job
+
+
+def test_alone_and_cancelled_before_its_start(place: Place) -> None:
+    """It says so and exits 1, and nobody keeps its streams open: whoever reads them sees their end."""
+    waiting, job = waiting_srun(place, "now+1hour")
+    assert place.call("scancel", str(job)).returncode == 0
     out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (1, "")
     assert "srun: Job has been cancelled\n" in err
+
+
+def test_alone_and_its_streams_are_lost_with_the_coordinator(place: Place) -> None:
+    """The job that never began is CANCELLED, and its verdict does not say that somebody asked for it."""
+    waiting, job = waiting_srun(place, "now+1hour")
+    assert place.live.kill_coordinator()
+    assert place.call("scontrol", "update", f"JobId={job}", "StartTime=now").returncode == 0
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 1
+
+    def verdict() -> JobRow | None:
+        with place.reader() as reader:
+            row = reader.job(job)
+        return row if row is not None and row.state.is_settled else None
+
+    wait_for(lambda: verdict() is not None, "a verdict")
+    row = verdict()
+    assert row is not None
+    assert (row.state, row.exit, row.attempt) == (State.CANCELLED, None, 0)
+    assert "a restart of the coordinator" in row.detail
 
 
 def test_alone_it_waits_for_its_need(place: Place) -> None:

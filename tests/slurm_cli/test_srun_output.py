@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from slurm_commands import Slurm
 
@@ -151,3 +153,52 @@ def test_a_labelled_file_that_cant_be_opened_is_said(slurm: Slurm) -> None:
     said = slurm("srun", "-n2", "-l", "-o", "here/%J", "true")
     assert said.status != 0
     assert "srun: error: Could not open stdout file: Not a directory" in said.err
+
+
+def test_verbose_says_options_job_and_tasks(slurm: Slurm) -> None:
+    """-v lists the options that count, then the job, its step and each task's end; SLURM_DEBUG does the same."""
+    said = slurm("srun", "-v", "-n2", "-O", "-t1", "--export=ALL,SECRET=x", "true")
+    assert said.status == 0
+    lines = said.err.splitlines()
+    assert "srun: ntasks              : 2" in lines
+    assert "srun: overcommit          : set" in lines
+    assert "srun: verbose             : 1" in lines
+    assert "srun: export              : ALL,SECRET=***" in lines
+    assert re.search(r"^srun: jobid \d+: nodes\(1\):`\S+', cpu counts: \d+\(x1\)$", said.err, re.MULTILINE)
+    assert re.search(r"^srun: launching StepId=\d+\.0 on host \S+, 2 tasks: \[0-1\]$", said.err, re.MULTILINE)
+    assert sum(line.endswith(": Completed") for line in lines) == 2
+    assert "srun: verbose             : 1\n" in slurm("srun", "true", env={"SLURM_DEBUG": "1"}).err
+
+
+def test_several_vs_are_counted(slurm: Slurm) -> None:
+    """`-vvvv` is 4 in what srun, sbatch and salloc say."""
+    for command, words in (("srun", ["true"]), ("sbatch", ["--wrap", "true"]), ("salloc", ["true"])):
+        assert f"{command}: verbose             : 4\n" in slurm(command, "-vvvv", *words).err
+
+
+def test_zero_of_an_unknown_resource_is_nothing(slurm: Slurm) -> None:
+    """`--gres=craynetwork:0` asks for none of it, which every machine has; one of it is refused."""
+    assert slurm("srun", "--gres=craynetwork:0", "echo", "ran").out == "ran\n"
+    refused = slurm("srun", "--gres=craynetwork:1", "true")
+    assert (refused.status, refused.err) == (1, "srun: error: Invalid generic resource (gres) specification\n")
+
+
+def test_a_program_of_this_folder_needs_no_path(slurm: Slurm) -> None:
+    """Slurm's srun looks in PATH first, then in the folder."""
+    (slurm.folder / "prog").write_text("#!/bin/sh\necho here; exit 4\n")
+    (slurm.folder / "prog").chmod(0o755)
+    said = slurm("srun", "prog")
+    assert (said.status, said.out) == (4, "here\n")
+
+
+def test_output_of_one_task_alone(slurm: Slurm) -> None:
+    """`-o N` shows what that task writes, and nothing of the others; no file has the name N."""
+    said = slurm("srun", "-n4", "-O", "-o", "2", "sh", "-c", "echo out $SLURM_PROCID; echo err $SLURM_PROCID >&2")
+    assert (said.status, said.out, said.err) == (0, "out 2\n", "err 2\n")
+    assert not (slurm.folder / "2").exists()
+
+
+def test_input_for_one_task_alone(slurm: Slurm) -> None:
+    """`-i N` gives all of stdin to that task; the others read nothing."""
+    said = slurm("srun", "-n3", "-O", "-i", "1", "-l", "cat", stdin="a\nb\n")
+    assert (said.status, said.out) == (0, "1: a\n1: b\n")

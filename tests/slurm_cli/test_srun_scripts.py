@@ -116,8 +116,73 @@ def test_a_batch_script_knows_its_pid(slurm: Slurm) -> None:
     assert told == own
 
 
+def test_a_batch_script_knows_when_it_began_and_has_to_end(slurm: Slurm) -> None:
+    """As since Slurm 23.02; without a limit there is no end."""
+    text = "echo $SLURM_JOB_START_TIME $SLURM_JOB_END_TIME $(date +%s)"
+    slurm("sbatch", "--wait", "-t", "10", "-o", "limited.out", "--wrap", text)
+    began, ends, now = map(int, slurm.read("limited.out").split())
+    assert began <= now < began + 600 == ends
+    slurm("sbatch", "--wait", "-o", "free.out", "--wrap", text)
+    assert len(slurm.read("free.out").split()) == 2
+
+
 def test_a_program_that_srun_becomes_has_the_default_actions_of_signals(slurm: Slurm) -> None:
     """Python ignores SIGPIPE; a program that inherits this writes on for ever."""
     (slurm.folder / "programs").write_text("0 sh -c 'grep SigIgn /proc/self/status'\n")
     ignored = int(slurm("srun", "--multi-prog", "programs").out.split()[1], 16)
     assert not ignored & (1 << 12)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("*", "block"),
+        ("*:*", "block:cyclic"),
+        ("*:block:*", "block:block:block"),
+        ("cyclic:*,pack", "cyclic:cyclic,pack"),
+        ("plane=3", "plane 3"),
+    ],
+)
+def test_tasks_know_their_distribution(slurm: Slurm, asked: str, told: str) -> None:
+    """Defaults stand in place of `*`, and the size of a plane has its own variable, as with Slurm."""
+    said = slurm("srun", "-m", asked, "sh", "-c", "echo $SLURM_DISTRIBUTION $SLURM_DIST_PLANESIZE")
+    assert said.out == f"{told}\n"
+
+
+def test_a_task_epilog_that_does_not_end_is_killed(slurm: Slurm) -> None:
+    """slurmstepd gives it five seconds; the task has its own exit status all the same."""
+    script = slurm.folder / "epilog"
+    script.write_text("#!/bin/sh\nsleep 300\n")
+    script.chmod(0o755)
+    said = slurm("srun", f"--task-epilog={script}", "sh", "-c", "exit 3")
+    assert said.status == 3
+    assert "slurmstepd: error: TaskEpilog failed status=9\n" in said.err
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("--mincpus=99999", "CPU count per node"),
+        ("--tmp=999999999", "Temporary disk specification"),
+        ("--mem=999999999", "Memory specification"),
+    ],
+)
+def test_what_no_node_has_is_refused_in_slurms_words(slurm: Slurm, option: str, what: str) -> None:
+    """srun alone refuses as sbatch does, and runs nothing."""
+    said = slurm("srun", option, "echo", "ran")
+    why = "Unable to allocate resources: Requested node configuration is not available"
+    assert (said.status, said.out) == (1, "")
+    assert said.err == f"srun: error: {what} can not be satisfied\nsrun: error: {why}\n"
+
+
+def test_more_nodes_than_one_are_refused(slurm: Slurm) -> None:
+    """Alone, srun can't get them; --test-only says the same."""
+    why = "Requested node configuration is not available"
+    assert slurm("srun", "-N2", "true").err == f"srun: error: Unable to allocate resources: {why}\n"
+    said = slurm("srun", "--test-only", "-N2", "true")
+    assert (said.status, said.err) == (1, f"allocation failure: {why}\n")
+
+
+def test_memory_by_cpu_is_shown_of_srun_alone(slurm: Slurm) -> None:
+    said = slurm("srun", "--mem-per-cpu=100", "sh", "-c", f"{slurm.home}/bin/scontrol show job $SLURM_JOB_ID")
+    assert " MinMemoryCPU=100M " in said.out

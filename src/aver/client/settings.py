@@ -17,6 +17,7 @@ from aver.config import check_table, read_table
 from aver.durable_files import naming_failures, write_file
 from aver.errors import UsageError
 from aver.model.record import Record
+from aver.model.slurm_names import NEWEST
 
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _ANY_HEADER = re.compile(r"\s*\[")
@@ -70,6 +71,7 @@ SETTINGS = (
     Setting("slurm.host", Kind.TEXT, "", "host to reach Slurm on over ssh, such as me@login; without it, here"),
     Setting("slurm.ssh", Kind.TEXT, "ssh", "the words that call ssh"),
     Setting("slurm.max_submitted", Kind.NUMBER, "", "most jobs that are in Slurm's queue at once; without it, all"),
+    Setting("slurm.version", Kind.TEXT, NEWEST, "release of Slurm that its commands on this machine are of"),
     Setting("slurm.poll", Kind.TIME, "1s", "shortest time between two questions to Slurm"),
     Setting("slurm.poll_max", Kind.TIME, "30s", "longest time between two questions to Slurm"),
     Setting("slurm.timeout", Kind.TIME, "60s", "how long a command of Slurm may take"),

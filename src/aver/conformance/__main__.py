@@ -10,7 +10,7 @@ import time
 
 from aver.conformance.commands import Commands
 from aver.conformance.home import open_commands
-from aver.conformance.model import Case
+from aver.conformance.model import VERSIONS, Case, release
 from aver.conformance.parser import all_cases
 from aver.conformance.report import Report, as_json, as_table, as_tables, generated_part, release_of, summary
 from aver.conformance.runner import run_cases
@@ -28,6 +28,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--case", action="append", metavar="GLOB", help="only the cases that match; may be repeated")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="as root: run the commands as this user")
+    parser.add_argument(
+        "--release",
+        choices=[release(version) for version in VERSIONS],
+        default="",
+        metavar="RELEASE",
+        help="local: the release of Slurm that the commands are of, such as 22.05 (default: the newest)",
+    )
     parser.add_argument("--without", action="append", default=[], metavar="NEED", help="skip the cases that need this")
     parser.add_argument(
         "--jobs", type=int, default=0, metavar="N", help="cases at a time (default: 80 for slurm, else 16)"
@@ -77,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         user = given.user or (os.environ.get("AVER_SLURM_LAB_USER", "") if os.geteuid() == 0 else "")
         reports = []
         for against in given.against or ["local"]:
-            with open_commands(against, user if against == "slurm" else given.user) as commands:
+            with open_commands(against, user if against == "slurm" else given.user, given.release) as commands:
                 reports.append(report_on(commands, cases, given))
     except AverError as error:
         print(f"aver {error}", file=sys.stderr)

@@ -25,14 +25,17 @@ END_SECONDS = 15.0
 
 
 @contextmanager
-def open_commands(against: str, user: str) -> Iterator[Commands]:
-    """The commands that `against` names, in a scratch home if they are Aver's. Raises as `find_commands` does."""
+def open_commands(against: str, user: str, slurm_release: str = "") -> Iterator[Commands]:
+    """The commands that `against` names, in a scratch home if they are Aver's. Raises as `find_commands` does.
+
+    With `slurm_release` the commands in a scratch home are of that release (`slurm.version`).
+    """
     if against != "local" or os.environ.get("AVER_HOME"):
         yield find_commands(against, user)
         return
     folder = Path(tempfile.mkdtemp(prefix="avc-", dir="/tmp"))  # short: a socket's path is
     home, settings = folder / "h", folder / "config.toml"
-    settings.write_text(SETTINGS)
+    settings.write_text(SETTINGS + (f'[slurm]\nversion = "{slurm_release}"\n' if slurm_release else ""))
     try:
         commands = find_commands(against, user, {"AVER_HOME": str(home), "AVER_CONFIG": str(settings)})
         if user:

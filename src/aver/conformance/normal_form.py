@@ -41,10 +41,11 @@ class Names:
         self._ids[key] = name
 
     def plain(self, text: str) -> str:
-        """The text with placeholders."""
+        """A line with placeholders. slurmstepd's own lines begin with the time since 25.05, with its name before."""
         for word in sorted(self._known, key=len, reverse=True):
             text = re.sub(rf"(?<![\w.-]){re.escape(word)}(?!\w)", self._known[word], text)
         text = ID.sub(lambda found: found[1] + self._ids.get(found[2], found[2]), text)
+        text = re.sub(r"^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] error: ", "slurmstepd: error: ", text)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
         text = re.sub(rf"\bslurmstepd-(?:{'|'.join(map(re.escape, self._nodes))}):", "slurmstepd:", text)
         text = re.sub(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, self._nodes))})(?![\w.])", "NODE", text)

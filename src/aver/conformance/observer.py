@@ -182,7 +182,7 @@ def read_record(line: str) -> Record | None:
     job_id = value("JobId")
     if job_id == "?":
         return None
-    member = value("ArrayTaskId")
+    member = value("ArrayTaskId").partition("%")[0]  # 25.11 writes the last one that waits with the limit: `2%1`
     key = job_id if member == "?" else f"{value('ArrayJobId')}_{member}"
     return Record(
         key, value("JobName"), value("JobState"), value("ExitCode"), value("DerivedExitCode"), value("Reason")

@@ -182,9 +182,10 @@ class Stage:
     # ---- settling ----
 
     def _jobs_to_settle(self) -> list[str]:
-        """The jobs of which the case has a row that is final only after their end."""
+        """The jobs of which the case has a row that is final only after their end. What was refused has no end."""
         final_rows = ("scontrol", "sacct", "batch", "step0", "derived", "said", "attempts")
-        return sorted({job for job in self._labels() if any(self._wants(job, row) for row in final_rows)})
+        taken = [job for job in self._labels() if job.split("_")[0] in self.keys]
+        return sorted({job for job in taken if any(self._wants(job, row) for row in final_rows)})
 
     def _settle(self, job: str) -> None:
         key, name = self._key(job), self.job_names[job.split("_")[0]]

@@ -178,6 +178,10 @@ class Streams(Record):
     log_folder: str = ""
 
 
+CONTAINER = "AVER_CONTAINER"  # the variable of a job in a container: who runs it
+DOCKER = "docker"
+
+
 class Container(Record):
     """The image that the job runs in, and who runs it: podman, apptainer or docker."""
 
@@ -189,7 +193,7 @@ class Container(Record):
     @property
     def is_of_daemon(self) -> bool:
         """Whether a daemon starts the job's processes, so that nobody here sees what they use."""
-        return self.engine == "docker"
+        return self.engine == DOCKER
 
 
 class Setup(Record):

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 CLUSTER = "aver"
 PARTITION = "main"
 QOS = "normal"
-VERSION = "slurm 22.05.8"  # whose messages and exit statuses the commands have; clients read `slurm MAJOR.MINOR`
+RELEASES = {
+    "22.05": "22.05.8", "23.02": "23.02.8", "23.11": "23.11.11", "24.05": "24.05.8", "24.11": "24.11.7",
+    "25.05": "25.05.8", "25.11": "25.11.6",
+}  # fmt: skip
+"""The releases of Slurm that the commands may be (`slurm.version`), each with the version that they print."""
+NEWEST = "25.11"
 HIGHEST_INDEX = 1000  # of an array: MaxArraySize is 1001, as usual
 STEP_CANCEL = "cancel step"  # what a person asked for with `scancel JOB.STEP`
 
@@ -35,3 +40,30 @@ def slurm_document(job: dict[str, Any]) -> dict[str, Any] | None:
     if "requeue" in pairs:
         found["requeue"] = pairs["requeue"] == "1"
     return found
+
+
+_SLUID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_SLUID_CLUSTER = 2  # Slurm gives its clusters 2 to 4095
+_SLUID_LENGTH = 14
+
+
+def sluid(number: int, attempt: int) -> str:
+    """The id of one attempt in the form of Slurm 25.11's: `s`, then 64 bits in Crockford's base 32.
+
+    In Slurm the bits below the cluster's 12 are 42 of a time and 10 of a count, here the job's number and the attempt.
+    """
+    bits = _SLUID_CLUSTER << 52 | (number & ((1 << 42) - 1)) << 10 | attempt & 0x3FF
+    return "s" + "".join(_SLUID_DIGITS[bits >> 5 * place & 31] for place in range(12, -1, -1))
+
+
+def number_of_sluid(text: str) -> int | None:
+    """The number of the job that has this id; None for any other text."""
+    if len(text) != _SLUID_LENGTH or text[0] not in "sS" or not text.isascii():
+        return None
+    bits = 0
+    for letter in text[1:].upper().translate({ord("O"): "0", ord("I"): "1", ord("L"): "1"}):
+        place = _SLUID_DIGITS.find(letter)
+        if place < 0:
+            return None
+        bits = bits << 5 | place
+    return bits >> 10 & ((1 << 42) - 1) if bits >> 52 == _SLUID_CLUSTER else None

@@ -25,9 +25,8 @@ from aver.slurm_cli.squeue import fields as squeue_fields
 from aver.slurm_cli.srun import options as srun_options
 from aver.slurm_cli.sstat import command as sstat
 from aver.spec.getopt import Table
-from aver.spec.sbatch.call import SILENT
-from aver.spec.sbatch.options import USES
-from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, sbatch_table
+from aver.spec.sbatch.call import idle_options
+from aver.spec.sbatch.table import NOT_SERVED, VARIABLES, sbatch_table
 
 BEGIN = "<!-- made by aver.slurm_cli.coverage: begin -->"
 END = "<!-- made by aver.slurm_cli.coverage: end -->"
@@ -51,14 +50,10 @@ class Command(Record):
 
 def commands() -> tuple[Command, ...]:
     batch = sbatch_table()
-    known = {*USES, *SILENT, *ABOUT, *NOT_SERVED}
-    idle = tuple(name for name in batch.takes if name not in known)
-    of_salloc = {*known - {"verbose", "mail-type", "mail-user"}, *salloc.SHOWN, "immediate", "kill-command", "no-shell"}
-    idle_salloc = tuple(name for name in salloc.OPTIONS.takes if name not in of_salloc)
     return (
-        Command("sbatch", batch, idle, NOT_SERVED, 255),
+        Command("sbatch", batch, idle_options(batch), NOT_SERVED, 255),
         Command("srun", srun_options.TABLE, srun_options.WITHOUT_MEANING, srun_options.NOT_SERVED, 255),
-        Command("salloc", salloc.OPTIONS, idle_salloc, salloc.NOT_SERVED, 255),
+        Command("salloc", salloc.OPTIONS, salloc.idle_options(), salloc.NOT_SERVED, 255),
         Command("squeue", squeue.OPTIONS, squeue.WITHOUT_MEANING),
         Command("sacct", sacct.OPTIONS, sacct.WITHOUT_MEANING, sacct.NOT_SERVED),
         Command("scontrol", scontrol.TABLE, scontrol.WITHOUT_MEANING),

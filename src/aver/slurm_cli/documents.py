@@ -1,4 +1,6 @@
-"""What `--json` and `--yaml` of Slurm's commands have in common: the shape of data_parser v0.0.40 (Slurm 23.11).
+"""What `--json` and `--yaml` of Slurm's commands have in common: the shapes of data_parser v0.0.40 to v0.0.45.
+
+All are served; the release (`slurm.version`) has its own as the default. A shape is told by its last number.
 
 A number that may be missing is `{set, infinite, number}`; a state is a list of words; an exit is whole (137 stays 137),
 and one that nobody knows, or that is not there yet, is not `set`. Built only when asked for: it imports `json`.
@@ -11,9 +13,10 @@ import os
 
 from aver.fast_start import TYPE_CHECKING
 from aver.model.signals import HIGHEST, signal_name
-from aver.model.slurm_names import CLUSTER
+from aver.model.slurm_names import CLUSTER, RELEASES
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal
+from aver.slurm_cli.settings import release
 
 if TYPE_CHECKING:
     from typing import Any
@@ -22,30 +25,44 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-PARSER = "v0.0.40"
-RELEASE = "23.11.0"  # the first Slurm of that shape
 FORMS = ("json", "yaml")
+SHAPES = {"23.11": 40, "24.05": 41, "24.11": 42, "25.05": 43, "25.11": 44}
+"""The releases that came with a new shape, which is their default."""
+SERVED = {f"v0.0.{shape}": shape for shape in (*SHAPES.values(), 45)}  # 45 is that of 26.05
+OLDEST = "23.11.0"  # what documents say of releases whose own shape is older, and not served
 TRES_IDS = {"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "gres/gpu": 1001}
 _CORE = 0x80
 
 
-def form_of(parsed: Parsed, program: str) -> str | None:
-    """`json` or `yaml` where it is asked for; Refusal for a shape that is not served, after the list for `list`."""
+class Form:
+    """How a document is written: `json` or `yaml`, and its shape."""
+
+    def __init__(self, name: str, shape: int) -> None:
+        self.name = name
+        self.shape = shape
+
+
+def form_of(parsed: Parsed, program: str) -> Form | None:
+    """What is asked for, or None; Refusal for a shape that is not served, after the list for `list`."""
     found = next((name for name, _ in reversed(parsed.given) if name in FORMS), None)
     if found is None:
         return None
-    asked = (parsed.get(found) or PARSER).partition("+")[0].removeprefix("data_parser/")
+    text = parsed.get(found)
+    if not text:
+        return Form(found, SHAPES.get(release(), min(SHAPES.values())))
+    asked, _, flags = text.removeprefix("data_parser/").partition("+")
     if asked == "list":
-        raise Refusal(f"Possible data_parser plugins:\ndata_parser/{PARSER}", 0)
-    if asked != PARSER:
-        raise Refusal(f"{program}: error: --{found}={asked} is not served by aver: {PARSER} is")
-    return found
+        show("".join(f"data_parser/{name}\n" for name in SERVED))
+        raise Refusal("Possible data_parser plugins:", 0)
+    if asked not in SERVED or flags not in ("", "fast"):
+        raise Refusal(f"{program}: error: --{found}={text} is not served by aver: {', '.join(SERVED)} are")
+    return Form(found, SERVED[asked])
 
 
-def publish(form: str, content: Document, argv: list[str], plugin: str) -> None:
+def publish(form: Form, content: Document, argv: list[str], plugin: str) -> None:
     """Print the document, with who made it."""
-    document = {**content, "meta": _meta(argv, plugin), "errors": [], "warnings": []}
-    if form == "json":
+    document = {**content, "meta": _meta(form, argv, plugin), "errors": [], "warnings": []}
+    if form.name == "json":
         show(json.dumps(document, indent=2) + "\n")
     else:
         show("---\n" + "\n".join(_yaml(document, 0)) + "\n")
@@ -83,25 +100,35 @@ def _exit(status: str, code: int | None, signal: int | None) -> Document:
     return {"status": [status], "return_code": number(code), "signal": {"id": number(signal), "name": name}}
 
 
-def _meta(argv: list[str], plugin: str) -> Document:
+def _meta(form: Form, argv: list[str], plugin: str) -> Document:
     from aver.protocol.place import user_name
 
-    major, minor, micro = RELEASE.split(".")
+    version = RELEASES[release()] if release() in SHAPES else OLDEST
+    major, minor, micro = version.split(".")
     return {
         "plugin": {
             "type": "",
             "name": "",
-            "data_parser": f"data_parser/{PARSER}",
+            "data_parser": f"data_parser/v0.0.{form.shape}",
             "accounting_storage": "accounting_storage/aver",
         },
-        "client": {"source": "", "user": user_name(), "group": str(os.getgid())},
+        "client": {"source": "", "user": user_name(), "group": _group_name()},
         "command": [plugin, *argv],
         "slurm": {
             "version": {"major": major, "micro": micro, "minor": minor},
-            "release": RELEASE,
+            "release": version,
             "cluster": CLUSTER,
         },
     }
+
+
+def _group_name() -> str:
+    import grp
+
+    try:
+        return grp.getgrgid(os.getgid()).gr_name
+    except KeyError:
+        return str(os.getgid())
 
 
 def _yaml(value: Any, depth: int) -> list[str]:

@@ -38,6 +38,7 @@ class Book:
         self.reader = reader
         self.now = now
         self.converts = True  # whether 2048M may be shown as 2G
+        self.expands = False  # whether sacct shows the files of a job, not the patterns of their names
         self._origins: dict[int, dict[str, Any]] = {}
         self._flows: dict[tuple[int, int], dict[str, Any]] = {}
         self._masking: Masking | None = None

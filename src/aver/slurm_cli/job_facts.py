@@ -10,7 +10,7 @@ import os
 
 from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import raw_text, slurm_exit, step_warning
-from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, slurm_document
+from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, sluid, slurm_document
 from aver.protocol import fast_client
 from aver.slurm_cli import texts, words
 from aver.store.read.light import UNSETTLED
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
         now: float
         converts: bool
+        expands: bool
 
         def asked(self, run: int, job: int) -> list[tuple[float, dict[str, Any]]]: ...
         def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]: ...
@@ -112,6 +113,14 @@ class JobFacts:
         return (
             f"{self.array_job}_[{texts.shortened(self.rest)}]" if self.rest else f"{self.array_job}_{self.array_index}"
         )
+
+    @property
+    def sluid(self) -> str:
+        return sluid(self.row.id, self.row.attempt or 1)
+
+    @property
+    def first_sluid(self) -> str:
+        return sluid(self.row.id, 1)
 
     @property
     def index_text(self) -> str:
@@ -400,6 +409,17 @@ class JobFacts:
         if name == "stdin":
             return self.book.shown(files.stdin or "/dev/null")
         return self.book.shown((files.stderr if name == "stderr" else None) or files.stdout)
+
+    def shown_stream(self, name: str) -> str:
+        """As sacct shows it: the pattern, unless it is to be expanded. Errors that go to the output have none."""
+        pattern = self.pattern(name)
+        if pattern and not self.book.expands:
+            return pattern
+        return "" if name == "stderr" and not pattern else self.stream(name)
+
+    def pattern(self, name: str) -> str:
+        """What was asked for as `stdin`, `stdout` or `stderr`: `slurm-%j.out`; empty if nothing was."""
+        return self.book.shown(str((self.spec.get("streams") or {}).get(name) or ""))
 
     @property
     def workdir(self) -> str:

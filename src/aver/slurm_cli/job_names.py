@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aver.model.slurm_names import HIGHEST_INDEX
+from aver.model.slurm_names import HIGHEST_INDEX, number_of_sluid
 from aver.slurm_cli.facts import Book
 
 _NAME = re.compile(r"([0-9]{1,9})(?:_([0-9]{1,9}|\[[0-9,:-]*\]|\*)?)?(?:\.([0-9]{1,9}))?")
@@ -30,8 +30,10 @@ class NamedJob:
 
 def parse_job(text: str) -> NamedJob | None:
     """Read one word; None for what names no job."""
+    if (number := number_of_sluid(text)) is not None:
+        return NamedJob(text, number, None, None)
     match = _NAME.fullmatch(text)
-    if match is None or not text.isascii():
+    if match is None or not text.isascii() or int(match[1]) == 0:
         return None
     step = None if match[3] is None else int(match[3])
     listed = match[2]

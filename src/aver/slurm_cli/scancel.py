@@ -9,13 +9,13 @@ import os
 import sys
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book, JobFacts
 from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.settings import version_line
 from aver.slurm_cli.words import parse_state
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
@@ -43,28 +43,21 @@ _WORDS = {
 }
 _STATES = ("PENDING", "RUNNING", "SUSPENDED")
 _KILL = 9
-_HELP = """\
-Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
-  -A, --account=account           act only on jobs of this account
-  -b, --batch                     signal the batch script alone
-  -f, --full                      signal the batch script and all its steps
-  -i, --interactive               ask before each job
-      --me                        act only on your own jobs
-  -n, --name=job_name             act only on jobs of this name
-  -p, --partition=partition       act only on jobs of this partition
-  -q, --qos=qos                   act only on jobs of this qos
-  -Q, --quiet                     say nothing of what could not be done
-  -s, --signal=name | integer     send this signal; nothing is cancelled unless it is KILL
-  -t, --state=states              act only on PENDING, RUNNING or SUSPENDED jobs
-  -u, --user=user_name            act only on jobs of this user
-  -v, --verbose                   say what is done
-  -V, --version
-  -w, --nodelist                  act only on jobs on these nodes
-"""
 
 
 def main(words: Sequence[str]) -> int:
     return guarded("scancel", _scancel, words)
+
+
+def _about(is_page: bool) -> int:
+    from aver.slurm_cli import help as texts
+
+    operands = "[job_id[_array_id][.step_id]]"
+    if is_page:
+        show(texts.page(TABLE, f"scancel [OPTIONS] {operands}", WITHOUT_MEANING, reads=True))
+    else:
+        show(texts.usage(TABLE, "scancel", operands, reads=True))
+    return 0
 
 
 def _scancel(words: Sequence[str]) -> int:
@@ -73,10 +66,9 @@ def _scancel(words: Sequence[str]) -> int:
     except BadOption as error:
         raise Refusal(f'scancel: {error}\nTry "scancel --help" for more information') from None
     if parsed.has("help") or parsed.has("usage"):
-        show(_HELP)
-        return 0
+        return _about(parsed.has("help"))
     if parsed.has("version"):
-        tell(VERSION)
+        tell(version_line())
         return 0
     for name, variable in VARIABLES.items():
         if os.environ.get(variable) and not parsed.has(name):
@@ -127,8 +119,14 @@ class _Call:
                 self._act_on_step(job)
                 continue
             numbers = job.numbers(self._book)
-            if self._parsed.has("interactive") and not self._agrees(job.text):
-                continue
+            if self._parsed.has("interactive"):
+                known = self._book.numbered(numbers)
+                live = [one for one in known if not one.is_settled]
+                if known and not live:
+                    self._complain(f"job id {job.text}", DONE, is_always_said=True)
+                    continue
+                if live and not self._agrees(job.text, live[0]):
+                    continue
             self._announce(job.text)
             if not numbers:
                 self._complain(f"job id {job.text}", INVALID)
@@ -139,12 +137,28 @@ class _Call:
     def act_on_matching(self, named: list[NamedJob]) -> int:
         """Of the named jobs, or of all, those that fit."""
         chosen = {number for job in named for number in job.numbers(self._book)}
-        for job in self._book.unsettled():
-            is_named = not named or job.number in chosen or job.row.run in chosen
-            if is_named and self._fits(job) and self._agrees(job.id_text, job):
+        fitting = [
+            job
+            for job in self._book.unsettled()
+            if (not named or job.number in chosen or job.row.run in chosen) and self._fits(job)
+        ]
+        if not fitting and self._verbose:
+            say(f"scancel: error: No active jobs match ALL job filters, including: {self._filters()}")
+        for job in fitting:
+            if self._agrees(job.id_text, job):
                 self._announce(job.id_text)
                 self._act(job.id_text, job.number)
         return self._status
+
+    def _filters(self) -> str:
+        """What the jobs were to have, in Slurm's words."""
+        words = {
+            "account": self._parsed.get("account"), "job_name": self._name, "nodelist": self._parsed.get("nodelist"),
+            "partition": self._parsed.get("partition"), "qos": self._parsed.get("qos"),
+            "reservation": self._parsed.get("reservation"), "state": self._parsed.get("state"),
+            "user_name": self._user, "wckey": self._parsed.get("wckey"),
+        }  # fmt: skip
+        return "".join(f"{name}={text} " for name, text in words.items() if text is not None)
 
     def _fits(self, job: JobFacts) -> bool:
         get = self._parsed.get
@@ -171,7 +185,8 @@ class _Call:
 
     def _announce(self, text: str) -> None:
         if self._verbose:
-            word = "Terminating job" if self._signal is None else f"Signal {self._signal} to job"
+            whom = "batch job" if self._parsed.has("batch") else "full job" if self._parsed.has("full") else "job"
+            word = "Terminating job" if self._signal is None else f"Signal {self._signal} to {whom}"
             say(f"scancel: {word} {text}")
 
     def _act(self, text: str, number: int) -> None:

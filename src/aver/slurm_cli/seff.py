@@ -127,11 +127,11 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
 
 
 def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
-    from aver.client.use.now import live_use
+    from aver.client.use.now import live_use, measured
     from aver.slurm_cli.sstat.attempt_key import key_of
 
     key = key_of(book, job.row.id)
-    uses = [use for name, use in live_use().items() if key and (name == key or name.startswith(f"{key}.s"))]
+    uses = [use for name, use in measured(live_use()).items() if key and (name == key or name.startswith(f"{key}.s"))]
     if not uses:
         return None, None
     return sum(use.cpu_s for use in uses), sum(use.memory_bytes for use in uses)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import VERSION
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal
+from aver.slurm_cli.settings import version_line
+from aver.slurm_cli.texts import NULL
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
 if TYPE_CHECKING:
@@ -25,8 +26,26 @@ def opened(
         parsed = parse(table, argv)
     except BadOption as error:
         raise Refusal(f"{command}: {error}{hint.format(command)}") from None
-    for name, text in {"version": f"{VERSION}\n", **about}.items():
+    for name, text in {"version": lambda: f"{version_line()}\n", **about}.items():
         if parsed.has(name):
             show(text if isinstance(text, str) else text())
             return None
     return parsed
+
+
+def options_in_words(table: Table, parsed: Parsed) -> str:
+    """What -v shows of squeue and sinfo: each option with its value, `iterate     = 0`."""
+    lines = []
+    for name in sorted(table.takes):
+        if name in ("help", "usage", "version"):
+            continue
+        given = sum(one == name for one, _ in parsed.given)
+        if name == "verbose":
+            value = str(given)
+        elif not table.takes[name]:
+            value = "true" if given else "false"
+        else:
+            value = parsed.get(name) or ("0" if name == "iterate" else NULL)
+        lines.append(f"{name:<11} = {value}\n")
+    rule = "-" * 29 + "\n"
+    return rule + "".join(lines) + rule + "\n\n"

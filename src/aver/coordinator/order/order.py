@@ -17,7 +17,7 @@ from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.steps import is_shared
 from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
-from aver.model.job import Argv, JobSpec, Request, Scope, Script, Setup, Shell, WarningSignal
+from aver.model.job import CONTAINER, Argv, JobSpec, Request, Scope, Script, Setup, Shell, WarningSignal
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind
 from aver.model.threads import thread_pairs
@@ -53,7 +53,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         warm=spec.command.warm if isinstance(spec.command, Argv) and spec.setup == Setup() else (),
         folder=files.folder,
         env_file=_env_file(home, run.number),
-        env=_env(home, run, attempt, spec),
+        env=_env(home, run, attempt, spec, now),
         env_defaults=() if spec.slurm is not None or can.has_queue else thread_pairs(attempt.request.whole_cpus),
         umask=origin.umask,
         limits=origin.limits,
@@ -329,7 +329,7 @@ def _of_home(home: Home) -> tuple[str, str]:
     return f"AVER_HOME={home.path}", f"BASH_ENV={home.bin / BASH_ENV}"
 
 
-def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple[str, ...]:
+def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, now: float) -> tuple[str, ...]:
     values = {} if spec.slurm is not None else dict(run.values(attempt.index))
     of_home, of_shell = _of_home(home)
     pairs = [
@@ -340,6 +340,8 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple
         f"AVER_ATTEMPT={attempt.attempt}",
         f"AVER_CPUS={attempt.request.cpus}",
     ]
+    if spec.setup.container is not None:
+        pairs.append(f"{CONTAINER}={spec.setup.container.engine}")
     if not attempt.can.tells_steps:
         pairs.append(of_shell)
     if attempt.request.gpus and not attempt.can.has_queue:
@@ -348,7 +350,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple
     if spec.env:
         pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
-        pairs += slurm_pairs(run, attempt)
+        pairs += slurm_pairs(run, attempt, _bounded(attempt, spec.deadline_at, now), now)
     elif spec.slurm_options and not attempt.can.tells_steps:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts

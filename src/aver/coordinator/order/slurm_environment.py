@@ -10,7 +10,7 @@ import os
 
 from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.run import LiveRun
-from aver.model.job import JobSpec
+from aver.model.job import JobSpec, Request
 from aver.model.slurm_names import CLUSTER, PARTITION, QOS
 from aver.model.slurm_options import SlurmOptions
 from aver.spec.sbatch.array import is_array, step_of
@@ -18,18 +18,23 @@ from aver.spec.sbatch.array import is_array, step_of
 MIB = 1 << 20
 
 
-def slurm_pairs(run: LiveRun, attempt: LiveAttempt) -> list[str]:
-    """NAME=VALUE of all that Slurm would set for this attempt's script."""
+def slurm_pairs(run: LiveRun, attempt: LiveAttempt, request: Request, now: float) -> list[str]:
+    """NAME=VALUE of all that Slurm would set for this attempt's script, which is started now with this request."""
     spec = run.spec(attempt.index)
     options = spec.slurm or SlurmOptions()
     found = _naming(run, attempt, spec, options)
     found |= _sizes(attempt, options)
+    found["SLURM_JOB_START_TIME"] = str(int(now))
+    if request.time_s is not None:
+        found["SLURM_JOB_END_TIME"] = str(int(now) + request.time_s)
     if is_array(spec):
         found |= _array(run, attempt, spec)
     if attempt.attempt > 1:
         found["SLURM_RESTART_COUNT"] = str(attempt.attempt - 1)
     if spec.streams.append:
         found["SLURM_OPEN_MODE"] = "a"  # the files of its steps as well
+    if "--overcommit" in spec.slurm_options:
+        found["SLURM_OVERCOMMIT"] = "1"
     return [f"{name}={value}" for name, value in found.items()]
 
 

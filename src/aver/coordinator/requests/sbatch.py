@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 from aver.client import batch_submission
 from aver.coordinator.known_run import find_known, with_call
 from aver.coordinator.requests.context import Context
@@ -13,10 +11,6 @@ from aver.coordinator.server import Peer
 from aver.errors import UsageError
 from aver.plan.matrix import FlowIndex
 from aver.protocol.messages import BatchSubmitted, Done, Sbatch, Submitted
-
-
-def _tmp_bytes() -> int:
-    return shutil.disk_usage("/tmp").total
 
 
 @writes(Sbatch)
@@ -30,7 +24,7 @@ def sbatch(context: Context, _: Peer, request: Sbatch, now: float) -> BatchSubmi
         if known is not None:
             return batch_submission.answer(call, asked, known)
         submission = checked(context, asked)
-        batch_submission.check_node(call, context.machine.packer.total.cpus, _tmp_bytes)
+        batch_submission.check_node(call, context.machine.packer.total.cpus, batch_submission.tmp_bytes)
         env = batch_submission.environment(call, request)
         if call.has("test-only"):
             number = context.machine.next_id

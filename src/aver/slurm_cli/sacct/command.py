@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
+from aver.model.slurm_names import number_of_sluid
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, say_warnings
 from aver.slurm_cli.output import show
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 OPTIONS = Table(
     flags="allclusters:L allocations:X allusers:a array batch-script:B brief:b completion:c duplicates:D env-vars "
-    "federation help:h helpformat:e local long:l noconvert noheader:n parsable:p parsable2:P truncate:T usage:U "
-    "use-local-uid verbose:v version:V",
+    "expand-patterns federation help:h helpformat:e local long:l noconvert noheader:n parsable:p parsable2:P "
+    "truncate:T usage:U use-local-uid verbose:v version:V",
     values="accounts:A associations:x clusters:M constraints:C delimiter endtime:E file:f flags:F format:o gid:g "
     "jobs:j name ncpus:I nnodes:i nodelist:N partition:r qos:q reason:R starttime:S state:s timelimit-max:K "
     "timelimit-min:k uid:u units wckeys:W",
@@ -33,16 +34,15 @@ OPTIONS = Table(
     aliases="accounts=accounts group=gid user=uid node=nodelist cluster=clusters helpformat=helpformat",
 )
 USAGE = "Usage: sacct [options]\n\tUse --help for help\n"
-HELP = (
-    "sacct [<OPTION>]\n    -j, --jobs  -X, --allocations  -n, --noheader  -p, --parsable  -P, --parsable2\n"
-    "    -o, --format  -S, --starttime  -E, --endtime  -s, --state  -u, --user  -D, --duplicates\n"
-    "    -b, --brief  -l, --long  -e, --helpformat  --delimiter  --units  --name  -N, --nodelist  -r, --partition\n"
-    "    -A, --accounts  -T, --truncate  -B, --batch-script\n"
-)
 NOT_SERVED = ("associations", "completion", "env-vars", "file", "flags")
 WITHOUT_MEANING = (
     "allclusters", "clusters", "federation", "local", "use-local-uid", "verbose", "whole-hetjob",
 )  # fmt: skip
+_TIMES = """\
+    valid start/end time formats are...
+                   HH:MM[:SS] [AM|PM], MMDD[YY] or MM/DD[/YY], YYYY-MM-DD[THH:MM[:SS]],
+                   now[{+|-}count[seconds(default)|minutes|hours|days|weeks]]
+"""
 _RULE = "-" * 80
 _REQUEUES = ("requeue", "requeuehold")
 
@@ -51,8 +51,14 @@ def main(argv: Sequence[str]) -> int:
     return guarded("sacct", _sacct, argv)
 
 
+def _help() -> str:
+    from aver.slurm_cli.help import listing
+
+    return listing(OPTIONS, "sacct [<OPTION>]", WITHOUT_MEANING, NOT_SERVED) + _TIMES
+
+
 def _sacct(argv: Sequence[str]) -> int:
-    parsed = opened("sacct", OPTIONS, argv, "", help=HELP, usage=USAGE, helpformat=sacct_fields.help_text)
+    parsed = opened("sacct", OPTIONS, argv, "", help=_help, usage=USAGE, helpformat=sacct_fields.help_text)
     if parsed is None:
         return 0
     for name in NOT_SERVED:
@@ -77,6 +83,8 @@ def _list(parsed: Parsed, argv: Sequence[str]) -> int:
     book = Book.open()
     window = _Window(parsed, book.now, bool(asked.ids), asked.states is not None)
     jobs = asked.find(book, window)
+    for job in jobs:
+        job.book.expands = parsed.has("expand-patterns")
     if parsed.has("batch-script"):
         show("".join(f"Batch Script for {job.id_text}\n{_RULE}\n{book.masked(job.script or 'NONE')}\n" for job in jobs))
         return 0
@@ -88,7 +96,7 @@ def _list(parsed: Parsed, argv: Sequence[str]) -> int:
         from aver.slurm_cli.documents import publish
         from aver.slurm_cli.sacct.document import accounts_document
 
-        publish(form, accounts_document(rows), list(argv), "sacct")
+        publish(form, accounts_document(rows, form.shape), list(argv), "sacct")
         return 0
     layout = Layout(parsed)
     show(layout.header(fields) + layout.lines(fields, rows))
@@ -273,6 +281,7 @@ def _parse_ids(parts: list[str]) -> list[tuple[int, str, str]]:
     for part in parts:
         job, dot, step = part.partition(".")
         number, bar, index = job.partition("_")
+        number = str(number_of_sluid(number) or number)
         if not _is_number(number):
             raise Refusal(f"sacct: fatal: Bad job/step specified: {part}")
         if bar and not _is_number(index):

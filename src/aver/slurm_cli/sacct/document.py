@@ -5,7 +5,7 @@ from __future__ import annotations
 from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli.documents import TRES_IDS, exit_code, number, tres
-from aver.slurm_cli.sacct.fields import Row
+from aver.slurm_cli.sacct.fields import Row, waited_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from aver.slurm_cli.facts import JobFacts
 
 
-def accounts_document(rows: Iterable[Row]) -> Document:
+def accounts_document(rows: Iterable[Row], shape: int) -> Document:
     """The rows of one job together: first the job's own, then those of its script and steps."""
     jobs: list[Document] = []
     newest: JobFacts | None = None
     for row in rows:
         if row.job is not newest:  # of a step that was asked for alone, its job is there all the same
             newest = row.job
-            jobs.append(_job(row if row.is_job else Row(row.job, "", None, row.units)))
+            jobs.append(_job(row if row.is_job else Row(row.job, "", None, row.units), shape))
         if not row.is_job:
-            jobs[-1]["steps"].append(_step(row))
+            jobs[-1]["steps"].append(_step(row, shape))
     return {"jobs": jobs}
 
 
-def _job(row: Row) -> Document:
+def _job(row: Row, shape: int) -> Document:
     job = row.job
     index = job.array_index if not job.rest and job.array_index.isdigit() else None
-    return {
+    found: Document = {
         "account": job.account,
         "comment": {"administrator": "", "job": job.comment, "system": job.system_comment},
         "allocation_nodes": 1 if job.has_run else 0,
@@ -65,12 +65,8 @@ def _job(row: Row) -> Document:
         "required": _required(job),
         "kill_request_user": _killer(job.cancelled_by),
         "reservation": {"id": 0, "name": job.text("reservation")},
-        "restart_cnt": job.restarts,
         "script": "",
-        "stdin": job.stream("stdin"),
-        "stdout": job.stream("stdout"),
-        "stderr": job.stream("stderr"),
-        "state": {"current": [_state(row)], "reason": job.reason},
+        "state": {"current": [_state(row)], "reason": job.reason.partition(":")[0]},
         "steps": [],
         "submit_line": job.submit_line,
         "tres": {
@@ -82,14 +78,28 @@ def _job(row: Row) -> Document:
         "wckey": {"wckey": job.text("wckey"), "flags": []},
         "working_directory": job.workdir,
     }
+    if shape >= 41:
+        found["time"]["planned"] = number(waited_s(job))
+        for name in ("stdin", "stdout", "stderr"):
+            path = job.stream(name) if name != "stderr" or job.pattern(name) else ""
+            found |= {name: job.pattern(name) or path, f"{name}_expanded": path}
+    if shape >= 42:
+        found |= {"qosreq": job.text("qos"), "restart_cnt": job.restarts}
+    if shape >= 43:
+        found["reservation"]["requested"] = job.text("reservation")
+        found["segment_size"] = 0
+    if shape >= 45:
+        sharing = {"exclusive": job.text("exclusive"), "oversubscribe": ""}
+        found |= {"sluid": job.sluid, "original_sluid": job.first_sluid, **sharing}
+    return found
 
 
-def _step(row: Row) -> Document:
+def _step(row: Row, shape: int) -> Document:
     job, node = row.job, row.job.node
     by = None if row.step is None else job.step_cancelled_by(row.step)
     has_ended = row.ended_at is not None
     raw = job.row.exit if row.step is None else row.step.exit
-    return {
+    found: Document = {
         "time": {
             "elapsed": row.elapsed_s,
             "end": number(row.ended_at),
@@ -113,6 +123,15 @@ def _step(row: Row) -> Document:
         "tres": {"requested": _used(row), "consumed": {"max": [], "min": [], "average": [], "total": []},
                  "allocated": _held(row)},
     }  # fmt: skip
+    if shape >= 43:
+        limit = None if row.step is None else row.step_spec.get("time_s")
+        found["time"]["limit"] = number(None if limit is None else -(-limit // 60), is_infinite=limit is None)
+        for name in ("stdin", "stdout", "stderr"):
+            found["step"] |= {name: "", f"{name}_expanded": ""}
+    if shape >= 45:
+        found["submit_line"] = ""
+        del found["pid"]
+    return found
 
 
 def _job_time(row: Row) -> Document:

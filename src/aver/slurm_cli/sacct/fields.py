@@ -58,8 +58,8 @@ class Row:
             return _step_state(self.step) if uid is None else f"CANCELLED by {uid}"
         if self.label:
             return _batch_state(self.job)
-        if self.job.is_requeued or (self.job.row.state == "CANCELLED" and self.job.is_earlier):
-            return "REQUEUED"
+        if self.job.row.state == "CANCELLED" and (self.job.is_requeued or self.job.is_earlier):
+            return "REQUEUED"  # one that had ended before keeps its own end, as in Slurm 25.11
         by = self.job.cancelled_by
         return self.job.state if by is None else f"{self.job.state} by {by}"
 
@@ -185,7 +185,7 @@ def _req_tres(job: JobFacts) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(job.tres))
 
 
-def _waited_s(job: JobFacts) -> int | None:
+def waited_s(job: JobFacts) -> int | None:
     """From when it could start to its start, or to now."""
     if job.eligible_at is None:
         return None
@@ -195,7 +195,7 @@ def _waited_s(job: JobFacts) -> int | None:
 
 def _waited(factor: Callable[[JobFacts], int], form: Callable[[float], object]) -> Callable[[Row], object]:
     def show(row: Row) -> object:
-        waited = _waited_s(row.job) if row.is_job else None
+        waited = waited_s(row.job) if row.is_job else None
         return "" if waited is None else form(waited * factor(row.job))
 
     return show
@@ -321,12 +321,12 @@ FIELDS: tuple[tuple[str, int, str, Callable[[Row], object]], ...] = (
     ("ResvCPU", 10, WHOLE, _waited(lambda job: job.cpus, full_clock)),
     ("ResvCPURAW", 10, WHOLE, _waited(lambda job: job.cpus, int)),
     ("SegmentSize", 11, TEXT, nothing),
-    ("SLUID", 14, TEXT, nothing),
+    ("SLUID", 14, TEXT, _job_only(lambda job: job.sluid)),
     ("Start", 19, CUT, lambda row: texts.moment(row.started_at)),
     ("State", 10, TEXT, lambda row: row.state),
-    ("StdErr", 20, TEXT, _job_only(lambda job: job.stream("stderr"))),
-    ("StdIn", 20, TEXT, _job_only(lambda job: job.stream("stdin"))),
-    ("StdOut", 20, TEXT, _job_only(lambda job: job.stream("stdout"))),
+    ("StdErr", 20, TEXT, _job_only(lambda job: job.shown_stream("stderr"))),
+    ("StdIn", 20, TEXT, _job_only(lambda job: job.shown_stream("stdin"))),
+    ("StdOut", 20, TEXT, _job_only(lambda job: job.shown_stream("stdout"))),
     ("Submit", 19, CUT, lambda row: texts.moment(row.job.submitted_at if row.step is None else row.step.started_at)),
     ("SubmitLine", 20, TEXT, _job_only(lambda job: job.submit_line)),
     ("Suspended", 10, WHOLE, lambda row: full_clock(row.job.suspended_s)),

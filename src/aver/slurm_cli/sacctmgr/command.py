@@ -7,12 +7,13 @@ account is empty, and `normal` is the one QOS. What writes says in one line that
 from __future__ import annotations
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import CLUSTER, QOS, VERSION
+from aver.model.slurm_names import CLUSTER, QOS
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import node_name
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.sacctmgr.fields import BY_DEFAULT, field
+from aver.slurm_cli.settings import version_line
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import Layout, parse_columns
 from aver.spec.getopt import Table
@@ -29,11 +30,24 @@ OPTIONS = Table(
 WITHOUT_MEANING = ("immediate", "oneliner", "quiet", "readonly", "verbose")
 HELP = """\
 sacctmgr [<OPTION>] [<COMMAND>]
-    -n, --noheader  -p, --parsable  -P, --parsable2  -s, --associations  -i, -o, -Q, -r, -v  -V, --version
-    list|show <ENTITY> [<NAME>...] [where <CONDITION>=<VALUE>...] [format=<FIELD>[%WIDTH],...] [withassoc]
-        <ENTITY>: account, association, cluster, configuration, event, federation, problem, qos, reservation,
-                  resource, runawayjobs, transaction, tres, user, wckey
-    version
+    Valid <OPTION> values are:
+     -h, --help                show this page
+     -i, --immediate           commit changes immediately; there are none here
+     -n, --noheader            no header line
+     -p, --parsable            with `|` between fields and at the end
+     -P, --parsable2           with `|` between fields
+     -s, --associations        users and accounts with their associations
+     -V, --version             display tool version number
+     -o, -Q, -r, -v            no effect here
+    Valid <COMMAND> values are:
+     list|show <ENTITY> [<SPECS>]  such as: list associations, show qos
+     version
+    Not served on one machine: add account, add cluster, add user, archive, clear stats, delete qos, dump,
+     load, modify cluster, modify user, reconfigure, shutdown
+    <ENTITY> may be account, association, cluster, event, federation, problem, qos, reservation, resource,
+     runawayjobs, transaction, tres, user, wckey
+    <SPECS> are different for each command entity pair:
+     [<NAME>...] [where <CONDITION>=<VALUE>...] [format=<FIELD>[%WIDTH],...] [withassoc]
   Example: sacctmgr -nP show assoc user=$USER format=cluster,account,qos
 """
 ENTITIES = {
@@ -79,7 +93,7 @@ def _sacctmgr(argv: Sequence[str]) -> int:
         raise Refusal("sacctmgr: error: a conversation is not served by aver: give a command, such as show user")
     verb = words[0].lower()
     if verb == "version":
-        show(f"{VERSION}\n")
+        show(f"{version_line()}\n")
     elif verb == "help":
         show(HELP)
     elif len(verb) >= 2 and ("list".startswith(verb) or "show".startswith(verb)):

@@ -11,12 +11,13 @@ import time
 
 from aver.errors import UsageError
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import VERSION
 from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded
+from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.salloc.options import USAGE_STATUS, Asked
+from aver.slurm_cli.settings import defined_options, verbosity, version_line
 from aver.spec.getopt import BadOption, Parsed, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
+from aver.spec.sbatch.call import idle_options as of_sbatch
 from aver.spec.sbatch.table import VARIABLES as SBATCH_VARIABLES
 from aver.spec.sbatch.table import from_environment, salloc_table
 
@@ -34,37 +35,8 @@ VARIABLES = {
 }
 _OWN = ("bell", "no-bell", "no-shell", "immediate", "kill-command", "x11", "version", "help", "usage")
 NOT_SERVED = ("container", "uid", "gid")
+_UNUSED = ("mail-type", "mail-user")
 SHOWN = "account constraint exclude licenses nice nodelist partition qos reservation wckey".split()
-USAGE = """\
-Usage: salloc [-N numnodes|[min nodes]-[max nodes]] [-n num-processors]
-              [-c cpus-per-node] [-r n] [-p partition] [--hold] [-t minutes]
-              [--immediate[=secs]] [--no-kill] [--overcommit] [-D path]
-              [--oversubscribe] [-J jobname]
-              [--verbose] [--gid=group] [--uid=user] [--licenses=names]
-              [--clusters=cluster_names]
-"""
-HELP = """\
-Usage: salloc [OPTIONS(0)...] [command(0) [args(0)...]]
-
-Takes an allocation of this machine, runs a shell or the command in it, and gives it back at its end.
-
-  -n, --ntasks=N              number of tasks for srun
-  -c, --cpus-per-task=N       cpus of each task
-      --mem=SIZE              memory of each step: 512 (MiB), 2G
-  -G, --gpus=N, --gres=gpu:N  gpus
-  -t, --time=TIME             how long it may be kept: 10 (minutes), 1:30:00, 1-12
-  -J, --job-name=NAME         name of the job
-  -D, --chdir=FOLDER          where the command runs
-  -b, --begin=TIME  -d, --dependency=LIST  -H, --hold
-  -I, --immediate[=SECONDS]   give up if it is not there by then
-  -K, --kill-command[=SIGNAL] end the command when the allocation is gone
-      --no-shell              only take it; scancel gives it back, srun --jobid=N uses it
-  -p, -A, -q, -C, -w …        are shown, and mean nothing here
-  -Q, --quiet  -v, --verbose  -V, --version  -h, --help
-
-Example:
-  salloc -n 4 -t 30 srun -l hostname
-"""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -76,15 +48,19 @@ def _salloc(argv: Sequence[str]) -> int:
         parsed = parse(OPTIONS, argv, stops_at_operand=True)
     except BadOption as error:
         raise Refusal(f'salloc: {error}\nTry "salloc --help" for more information', USAGE_STATUS) from None
-    for name, text in (("version", f"{VERSION}\n"), ("help", HELP), ("usage", USAGE)):
-        if parsed.has(name):
-            show(text)
-            return 0
+    if parsed.has("version"):
+        show(f"{version_line()}\n")
+        return 0
+    if parsed.has("help") or parsed.has("usage"):
+        show(_help() if parsed.has("help") else _usage())
+        return 0
     given = _in_order(parsed, os.environ)
     for name, _ in given:
         if name in NOT_SERVED:
             raise Refusal(f"salloc: error: --{name} is not served by aver")
     asked = Asked(parsed, given)
+    if verbosity(given):
+        say(*defined_options("salloc", given))
     try:
         call = _call(given)
         from aver.slurm_cli.salloc.hold import Allocation
@@ -98,6 +74,26 @@ def _salloc(argv: Sequence[str]) -> int:
         raise Refusal(f"salloc: error: Job submit/allocate failed: {error}") from None
 
 
+def idle_options() -> tuple[str, ...]:
+    """The options that mean nothing on one machine."""
+    unused = [name for name in OPTIONS.takes if name in _UNUSED]
+    served = {*SHOWN, "immediate", "kill-command", "no-shell"}
+    return tuple(name for name in [*of_sbatch(OPTIONS), *unused] if name not in served)
+
+
+def _help() -> str:
+    from aver.slurm_cli.help import page
+
+    what = "Takes an allocation of this machine, runs a shell or the command in it, and gives it back at its end."
+    return page(OPTIONS, "salloc [OPTIONS(0)...] [command(0) [args(0)...]]", idle_options(), what)
+
+
+def _usage() -> str:
+    from aver.slurm_cli.help import usage
+
+    return usage(OPTIONS, "salloc", "[command [args...]]")
+
+
 def _in_order(parsed: Parsed, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """Variables, then flags: the later one counts."""
     said = {variable: text for variable, text in environ.items() if text}
@@ -109,4 +105,5 @@ def _call(given: list[tuple[str, str]]) -> BatchCall:
     for name, text in given:
         if name not in _OWN:
             call.take(name, text)
+    call.check_together()
     return call

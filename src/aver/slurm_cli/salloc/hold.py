@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PENDING_NOTICE_S = 1.0
 AGAIN_S = 0.2
 _PASSED = ("SLURM_", "AVER_", "CUDA_VISIBLE_DEVICES=")
-_OF_A_TASK = ("PROCID", "LOCALID", "NODEID", "GTIDS", "PRIO_PROCESS", "TOPOLOGY_ADDR", "CPUS_ON_NODE")
+_OF_A_TASK = ("PROCID", "LOCALID", "NODEID", "GTIDS", "PRIO_PROCESS", "TOPOLOGY_ADDR", "CPUS_ON_NODE", "TASK_PID")
 _HOLD = (
     "command -p env -0; printf '\\0'; exec >/dev/null\n"
     'while ! read -r how what; do command -p sleep 5; kill -HUP "$$"; done\n'

@@ -10,14 +10,13 @@ import os
 import time
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.sbatch.script import BatchScript, find_script
-from aver.slurm_cli.settings import names_only, secret_names
+from aver.slurm_cli.settings import names_only, secret_names, version_line
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 from aver.spec.sbatch import lines
 from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, from_environment, sbatch_table
@@ -55,11 +54,17 @@ def _sbatch(words: Sequence[str]) -> int:
         if parsed.given:  # a wrong option is said first
             _ask(home, {"op": "sbatch", "options": [[name, text or ""] for name, text in parsed.given]})
         raise
+    given = _in_order(parsed, script, options)
+    if any(name == "verbose" for name, _ in given):
+        from aver.slurm_cli.settings import defined_options, verbosity
+
+        if verbosity([(name, text) for name, text in given]):
+            say(*defined_options("sbatch", [(name, text) for name, text in given]))
     reply = _ask(
         home,
         {
             "op": "sbatch",
-            "options": _in_order(parsed, script, options),
+            "options": given,
             "script": script.text,
             "name": script.name,
             "path": script.path,
@@ -163,17 +168,44 @@ def _without_values(typed: Sequence[str]) -> list[str]:
 
 
 def _receive(home: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The reply; where it is lost, the coordinator is asked again, and knows what it took by the request's key."""
-    for again in range(_TRIES):
-        wire = fast_client.connect(home)
+    """Return the reply. If it is lost, ask again with the same key; at last look for that key in the store.
+
+    Lost or AverError means that nothing was submitted, unless its text says so.
+    """
+    from aver.errors import AverError
+
+    lost: Exception | None = None
+    for _ in range(_TRIES):
         try:
-            wire.send({**request, "is_again": True} if again else request)
+            wire = fast_client.connect(home)
+        except (fast_client.Lost, AverError) as error:
+            if lost is None:
+                raise
+            lost = error
+            break
+        try:
+            wire.send({**request, "is_again": True} if lost else request)
             return wire.receive()
         except fast_client.Lost as error:
             lost = error
         finally:
             wire.close()
-    raise lost
+    assert lost is not None
+    if "key" not in request:
+        raise lost
+    return _found(home, request, lost)
+
+
+def _found(home: str, request: dict[str, Any], lost: Exception) -> dict[str, Any]:
+    """Make the reply of a run that the store has under the request's key; AverError if it has none."""
+    from pathlib import Path
+
+    from aver.client.submit import look_up
+    from aver.home import Home
+
+    run = look_up(Home(Path(home)), request["key"], lost).run
+    options = dict(request["options"])
+    return {"ok": True, "run": run, "given": list(options), "ignored": [], "clusters": options.get("clusters")}
 
 
 def _ask(home: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -271,9 +303,19 @@ def _note_without_meaning(home: str, options: list[str], given: list[str]) -> No
 
 def _about(name: str) -> int:
     if name == "version":
-        tell(VERSION)
+        tell(version_line())
         return 0
-    from aver.slurm_cli.sbatch.help import HELP, USAGE
+    from aver.slurm_cli import help as texts
+    from aver.spec.sbatch.call import idle_options
+    from aver.spec.sbatch.table import sbatch_table
 
-    show(HELP if name == "help" else USAGE)
+    table = sbatch_table()
+    if name == "help":
+        what = (
+            "Submits a batch script to this machine. Options come from the command line, else from SBATCH_* variables, "
+            "else from the script's #SBATCH lines."
+        )
+        show(texts.page(table, "sbatch [OPTIONS...] executable [args...]", idle_options(table), what))
+    else:
+        show(texts.usage(table, "sbatch", "executable [args...]"))
     return 0

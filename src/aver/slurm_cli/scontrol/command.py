@@ -10,7 +10,6 @@ import shlex
 import sys
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import VERSION
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
@@ -18,6 +17,7 @@ from aver.slurm_cli.job_names import parse_job, split_jobs
 from aver.slurm_cli.output import show as prompt
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
 from aver.slurm_cli.scontrol.update import HIGHEST_PRIORITY, Update, parse_update
+from aver.slurm_cli.settings import version_line
 from aver.spec.getopt import BadOption, Table, parse
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ NOT_SERVED = (
     "gethost", "power", "reboot", "reboot_nodes", "reconfigure", "schedloglevel",
     "setdebug", "setdebugflags", "shutdown", "takeover", "token", "wait_job",
 )  # fmt: skip
-WITHOUT_MEANING = ("all", "clusters", "federation", "future", "hide", "local", "sibling", "uid", "verbose")
+WITHOUT_MEANING = ("all", "clusters", "federation", "future", "hide", "local", "sibling", "uid")
 _SHOWN = frozenset({"show", "write", "ping"})
 _HELP = """\
 scontrol [<OPTION>] [<COMMAND>]
-    Options: -d, --details; -o, --oneliner; -a, --all; -Q, --quiet; -v, --verbose; -V, --version
-    Commands:
+    Valid <OPTION> values are:
+     -a, --all, -d, --details, -o, --oneliner, -Q, --quiet, -v, --verbose, -V, --version
+     --json, --yaml
+    Valid <COMMAND> values are:
      hold <job_list>          keep jobs from starting
      uhold <job_list>         the same
      release <job_list>       let held jobs go
@@ -72,13 +74,20 @@ scontrol [<OPTION>] [<COMMAND>]
      top <job_list>           let waiting jobs go before all others
      show <ENTITY> [<ID>]     job, step, node, partition, config, hostnames, hostlist
      write batch_script <id> [<file>]
-     ping
-     version
+     ping                     whether the coordinator answers
+     help                     show this page
+     exit, quit               leave scontrol
+     !!                       the last command again
 """
 
 
 def main(words: Sequence[str]) -> int:
     return guarded("scontrol", _scontrol, words)
+
+
+def _help() -> str:
+    others = "".join(f"     {name:<24} not served on one machine\n" for name in NOT_SERVED)
+    return f"{_HELP}{others}     version                  show the version"
 
 
 def _scontrol(words: Sequence[str]) -> int:
@@ -87,10 +96,10 @@ def _scontrol(words: Sequence[str]) -> int:
     except BadOption as error:
         raise Refusal(f'scontrol: {error}\nTry "scontrol --help" for more information') from None
     if parsed.has("help"):
-        tell(_HELP.rstrip("\n"))
+        tell(_help())
         return 0
     if parsed.has("version"):
-        tell(VERSION)
+        tell(version_line())
         return 0
     options = list(words[: len(words) - len(parsed.operands)])
     if parsed.operands:
@@ -101,6 +110,7 @@ def _scontrol(words: Sequence[str]) -> int:
 def _converse(options: list[str]) -> int:
     """Commands from stdin, one a line, until `quit`."""
     status = 0
+    last: list[str] = []
     is_terminal = sys.stdin.isatty()
     while True:
         if is_terminal:
@@ -113,7 +123,10 @@ def _converse(options: list[str]) -> int:
             continue
         if not line or (words and _verb(words[0]) in ("quit", "exit")):
             return status
+        if words == ["!!"]:
+            words = last
         if words:
+            last = words
             try:
                 status = _run(options, words) or status
             except Refusal as refusal:
@@ -133,10 +146,10 @@ def _run(options: list[str], words: Sequence[str]) -> int:
         return show.main([*options, verb, *words[1:]])
     match verb:
         case "version":
-            tell(VERSION)
+            tell(version_line())
             return 0
         case "help":
-            tell(_HELP.rstrip("\n"))
+            tell(_help())
             return 0
         case "update":
             return _Acting(options).update(parse_update(words[1:]))
@@ -190,7 +203,7 @@ class _Acting:
         return self._status
 
     def update(self, update: Update) -> int:
-        for text in update.jobs or self._named(update.name):
+        for text in update.jobs or self._named(update):
             for number in self._numbers(text, "update"):
                 changes = dict(update.changes)
                 if update.minutes_more:
@@ -203,11 +216,16 @@ class _Acting:
                     self._ask("hold" if update.is_held else "release", ids=[number])
         return self._status
 
-    def _named(self, name: str) -> list[str]:
-        """The jobs of this name that have not ended; Refusal in Slurm's words if there is none."""
-        found = [str(job.row.id) for job in self._book.unsettled() if job.name == name]
+    def _named(self, update: Update) -> list[str]:
+        """The jobs of this name and user that have not ended; Refusal in Slurm's words if there is none."""
+        found = [
+            str(job.row.id)
+            for job in self._book.unsettled()
+            if job.name == update.name and update.user in ("", job.user, str(job.uid))
+        ]
         if not found:
-            raise Refusal(f"scontrol: error: JobName {name} not found")
+            whose = f"user ID {update.user} and " if update.user else ""
+            raise Refusal(f"scontrol: error: No jobs with {whose}name '{update.name}'")
         return found
 
     def top(self, words: Sequence[str]) -> int:

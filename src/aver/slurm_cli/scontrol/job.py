@@ -1,9 +1,10 @@
-"""A job and a step as `scontrol show` lays them out: Slurm 22.05's keys in their order, with 25.11's reasons."""
+"""A job and a step as `scontrol show` lays them out: the keys and their order are those of the release."""
 
 from __future__ import annotations
 
 from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import texts
+from aver.slurm_cli.settings import is_since
 from aver.slurm_cli.texts import NULL, full_clock, moment
 
 if TYPE_CHECKING:
@@ -15,21 +16,23 @@ _BETWEEN = "\n   "
 
 def job_text(job: JobFacts, *, is_oneline: bool, has_details: bool) -> str:
     """The job, with the empty line that ends it."""
-    lines = [*_who(job), *_how(job, has_details=has_details), *_when(job), *_where(job)]
-    lines += [*_resources(job, has_details=has_details), *_what(job), "Power="]
+    lines = [*_who(job, has_details=has_details), *_how(job, has_details=has_details), *_when(job), *_where(job)]
+    lines += [*_resources(job, has_details=has_details), *_what(job), *([] if is_since("24.05") else ["Power="])]
     if job.gpus or job.named.get("gres"):
         lines.append(f"TresPerNode=gres:{job.text('gres') or f'gpu:{job.gpus}'}")
-    lines.append("")
+    if not is_since("25.11"):
+        lines.append("")
     return " ".join(lines) + "\n" if is_oneline else _BETWEEN.join(lines) + "\n\n"
 
 
-def _who(job: JobFacts) -> list[str]:
+def _who(job: JobFacts, *, has_details: bool) -> list[str]:
     array = ""
     if job.array_job is not None:
         throttle = f" ArrayTaskThrottle={job.array_limit}" if job.array_limit else ""
         array = f"ArrayJobId={job.array_job} ArrayTaskId={job.index_text}{throttle} "
     return [
         f"JobId={job.number} {array}JobName={job.name}",
+        *([f"SLUID={job.sluid}"] if has_details and is_since("25.11") else []),
         f"UserId={job.user}({job.uid}) GroupId={job.group}({job.gid}) MCS_label=N/A",
         f"Priority={job.priority} Nice={job.named.get('nice', '0')} Account={job.account or NULL} QOS={job.qos}",
     ]
@@ -81,25 +84,32 @@ def _resources(job: JobFacts, *, has_details: bool) -> list[str]:
         if job.node:
             details.append(f"  Nodes={job.node} CPU_IDs= Mem={job.mem_mib} GRES={gres if job.gpus else ''}")
     share = "NO" if "exclusive" in job.named else "OK"
+    licenses = job.text("licenses") or NULL
+    if is_since("25.05"):
+        licenses += f" LicensesAlloc={licenses if job.node else NULL}"
     return [
         f"NumNodes=1 NumCPUs={job.cpus} NumTasks={job.tasks} CPUs/Task={job.cpus_per_task} ReqB:S:C:T=0:0:*:*",
-        f"TRES={tres}",
+        *([f"ReqTRES={tres}", f"AllocTRES={tres if job.node else NULL}"] if is_since("23.02") else [f"TRES={tres}"]),
         "Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*",
         *details,
         f"MinCPUsNode={job.cpus_per_task} MinMemory{per}={job.shown_mem} MinTmpDiskNode=0",
         f"Features={job.text('features') or NULL} DelayBoot=00:00:00",
-        f"OverSubscribe={share} Contiguous=0 Licenses={job.text('licenses') or NULL} Network=(null)",
+        f"OverSubscribe={share} Contiguous=0 Licenses={licenses} Network=(null)",
     ]
 
 
 def _what(job: JobFacts) -> list[str]:
     files = job.files
+    is_new = is_since("25.11")
+    comments = [("Comment", f"{job.comment} "), ("SystemComment", f"{job.system_comment} ")]
+    if is_new:
+        comments = [(name, text[:-1]) for name, text in reversed(comments)]
     return [
         f"Command={job.command or NULL}",
+        *([f"SubmitLine={job.submit_line or NULL}"] if is_new else []),
         f"WorkDir={job.workdir}",
-        *([f"Comment={job.comment} "] if job.comment else []),
-        *([f"SystemComment={job.system_comment} "] if job.system_comment else []),
-        f"StdErr={job.book.shown(files.stderr or files.stdout)}",
+        *(f"{name}={text}" for name, text in comments if text.strip()),
+        f"StdErr={job.book.shown(files.stderr or ('' if is_new else files.stdout))}",
         f"StdIn={job.book.shown(files.stdin or '/dev/null')}",
         f"StdOut={job.book.shown(files.stdout)}",
     ]

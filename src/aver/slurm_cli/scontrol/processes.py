@@ -42,9 +42,8 @@ def list_pids(words: Sequence[str]) -> int:
         or (one.job.row.id in wanted and named is not None and named.step in (None, _number(one.step)))
     ]
     if not shown and text:
-        raise Refusal(
-            f"scontrol: error: Job/step {text} does not exist on node {os.uname().nodename.partition('.')[0]}."
-        )
+        what = f"StepId={text}" if named is not None and named.step is not None else f"JobId={text}"
+        raise Refusal(f"scontrol: error: {what} does not exist on node {os.uname().nodename.partition('.')[0]}.")
     tell(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for one in shown:
         rank = "-" if one.task is None else str(one.task)

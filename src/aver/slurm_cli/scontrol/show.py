@@ -8,18 +8,22 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import CLUSTER, HIGHEST_INDEX, VERSION
+from aver.model.slurm_names import CLUSTER, HIGHEST_INDEX, number_of_sluid
 from aver.protocol import fast_client
-from aver.protocol.place import home_folder
+from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli import texts
 from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, node_name
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.settings import is_since, version_line
 from aver.slurm_cli.texts import NULL, moment
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from aver.slurm_cli.documents import Document, Form
+    from aver.slurm_cli.machine import Node
 
 INVALID_JOB = "slurm_load_jobs error: Invalid job id specified"
 # the entities, each with the least number of letters that name it
@@ -52,17 +56,23 @@ def _scontrol(argv: Sequence[str]) -> int:
     try:
         if parsed.has("json") or parsed.has("yaml"):
             return _publish(parsed, verb, words, argv)
-        return _act(verb, words, is_oneline=parsed.has("oneliner"), has_details=parsed.has("details"))
+        return _act(
+            verb,
+            words,
+            is_oneline=parsed.has("oneliner"),
+            has_details=parsed.has("details"),
+            is_verbose=parsed.has("verbose"),
+        )
     except Refusal as refusal:
         if parsed.has("quiet"):
             return refusal.status
         raise
 
 
-def _act(verb: str, words: Sequence[str], *, is_oneline: bool, has_details: bool) -> int:
+def _act(verb: str, words: Sequence[str], *, is_oneline: bool, has_details: bool, is_verbose: bool) -> int:
     match verb:
         case "show":
-            return show_verb(words, is_oneline=is_oneline, has_details=has_details)
+            return show_verb(words, is_oneline=is_oneline, has_details=has_details, is_verbose=is_verbose)
         case "write":
             return write_verb(words)
         case "ping":
@@ -74,26 +84,56 @@ def _act(verb: str, words: Sequence[str], *, is_oneline: bool, has_details: bool
 
 
 def _publish(parsed: Parsed, verb: str, words: Sequence[str], argv: Sequence[str]) -> int:
-    """`show job [ID]` as one document; other verbs and entities have none here."""
+    """`show job|node|partition [ID]` as one document; other verbs and entities have none here."""
     from aver.slurm_cli.documents import form_of, publish
-    from aver.slurm_cli.squeue.document import queue_document
 
     form = form_of(parsed, "scontrol")
+    assert form is not None
     entity, _, value = words[0].partition("=") if words else ("", "", "")
     asked = value or (words[1] if len(words) > 1 else "")
-    if verb != "show" or not (_means(entity.lower(), "jobs", 1) or entity.lower() == "jobid"):
-        raise Refusal(f"scontrol: error: --{form} with `{' '.join([verb, *words])}` is not served by aver")
-    assert form is not None
+    document: Document
+    match _entity(entity) if verb == "show" else None:
+        case "jobs" | "jobid":
+            document = _job_documents(asked, form)
+        case "nodes":
+            from aver.slurm_cli.sinfo.document import nodes_document
+
+            book = Book.open()
+            document = nodes_document(_nodes(book, asked), book.now, form.shape)
+        case "partitions":
+            from aver.slurm_cli.sinfo.document import partitions_document
+
+            book = Book.open()
+            document = partitions_document(_nodes(book, "", asked), book.now, form.shape)
+        case _:
+            raise Refusal(f"scontrol: error: --{form.name} with `{' '.join([verb, *words])}` is not served by aver")
+    publish(form, document, list(argv), "scontrol")
+    return 0
+
+
+def _job_documents(asked: str, form: Form) -> Document:
+    from aver.slurm_cli.squeue.document import queue_document
+
     book = Book.open()
     jobs = _jobs(book, asked)
     if any(not job.is_settled for job in jobs) and book.refresh():
         book = Book.open()
         jobs = _jobs(book, asked)
-    publish(form, queue_document(jobs if "_" in asked else gathered(jobs), book.now), list(argv), "scontrol")
-    return 0
+    return queue_document(jobs if "_" in asked else gathered(jobs), book.now, form.shape)
 
 
-def show_verb(words: Sequence[str], *, is_oneline: bool = False, has_details: bool = False) -> int:
+def _nodes(book: Book, asked: str, partition: str = "") -> list[Node]:
+    """This machine, if it has that name, and is in that partition."""
+    from aver.slurm_cli.machine import Node
+
+    node = Node.of(book)
+    is_asked = asked in ("", node.name, node.host, "localhost") and partition in ("", node.partition)
+    return [node] if is_asked else []
+
+
+def show_verb(
+    words: Sequence[str], *, is_oneline: bool = False, has_details: bool = False, is_verbose: bool = False
+) -> int:
     """`scontrol show ENTITY [ID]`; `words` are those after `show`."""
     if not words:
         raise Refusal("too few arguments for keyword:show")
@@ -102,9 +142,11 @@ def show_verb(words: Sequence[str], *, is_oneline: bool = False, has_details: bo
     if len(rest) > 1:
         raise Refusal("too many arguments for keyword:show")
     asked = rest[0] if rest else ""
-    name = next((full for full, least in ENTITIES if _means(entity.lower(), full, least)), None)
+    name = _entity(entity)
     if name in NOT_SERVED:
         raise Refusal(f"scontrol: error: show {name} is not served by aver")
+    if is_verbose and name in ("nodes", "partitions"):
+        show(f"last_update_time={moment(Book.open().now)}, records=1\n")
     match name:
         case "jobs" | "jobid":
             return _show_jobs(asked, is_oneline=is_oneline, has_details=has_details)
@@ -151,7 +193,7 @@ def ping(words: Sequence[str] = ()) -> int:
 
 
 def version() -> int:
-    show(f"{VERSION}\n")
+    show(f"{version_line()}\n")
     return 0
 
 
@@ -184,12 +226,17 @@ def write_verb(words: Sequence[str]) -> int:
     return 0
 
 
+def _entity(word: str) -> str | None:
+    return next((full for full, least in ENTITIES if _means(word.lower(), full, least)), None)
+
+
 def _means(word: str, full: str, least: int) -> bool:
     return len(word) >= least and (full.startswith(word) or full.rstrip("s") == word)
 
 
 def _parse(text: str) -> tuple[int, str | None] | None:
     number, bar, index = text.partition("_")
+    number = str(number_of_sluid(number) or number)
     is_number = number.isascii() and number.isdigit() and len(number) < 19
     if not is_number or (bar and not (index.isascii() and index.isdigit() and len(index) < 10)):
         return None
@@ -255,12 +302,11 @@ def _show_steps(asked: str, *, is_oneline: bool) -> int:
 
 
 def _show_node(asked: str, *, is_oneline: bool, has_details: bool) -> int:
-    from aver.slurm_cli.machine import Node
-
-    node = Node.of(Book.open())
-    if asked and asked not in (node.name, node.host, "localhost"):
+    found = _nodes(Book.open(), asked)
+    if not found:
         show(f"Node {asked} not found\n")
         return 1
+    node = found[0]
     uname = os.uname()
     gpu = f",gres/gpu={node.gpus}" if node.gpus else ""
     used = f"cpu={node.used_cpus}" + (f",mem={texts.size(node.used_mem_mib, 'M')}" if node.used_mem_mib else "")
@@ -271,18 +317,18 @@ def _show_node(asked: str, *, is_oneline: bool, has_details: bool) -> int:
         "ActiveFeatures=(null)",
         f"Gres={node.gres}",
         *(["GresDrain=N/A"] if has_details else []),
-        f"NodeAddr={node.name} NodeHostName={node.host} Version={VERSION.split()[-1]}",
+        f"NodeAddr={node.name} NodeHostName={node.host} Version={version_line().split()[-1]}",
         f"OS={uname.sysname} {uname.release} {uname.version} ",
         f"RealMemory={node.mem_mib} AllocMem={node.used_mem_mib} FreeMem={node.free_mem_mib} Sockets=1 Boards=1",
         f"State={node.state.upper()} ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A",
         f"Partitions={node.partition} ",
         f"BootTime={moment(node.booted_at)} SlurmdStartTime={moment(node.booted_at)}",
-        "LastBusyTime=Unknown",
+        "LastBusyTime=Unknown" + (" ResumeAfterTime=None" if is_since("23.02") else ""),
         f"CfgTRES=cpu={node.cpus},mem={texts.size(node.mem_mib, 'M')},billing={node.cpus}{gpu}",
         f"AllocTRES={used if node.used_cpus else ''}",
-        "CapWatts=n/a",
+        *([] if is_since("24.05") else ["CapWatts=n/a"]),
         "CurrentWatts=0 AveWatts=0",
-        "ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
+        *([] if is_since("24.05") else ["ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s"]),
     ]
     show(" ".join(lines) + "\n" if is_oneline else "\n   ".join(lines) + "\n\n")
     return 0
@@ -295,12 +341,14 @@ def _show_partition(asked: str, *, is_oneline: bool) -> int:
     if asked and asked != node.partition:
         show(f"Partition {asked} not found\n")
         return 1
+    topology = "ExclusiveTopo=NO " if is_since("24.11") else ""
+    sockets = " MaxCPUsPerSocket=UNLIMITED" if is_since("23.02") else ""
     lines = [
         f"PartitionName={node.partition}",
         "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
         "AllocNodes=ALL Default=YES QoS=N/A",
-        "DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-        "MaxNodes=1 MaxTime=UNLIMITED MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
+        f"DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO {topology}GraceTime=0 Hidden=NO",
+        f"MaxNodes=1 MaxTime=UNLIMITED MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED{sockets}",
         f"Nodes={node.name}",
         "PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
         "OverTimeLimit=NONE PreemptMode=OFF",
@@ -315,14 +363,13 @@ def _show_partition(asked: str, *, is_oneline: bool) -> int:
 
 def _show_config() -> int:
     from aver.slurm_cli.machine import Node
-    from aver.version import __version__
+    from aver.slurm_cli.scontrol.config import FIXED, NOT_SET
 
     book = Book.open()
     node = Node([])
     newest = 1 if book.reader is None else book.reader.newest_number()
     values = (
         ("AccountingStorageTRES", "cpu,mem,node,billing"),
-        ("AccountingStorageType", f"aver {__version__}"),
         ("AccountingStoreFlags", "job_comment,job_script"),
         ("BOOT_TIME", moment(node.booted_at)),
         ("ClusterName", CLUSTER),
@@ -346,12 +393,15 @@ def _show_config() -> int:
         ("PreemptMode", "OFF"),
         ("PrivateData", "none"),
         ("SlurmctldHost[0]", node.name),
-        ("SLURM_VERSION", VERSION.split()[-1]),
+        ("SLURM_CONF", NULL),
+        ("SLURM_VERSION", version_line().split()[-1]),
+        ("SlurmUser", f"{user_name()}({os.getuid()})"),
         ("StateSaveLocation", book.home),
         ("TrackWCKey", "No"),
         ("WaitTime", "0 sec"),
     )
-    text = "".join([f"{name:<23} = {value}\n" for name, value in values])
+    found = {**dict.fromkeys(NOT_SET, NULL), **FIXED, **dict(values)}
+    text = "".join([f"{name:<23} = {found[name]}\n" for name in sorted(found, key=str.lower)])
     show(f"Configuration data as of {moment(book.now)}\n{text}\nSlurmctld(primary) at {node.name} is UP\n")
     return 0
 

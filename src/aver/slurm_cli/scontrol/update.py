@@ -48,6 +48,7 @@ class Update:
     def __init__(self) -> None:
         self.jobs: list[str] = []
         self.name = ""  # of the jobs, where no number names them
+        self.user = ""  # of the jobs that are named so: name or number
         self.changes: dict[str, Any] = {}
         self.is_held: bool | None = None
         self.minutes_more: int = 0
@@ -62,6 +63,8 @@ def parse_update(words: Sequence[str]) -> Update:
             update.jobs += split_jobs(value)
     if not update.jobs and said and _names(said[0][0], "JobName", 4):
         update.name = said.pop(0)[1]
+        update.user = next((value for tag, value in said if tag.lower() == "userid"), "")
+        said = [pair for pair in said if pair[0].lower() != "userid"]
     if not update.jobs and not update.name:
         raise Refusal(_NO_ENTITY)
     for tag, value in said:

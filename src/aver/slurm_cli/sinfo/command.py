@@ -6,12 +6,12 @@ import os
 import time
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import VERSION
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.machine import Line, Node
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
-from aver.slurm_cli.start import opened
+from aver.slurm_cli.settings import version_line
+from aver.slurm_cli.start import opened, options_in_words
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names
 from aver.slurm_cli.table.hostlists import expand
 from aver.spec.getopt import Parsed, Table
@@ -29,11 +29,8 @@ OPTIONS = Table(
     aliases="cluster=clusters partitions=partition state=states",
 )
 WITHOUT_MEANING = (
-    "all", "clusters", "exact", "federation", "future", "hide", "local", "noconvert", "responding", "sort", "verbose",
+    "all", "clusters", "exact", "federation", "future", "hide", "local", "noconvert", "responding", "sort",
 )  # fmt: skip
-USAGE = """Usage: sinfo [-abcdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]
-             [-S fields] [-o format] [-O Format]
-"""
 DEFAULT = "%#9P %.5a %.10l %.6D %.6t %N"
 LONG = "%#9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
 SUMMARY = "%#9P %.5a %.10l %.16F %N"
@@ -104,7 +101,7 @@ LETTERS: dict[str, Field] = {
     "T": ("STATE", _of_node(lambda node: node.state, "n/a")),
     "u": ("USER", _constant("Unknown")),
     "U": ("USER", _constant("Unknown")),
-    "v": ("VERSION", _constant(VERSION.split()[-1])),
+    "v": ("VERSION", lambda _: version_line().split()[-1]),
     "V": ("CLUSTER", _constant("N/A")),
     "w": ("WEIGHT", _constant("1")),
     "X": ("SOCKETS", _of_node(lambda node: 1, 0)),
@@ -135,8 +132,20 @@ def main(argv: Sequence[str]) -> int:
     return guarded("sinfo", _sinfo, argv)
 
 
+def _help() -> str:
+    from aver.slurm_cli.help import page
+
+    return page(OPTIONS, "sinfo [OPTIONS]", WITHOUT_MEANING, reads=True)
+
+
+def _usage() -> str:
+    from aver.slurm_cli.help import usage
+
+    return usage(OPTIONS, "sinfo", reads=True)
+
+
 def _sinfo(argv: Sequence[str]) -> int:
-    parsed = opened("sinfo", OPTIONS, argv, help=USAGE, usage=USAGE)
+    parsed = opened("sinfo", OPTIONS, argv, help=_help, usage=_usage)
     if parsed is None:
         return 0
     states = _states(parsed.get("states"))
@@ -146,9 +155,11 @@ def _sinfo(argv: Sequence[str]) -> int:
 
         form = form_of(parsed, "sinfo")
         assert form is not None
-        publish(form, sinfo_document(_lines(parsed, states)), list(argv), "sinfo")
+        publish(form, sinfo_document(_lines(parsed, states), form.shape), list(argv), "sinfo")
         return 0
     every = _seconds(parsed.get("iterate"))
+    if parsed.has("verbose"):
+        show(options_in_words(OPTIONS, parsed))
     if parsed.has("reservation"):
         show("No reservations in the system\n")
         return 0

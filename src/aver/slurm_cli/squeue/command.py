@@ -10,12 +10,13 @@ import os
 import time
 
 from aver.fast_start import TYPE_CHECKING
+from aver.model.slurm_names import number_of_sluid
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, say_warnings
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.squeue import fields as squeue_fields
-from aver.slurm_cli.start import opened
+from aver.slurm_cli.start import opened, options_in_words
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names
 from aver.spec.getopt import Parsed, Table
 
@@ -34,17 +35,13 @@ OPTIONS = Table(
     "nodes=nodelist",
 )
 WITHOUT_MEANING = (
-    "all", "clusters", "federation", "hide", "local", "priority", "sibling", "verbose",
+    "all", "clusters", "federation", "hide", "local", "priority", "sibling",
 )  # fmt: skip
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 STATES_ALONE = "%.18i %.2t"
 START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
-USAGE = """Usage: squeue [-A account] [-i seconds] [--job jobid] [-n name] [-o format] [-O format]
-              [-p partitions] [--qos qos] [--sort fields] [--start] [--step step_id]
-              [-t states] [-u user_name] [--me] [--usage] [-L licenses] [-w nodes] [-ahjlrsv]
-"""
 _BY_OPTION = {
     "account": "SQUEUE_ACCOUNT", "licenses": "SQUEUE_LICENSES", "name": "SQUEUE_NAMES", "partition": "SQUEUE_PARTITION",
     "qos": "SQUEUE_QOS", "sort": "SQUEUE_SORT", "states": "SQUEUE_STATES", "user": "SQUEUE_USERS",
@@ -64,9 +61,21 @@ def main(argv: Sequence[str]) -> int:
     return guarded("squeue", _squeue, argv)
 
 
+def _help() -> str:
+    from aver.slurm_cli.help import page
+
+    return page(OPTIONS, "squeue [OPTIONS]", WITHOUT_MEANING, reads=True)
+
+
+def _usage() -> str:
+    from aver.slurm_cli.help import usage
+
+    return usage(OPTIONS, "squeue", reads=True)
+
+
 def _squeue(argv: Sequence[str]) -> int:
     parsed = opened(
-        "squeue", OPTIONS, argv, help=USAGE, usage=USAGE, helpstate=_help_states, helpformat=_help_letters,
+        "squeue", OPTIONS, argv, help=_help, usage=_usage, helpstate=_help_states, helpformat=_help_letters,
         helpFormat=_help_names,
     )  # fmt: skip
     if parsed is None:
@@ -101,12 +110,14 @@ def _show(parsed: Parsed, argv: Sequence[str]) -> int:
     elif operands and parsed.has("steps") and steps is None:
         steps = operands.pop(0)
     if operands:
-        raise Refusal(f"squeue: error: Unrecognized option: {operands[0]}\n{USAGE.rstrip()}")
+        raise Refusal(f"squeue: error: Unrecognized option: {operands[0]}\n{_usage().rstrip()}")
     every = _seconds(parsed)
     ids = _parse_ids(wanted)
     chosen = _Filter(parsed)
     if parsed.has("json") or parsed.has("yaml"):
         return _publish(parsed, ids, chosen, argv)
+    if parsed.has("verbose"):
+        show(options_in_words(OPTIONS, parsed))
     while True:
         if every is not None or parsed.has("long"):
             show(time.strftime("%a %b %d %H:%M:%S %Y\n"))
@@ -144,16 +155,16 @@ def _publish(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter,
     from aver.slurm_cli.squeue.document import queue_document
 
     form = form_of(parsed, "squeue")
-    if parsed.has("steps"):
-        raise Refusal(f"squeue: error: --steps with --{form} is not served by aver")
     assert form is not None
+    if parsed.has("steps"):
+        raise Refusal(f"squeue: error: --steps with --{form.name} is not served by aver")
     if chosen.states is None:
         chosen.states = set()
     book = Book.open()
     jobs = [job for job in _find(book, ids, chosen) if chosen.keeps(job)]
     if not (parsed.has("array") or _names_tasks(ids)):
         jobs = gathered(jobs)
-    publish(form, queue_document(jobs, book.now), list(argv), "squeue")
+    publish(form, queue_document(jobs, book.now, form.shape), list(argv), "squeue")
     return 0
 
 
@@ -329,6 +340,7 @@ def _parse_ids(text: str | None) -> list[tuple[int, str | None]]:
         if not part.strip():
             continue
         number, bar, index = part.strip().partition("_")
+        number = str(number_of_sluid(number) or number)
         if not (number.isascii() and number.isdigit() and len(number) < 19):
             raise Refusal(f"squeue: error: Invalid job id: {part}")
         found.append((int(number), index if bar else None))

@@ -17,7 +17,7 @@ _EMPTY = (
     "admin_comment", "batch_features", "burst_buffer", "burst_buffer_state", "cluster_features", "container",
     "container_id", "cpus_per_tres", "cron", "extra", "failed_node", "federation_origin", "federation_siblings_active",
     "federation_siblings_viable", "het_job_id_set", "mail_user", "mcs_label", "memory_per_tres", "network", "prefer",
-    "scheduled_nodes", "selinux_context", "state_description", "tres_bind", "tres_freq",
+    "scheduled_nodes", "selinux_context", "tres_bind", "tres_freq",
     "tres_per_job", "tres_per_socket", "tres_per_task",
 )  # fmt: skip
 _UNSET = (
@@ -27,14 +27,28 @@ _UNSET = (
 )  # fmt: skip
 
 
-def queue_document(jobs: Iterable[JobFacts], now: float) -> Document:
-    return {"jobs": [job_document(job) for job in jobs], "last_backfill": number(None), "last_update": number(now)}
+def queue_document(jobs: Iterable[JobFacts], now: float, shape: int) -> Document:
+    return {
+        "jobs": [job_document(job, shape) for job in jobs],
+        "last_backfill": number(None),
+        "last_update": number(now),
+    }
 
 
-def job_document(job: JobFacts) -> Document:
+def job_document(job: JobFacts, shape: int) -> Document:
     """Every key of the shape, by name."""
     found: Document = dict.fromkeys(_EMPTY, "") | {name: number(None) for name in (*_UNSET, *_NO_TIMES)}
-    found |= _who(job) | _how(job) | _when(job) | _resources(job) | _files(job)
+    found |= _who(job) | _how(job) | _when(job) | _resources(job) | _files(job, shape)
+    found |= _before_42(job) if shape < 42 else {"priority_by_partition": [], "required_switches": 0}
+    if shape >= 41:
+        found["job_resources"] = _held(job)
+    if shape >= 43:
+        found |= {"licenses_allocated": job.text("licenses") if job.node else "", "segment_size": 0}
+    if shape >= 44:
+        found |= {"step_id": _own_id(job), "submit_line": job.submit_line}
+    if shape >= 45:
+        found |= {"container_type": "", "memory_update_delay": 0, "memory_update_margin": 0}
+        del found["power"]
     return dict(sorted(found.items()))
 
 
@@ -82,8 +96,8 @@ def _how(job: JobFacts) -> Document:
         "reboot": False,
         "requeue": bool(job.requeue),
         "restart_cnt": job.restarts,
-        "show_flags": ["ALL", "DETAIL", "LOCAL"],
-        "state_reason": job.reason,
+        "state_reason": job.reason.partition(":")[0],
+        "state_description": job.reason.replace("_", " ") if ":" in job.reason else "",
     }
 
 
@@ -121,7 +135,6 @@ def _resources(job: JobFacts) -> Document:
         "cpus": number(job.cpus),
         "cpus_per_task": number(job.cpus_per_task),
         "excluded_nodes": job.text("exclude"),
-        "exclusive": ["true"] if "exclusive" in job.named else [],
         "features": job.text("features"),
         "gres_detail": [f"gpu:{job.gpus}"] if job.gpus and job.node else [],
         "job_resources": held,
@@ -131,11 +144,9 @@ def _resources(job: JobFacts) -> Document:
         "memory_per_cpu": number(mem if job.is_mem_per_cpu else None),
         "memory_per_node": number(None if job.is_mem_per_cpu else mem),
         "minimum_cpus_per_node": number(job.cpus_per_task),
-        "minimum_switches": 0,
         "minimum_tmp_disk_per_node": number(0),
         "node_count": number(1),
         "nodes": job.node,
-        "oversubscribe": "exclusive" not in job.named,
         "required_nodes": job.text("nodelist"),
         "shared": [],
         "sockets_per_board": 0,
@@ -147,12 +158,59 @@ def _resources(job: JobFacts) -> Document:
     }
 
 
-def _files(job: JobFacts) -> Document:
-    files, shown = job.files, job.book.shown
+def _before_42(job: JobFacts) -> Document:
+    is_exclusive = "exclusive" in job.named
     return {
-        "command": job.command,
-        "current_working_directory": job.workdir,
-        "standard_error": shown(files.stderr or files.stdout),
-        "standard_input": shown(files.stdin or "/dev/null"),
-        "standard_output": shown(files.stdout),
+        "exclusive": ["true"] if is_exclusive else [],
+        "minimum_switches": 0,
+        "oversubscribe": not is_exclusive,
+        "show_flags": ["ALL", "DETAIL", "LOCAL"],
     }
+
+
+def _held(job: JobFacts) -> Document | None:
+    """What the job has, since v0.0.41. Which cores of a socket it has is not known: jobs are not bound to any."""
+    if not job.node:
+        return None
+    is_whole = "exclusive" in job.named
+    return {
+        "select_type": ["CPU", "MEMORY"],
+        "nodes": {
+            "count": 1,
+            "select_type": ["RESERVED" if is_whole else "ONE_ROW"],
+            "list": job.node,
+            "whole": is_whole,
+            "allocation": [
+                {
+                    "index": 0,
+                    "name": job.node,
+                    "cpus": {"count": job.cpus, "used": 0},
+                    "memory": {"used": 0, "allocated": job.mem_mib},
+                    "sockets": [],
+                }
+            ],
+        },
+        "cpus": job.cpus,
+        "threads_per_core": number(None),
+    }
+
+
+def _own_id(job: JobFacts) -> Document:
+    return {
+        "sluid": job.sluid,
+        "job_id": number(job.number),
+        "step_het_component": number(None),
+        "step_id": "entire",
+    }
+
+
+def _files(job: JobFacts, shape: int) -> Document:
+    files, shown = job.files, job.book.shown
+    found: Document = {"command": job.command, "current_working_directory": job.workdir}
+    out, err = shown(files.stdout), shown(files.stderr or "")
+    inn = shown(files.stdin or "/dev/null")
+    if shape < 43:
+        return found | {"standard_error": err or out, "standard_input": inn, "standard_output": out}
+    for name, short, path in (("error", "stderr", err), ("input", "stdin", inn), ("output", "stdout", out)):
+        found |= {f"standard_{name}": job.pattern(short) or path, f"{short}_expanded": path}
+    return found

@@ -6,6 +6,7 @@ from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import UNKNOWN
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli import texts
+from aver.slurm_cli.settings import is_since
 from aver.slurm_cli.texts import NULL, clock
 
 if TYPE_CHECKING:
@@ -47,8 +48,13 @@ def _constant(value: str) -> Callable[[Any], object]:
 
 def _nodes_or_reason(job: JobFacts) -> str:
     if job.is_pending or job.state in ("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "NODE_FAIL", "BOOT_FAIL"):
-        return f"({job.reason})"
+        return f"({_reason(job)})"
     return job.node
+
+
+def _reason(job: JobFacts) -> str:
+    """squeue writes the name of a signal with spaces, scontrol and sacct with underscores."""
+    return job.reason.replace("_", " ") if job.reason.startswith("RaisedSignal:") else job.reason
 
 
 def _time_left(job: JobFacts) -> str:
@@ -58,8 +64,16 @@ def _time_left(job: JobFacts) -> str:
     return clock(left) if left >= 0 or job.is_settled else "INVALID"
 
 
+def _derived(job: JobFacts) -> object:
+    if is_since("23.02"):
+        return job.derived_text
+    return UNKNOWN if job.derived is None else job.derived
+
+
 def _exit_number(job: JobFacts) -> object:
-    """squeue prints the raw wait status as a number."""
+    """`code:signal` since 23.02; 22.05 prints the raw wait status as a number."""
+    if is_since("23.02"):
+        return job.exit_text
     if job.row.exit is None:
         return UNKNOWN if job.exit_text == UNKNOWN else 0
     return job.row.exit
@@ -113,7 +127,7 @@ LETTERS: dict[str, Field] = {
     "P": ("PARTITION", lambda job: job.partition),
     "q": ("QOS", lambda job: job.qos),
     "Q": ("PRIORITY", lambda job: job.priority),
-    "r": ("REASON", lambda job: job.reason),
+    "r": ("REASON", _reason),
     "R": ("NODELIST(REASON)", _nodes_or_reason),
     "s": ("", _constant("")),
     "S": ("START_TIME", lambda job: texts.moment(job.started_at, NA)),
@@ -163,7 +177,7 @@ NAMES: dict[str, Field] = {name: LETTERS[letter] for name, letter in _BY_LETTER.
     "cpus-per-tres": ("CPUS_PER_TRES", _constant(NA)),
     "deadline": ("DEADLINE", lambda job: texts.moment(job.spec.get("deadline_at"), NA)),
     "delayboot": ("DELAY_BOOT", _constant("0:00")),
-    "derivedec": ("DERIVED_EC", lambda job: UNKNOWN if job.derived is None else job.derived),
+    "derivedec": ("DERIVED_EC", _derived),
     "eligibletime": ("ELIGIBLE_TIME", lambda job: texts.moment(job.eligible_at, NA)),
     "exit_code": ("EXIT_CODE", _exit_number),
     "gres": ("TRES_PER_NODE", _gres),

@@ -14,18 +14,19 @@ from aver.protocol import fast_client
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
 from aver.slurm_cli.refusal import say
 from aver.slurm_cli.srun.options import (
-    HELP,
     NOT_SERVED,
     BadSpecification,
     Options,
     add_limits,
     check_mpi,
     environment_of,
+    more_nodes,
     number,
     options_run_scripts,
     own_limits,
     own_umask,
     parse,
+    program_of,
     task_count,
 )
 from aver.spec.getopt import BadOption
@@ -53,13 +54,14 @@ def main(arguments: list[str]) -> int:
     try:
         options = parse(arguments, os.environ)
         if "version" in options.flags:
-            from aver.model.slurm_names import VERSION
+            from aver.slurm_cli.settings import version_line
 
-            show(VERSION + "\n")
+            show(f"{version_line()}\n")
             return 0
         if "help" in options.flags or "usage" in options.flags:
-            show(HELP)
-            return 0
+            from aver.slurm_cli.srun.about import show_help
+
+            return show_help(options)
         if "mpi" in options.values and not check_mpi(options):
             return 0
         for name in NOT_SERVED:
@@ -67,6 +69,10 @@ def main(arguments: list[str]) -> int:
                 raise BadOption(f"error: --{name} is not served on one machine")
         if not options.command:
             raise BadOption("fatal: No command given to execute.")
+        if options.verbosity and "as-job" not in options.flags:
+            from aver.slurm_cli.srun.about import say_options
+
+            say_options(options)
         if "test-only" in options.flags:
             from aver.slurm_cli.srun.other_job import test_only
 
@@ -123,20 +129,17 @@ class Step:
         self._streams: TaskStreams | Terminal | None = None
         self._labels: TaskStreams | None = None
         self._descriptors: tuple[int, ...] = (0, 1, 2)
+        self._speaks_first = bool(options.verbosity)  # of the step, before its tasks can write
         self._shares_files = False  # files that all tasks write to, and that are not opened yet
         self._wire: fast_client.Wire | None = None
         self._kill_wait_s = 0.0
         self._notices: Notices | None = None
 
     def _task_count(self) -> int:
-        nodes = self._options.get("nodes")
         tasks = task_count(self._options)
-        if nodes is not None:
-            least = nodes.partition("-")[0]
-            if not (least.isascii() and least.isdigit()):
-                raise BadSpecification(f'error: "{nodes}" is not a valid node count')
-            if int(least) > 1:
-                raise BadOption(f"error: Only allocated 1 nodes asked for {least}")
+        if more_nodes(self._options):
+            least = (self._options.get("nodes") or "").partition("-")[0]
+            raise BadOption(f"error: Only allocated 1 nodes asked for {least}")
         return tasks
 
     def run(self) -> int:
@@ -211,7 +214,7 @@ class Step:
         """The program, or ourselves as what becomes it."""
         options = self._options
         own = [os.path.join(self._home, "bin", "srun"), "--as-task"]
-        words = options.command
+        words = program_of(options)
         if options.get("bcast"):
             from aver.slurm_cli.srun.scripts import copy_program
 
@@ -235,31 +238,33 @@ class Step:
 
     def _place_streams(self, spec: dict[str, Any]) -> None:
         options = self._options
+        only: dict[str, int] = {}
         for name, field in (("input", "stdin"), ("output", "stdout"), ("error", "stderr")):
             value = options.get(name)
             if value is None or value == "all":
                 continue
-            if value == "none":
-                spec[field] = "/dev/null"
-            else:
-                if value.isdigit():
-                    from aver.slurm_cli.srun.streams import check_task
+            if value.isdigit():
+                from aver.slurm_cli.srun.streams import is_task
 
-                    check_task(name, value, self._tasks)
-                spec[field] = value
+                if is_task(value, self._tasks):
+                    only[field] = int(value)
+                    continue
+            spec[field] = "/dev/null" if value == "none" else value
+        if "stdout" in only and options.get("error") is None:
+            only["stderr"] = only["stdout"]
         if "stdin" in spec or "stdout" in spec or "stderr" in spec:
             from aver.slurm_cli.srun.streams import check_files
 
             check_files(spec)
             self._shares_files = self._tasks > 1 and ("stdout" in spec or "stderr" in spec)
         is_shared_input = self._tasks > 1 and "stdin" not in spec
-        if "label" in options.flags or (is_shared_input and not _is_null(0)):
+        if "label" in options.flags or only or (is_shared_input and not _is_null(0)):
             from aver.slurm_cli.srun.streams import TaskStreams
 
-            streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0))
+            streams = TaskStreams(self._tasks, "label" in options.flags, is_shared_input and not _is_null(0), only)
             streams.name_files(spec)
             self._streams = self._labels = streams
-            if "label" in options.flags:
+            if "label" in options.flags or only:
                 self._shares_files = False  # the streams write to them
 
     def _begin(self, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -269,8 +274,13 @@ class Step:
             try:
                 self._wire = fast_client.connect(self._home)
                 reply = self._ask(request)
-                if self._shares_files and reply.get("ended") is None:
-                    self._open_files(request["spec"], reply)
+                if (self._shares_files or self._speaks_first) and reply.get("ended") is None:
+                    self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
+                    if self._shares_files:
+                        self._open_files(request["spec"], reply)
+                    if self._speaks_first:
+                        say(*self._words().of_start(self._tasks, int(os.environ.get("SLURM_CPUS_ON_NODE") or 1)))
+                        self._speaks_first = False
                     reply = self._ask(request)
                 break
             except fast_client.Lost:
@@ -295,7 +305,7 @@ class Step:
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send the request, without our descriptors while files are to be opened first; the coordinator's reply."""
         assert self._wire is not None
-        self._wire.send(request, () if self._shares_files else self._descriptors)
+        self._wire.send(request, () if self._shares_files or self._speaks_first else self._descriptors)
         reply = self._wire.receive()
         while "ok" not in reply:  # what happens meanwhile is in the reply as well
             reply = self._wire.receive()
@@ -310,7 +320,6 @@ class Step:
         try:
             self._descriptors = open_shared(spec, dict(reply["files"]))
         except BadOption:
-            self._number = reply["step"]
             self._ask_signal(None)
             raise
         self._shares_files = False
@@ -338,6 +347,8 @@ class Step:
         if message["state"] != "COMPLETED" or message["because"]:
             self._notice(message)
         self._ends[task] = message
+        if self._options.verbosity:
+            say(*self._words().of_task_end(task, message["raw"]))
         words = self._task_words(message)
         if words is None:
             return

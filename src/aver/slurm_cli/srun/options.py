@@ -51,7 +51,7 @@ ENVIRONMENT = {
     "SLURM_PARTITION": "partition", "SLURM_DEPENDENCY": "dependency", "SLURM_IMMEDIATE": "immediate",
     "SLURM_EXCLUSIVE": "exclusive", "SLURM_GPUS": "gpus", "SLURM_GRES": "gres", "SLURM_CONSTRAINT": "constraint",
     "SLURM_TASK_PROLOG": "task-prolog", "SLURM_TASK_EPILOG": "task-epilog", "SLURM_PROLOG": "prolog",
-    "SLURM_EPILOG": "epilog", "SLURM_CONTAINER": "container", "SLURM_PROPAGATE": "propagate",
+    "SLURM_EPILOG": "epilog", "SLURM_DEBUG": "verbose", "SLURM_CONTAINER": "container", "SLURM_PROPAGATE": "propagate",
 }  # fmt: skip
 
 EXPORT_VARIABLE = "AVER_SRUN_EXPORT"  # has --export for the srun of a job of its own: command lines can be read
@@ -67,41 +67,13 @@ WITHOUT_MEANING = tuple(
         "mem-bind mem-per-gpu mincpus msg-timeout network no-kill nodefile ntasks-per-core ntasks-per-gpu "
         "ntasks-per-socket oom-kill-step power prefer profile reboot relative "
         "resv-ports send-libs slurmd-debug sockets-per-node spread-job switches thread-spec threads threads-per-core "
-        "time-min tmp tres-bind unbuffered use-min-nodes verbose wait-for-children x11"
+        "time-min tmp tres-bind unbuffered use-min-nodes wait-for-children x11"
     ).split()
 )
 
+NOT_AVAILABLE = "Requested node configuration is not available"
 _MPI_TYPES = ("pmi2", "pmix", "pmix_v1", "pmix_v2", "pmix_v3", "pmix_v4", "pmix_v5", "cray_shasta")
 _PROPAGATED = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
-
-HELP = """\
-Usage: srun [OPTIONS...] executable [args...]
-
-Runs tasks as a step of the job that it is called in, or, called alone, as a job of its own.
-
-  -n, --ntasks=N              number of tasks
-  -c, --cpus-per-task=N       cpus of each task
-      --mem=SIZE              memory of the step: 512 (MiB), 2G
-  -t, --time=TIME             time limit of the step: 10 (minutes), 1:30:00, 1-12
-      --signal=SIG[@SECONDS]  warn the tasks before their time limit
-  -K, --kill-on-bad-exit[=0|1]  the first task that fails ends the others
-  -W, --wait=SECONDS          after the first task's end the others have this long
-  -l, --label                 the task's number before each line
-  -o, --output=FILE           stdout of the tasks: %j %x %u %N %s %t are replaced; none
-  -e, --error=FILE            stderr of the tasks
-  -i, --input=FILE            stdin of the tasks; none
-  -D, --chdir=FOLDER          where the tasks run
-      --export=NAMES          environment of the tasks: ALL, NONE, NAME, NAME=VALUE
-      --exact                 take just the cpus asked for, so that other steps run beside
-      --overlap               take no cpus at all
-  -b, --begin=TIME            alone: not before 16:00, now+1hour, 2030-01-20T12:00
-  -d, --dependency=LIST       alone: afterok:7, afterany:7:8, singleton
-  -J, --job-name=NAME         name of the step
-  -Q, --quiet  -v, --verbose  -V, --version  -h, --help
-
-Example:
-  srun -n 4 -l python rank.py
-"""
 
 
 class BadSpecification(BadOption):
@@ -115,6 +87,7 @@ class Options:
         self.values: dict[str, str] = {}
         self.flags: set[str] = set()
         self.command: list[str] = []
+        self.verbosity = 0
 
     def get(self, name: str) -> str | None:
         return self.values.get(name)
@@ -126,6 +99,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
     options = Options()
     options.command = parsed.operands
     for name, value in parsed.given:
+        options.verbosity += name == "verbose"
         if TABLE.takes[name] != VALUE:
             options.flags.add(name)
         if value is not None:
@@ -139,6 +113,8 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
     for variable, name in ENVIRONMENT.items():
         value = environ.get(variable)
         if value and name not in options.values and name not in options.flags:
+            if name == "verbose":
+                options.verbosity = int(value) if value.isascii() and value.isdigit() else 1
             if TABLE.takes[name] == VALUE:
                 options.values[name] = value
             elif value not in ("0", "no"):
@@ -155,6 +131,17 @@ def number(text: str | None, what: str, least: int = 1, most: int = 1_000_000) -
     if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
         raise BadOption(f'error: Invalid numeric value "{text}" for --{what}.')
     return int(text)
+
+
+def more_nodes(options: Options) -> bool:
+    """Whether more nodes are asked for than there are: one. BadSpecification if that can't be read."""
+    nodes = options.get("nodes")
+    if nodes is None:
+        return False
+    least = nodes.partition("-")[0]
+    if not (least.isascii() and least.isdigit()):
+        raise BadSpecification(f'error: "{nodes}" is not a valid node count')
+    return int(least) > 1
 
 
 def task_count(options: Options) -> int:
@@ -196,6 +183,17 @@ def _warning(text: str) -> dict[str, Any]:
     if lead and not (lead.isascii() and lead.isdigit()):
         raise BadSpecification("error: Invalid --signal specification")
     return {"signal": signal, "lead_s": int(lead) if lead else 60, "scope": "script"}
+
+
+def program_of(options: Options) -> list[str]:
+    """The words of the program; one that PATH has not, but this folder, is that one, as with Slurm."""
+    name = options.command[0]
+    if "/" not in name and "multi-prog" not in options.flags and os.path.isfile(name) and os.access(name, os.X_OK):
+        import shutil
+
+        if shutil.which(name) is None:
+            return [os.path.abspath(name), *options.command[1:]]
+    return options.command
 
 
 def options_run_scripts(options: Options) -> bool:
@@ -261,8 +259,20 @@ def _told(options: Options) -> dict[str, str]:
     if "overcommit" in options.flags:
         found["SLURM_OVERCOMMIT"] = "1"
     if options.get("distribution"):
-        found["SLURM_DISTRIBUTION"] = options.get("distribution") or ""
+        found |= _distribution(options.get("distribution") or "")
     return found
+
+
+def _distribution(text: str) -> dict[str, str]:
+    """How tasks are placed, with the defaults in place of `*`: `*:*` is block:cyclic; the size of a plane by itself."""
+    method, equals, size = text.partition("=")
+    if equals:
+        return {"SLURM_DISTRIBUTION": method, "SLURM_DIST_PLANESIZE": size}
+    levels, comma, pack = text.partition(",")
+    parts = levels.split(":")
+    defaults = ["block", "cyclic", parts[1] if len(parts) > 1 and parts[1] != "*" else "cyclic"]
+    parts = [default if part == "*" else part for part, default in zip(parts, defaults, strict=False)]
+    return {"SLURM_DISTRIBUTION": ":".join(parts) + comma + pack}
 
 
 def environment_of(options: Options) -> list[str]:

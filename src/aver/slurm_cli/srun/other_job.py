@@ -13,7 +13,7 @@ from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job
 from aver.slurm_cli.refusal import say
 from aver.slurm_cli.settings import secret_names
-from aver.slurm_cli.srun.options import BadSpecification, Options
+from aver.slurm_cli.srun.options import NOT_AVAILABLE, BadSpecification, Options, more_nodes
 from aver.slurm_cli.sstat.attempt_key import key_of
 from aver.spec.getopt import BadOption
 from aver.spec.sbatch.table import NOT_SERVED, sbatch_table
@@ -39,6 +39,9 @@ def enter(text: str) -> None:
 
 def test_only(options: Options) -> int:
     """Say when its job would start, and submit nothing; BadOption if it would be refused."""
+    if more_nodes(options):
+        say(f"allocation failure: {NOT_AVAILABLE}")
+        return 1
     home = Home.find()
     home.prepare()
     known = sbatch_table().takes

@@ -11,9 +11,10 @@ import signal
 import time
 from typing import Any
 
+from aver.client.batch_submission import check_node, refused, tmp_bytes
 from aver.client.origin import origin_of, user_name
 from aver.client.slurm_bin import install
-from aver.errors import AverError
+from aver.errors import AverError, UsageError
 from aver.home import Home
 from aver.model.codec import encode
 from aver.model.job import Afters, Argv, FlowSpec, JobSpec, Request, Submission
@@ -25,7 +26,16 @@ from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.slurm_cli.refusal import say
 from aver.slurm_cli.settings import secret_names, shown_words
-from aver.slurm_cli.srun.options import EXPORT_VARIABLE, TABLE, BadSpecification, Options, number, task_count
+from aver.slurm_cli.srun.options import (
+    EXPORT_VARIABLE,
+    NOT_AVAILABLE,
+    TABLE,
+    BadSpecification,
+    Options,
+    more_nodes,
+    number,
+    task_count,
+)  # fmt: skip
 from aver.spec.clock import parse_moment
 from aver.spec.getopt import BadOption, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused
@@ -38,7 +48,7 @@ LOOK_S = 0.2
 _OF_THE_JOB = (
     "partition", "account", "qos", "constraint", "reservation", "nodelist", "exclude", "licenses", "wckey", "nice",
     "begin", "distribution", "exclusive", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "deadline",
-    "priority", "time", "time-min",
+    "priority", "time", "time-min", "mem-per-cpu", "mincpus", "tmp",
 )  # fmt: skip
 
 
@@ -76,6 +86,8 @@ def _without_export(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _submission(arguments: list[str], options: Options, home: Home) -> Submission:
+    if more_nodes(options):
+        raise BadOption(f"error: Unable to allocate resources: {NOT_AVAILABLE}")
     tasks = task_count(options)
     per_task = number(options.get("cpus-per-task"), "cpus-per-task") or 1
     name = options.get("job-name") or os.path.basename(options.command[0])
@@ -109,11 +121,19 @@ def _values(options: Options) -> Values:
             if name in options.values or name in options.flags:
                 call.take(name, options.get(name) or "")
         call.check_together()
-    except BatchRefused as refused:
-        text = str(refused).removeprefix("sbatch: ").replace("sbatch: ", "srun: ")
-        text = text.replace("Batch job submission failed", "Unable to allocate resources")
-        raise (BadSpecification if refused.exit_status != 1 else BadOption)(text) from None
+        if call.has("mincpus") or call.has("tmp"):
+            from aver.slurm_cli.machine import Node
+
+            check_node(call, Node([]).cpus, tmp_bytes)
+    except BatchRefused as error:
+        raise _in_own_words(error) from None
     return call.values
+
+
+def _in_own_words(refused: BatchRefused) -> BadOption:
+    text = str(refused).removeprefix("sbatch: ").replace("sbatch: ", "srun: ")
+    text = text.replace("Batch job submission failed", "Unable to allocate resources")
+    return (BadSpecification if refused.exit_status != 1 else BadOption)(text)
 
 
 def _time(options: Options) -> int | None:
@@ -190,7 +210,7 @@ class _Alone:
         while "ok" not in reply:
             reply = self._wire.receive()
         if reply["ok"] is not True:
-            raise BadOption(f"error: Unable to allocate resources: {reply.get('error')}")
+            raise _in_own_words(refused(UsageError(str(reply.get("error")))))
         return reply
 
     def _wait(self) -> int:

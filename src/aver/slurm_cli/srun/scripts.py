@@ -20,6 +20,7 @@ from aver.slurm_cli.refusal import say
 from aver.slurm_cli.srun.options import Options
 from aver.spec.getopt import BadOption
 
+EPILOG_S = 5  # what slurmstepd gives a task epilog
 _KEPT_VARIABLES = ("SLURM_NNODES", "SLURM_NTASKS", "SLURM_NPROCS")
 _HANDED_ON = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
@@ -122,6 +123,21 @@ def _run_task_prolog(path: str) -> int:
     return done.returncode
 
 
+def _run_task_epilog(path: str, env: dict[str, str]) -> None:
+    """Kill it, and all that it has started, when its time is over, as slurmstepd does."""
+    with subprocess.Popen(
+        [path], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as running:
+        try:
+            status = running.wait(EPILOG_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            status = running.wait()
+    if status:
+        raw = -status if status < 0 else status << 8
+        say(f"slurmstepd: error: TaskEpilog failed status={raw}")
+
+
 def _run_with_epilog(path: str, words: list[str], execute: Callable[[list[str]], int]) -> int:
     child = os.fork()
     if child == 0:
@@ -134,7 +150,7 @@ def _run_with_epilog(path: str, words: list[str], execute: Callable[[list[str]],
         signal.signal(number, signal.SIG_IGN)
     env = {**os.environ, "SLURM_SCRIPT_CONTEXT": "epilog_task"}
     try:
-        subprocess.run([path], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        _run_task_epilog(path, env)
     except OSError as error:
         say(f"slurmstepd: error: user task_epilog can not be executed ({path}) {error.strerror}")
     if not os.WIFSIGNALED(status):

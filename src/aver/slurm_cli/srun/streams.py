@@ -16,7 +16,7 @@ from aver.fast_start import TYPE_CHECKING
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 CHUNK_BYTES = 1 << 16
@@ -86,14 +86,15 @@ def _open_output(path: str, field: str, mode: int) -> int:
         raise BadOption(f"error: Could not open {field} file: {error.strerror}") from None
 
 
-def check_task(name: str, value: str, tasks: int) -> None:
-    """A number that is a task's would mean the stream of that task alone: refused, and no file of that name made."""
-    if value.isascii() and value.isdigit() and len(value) < 9 and int(value) < tasks:
-        raise BadOption(f"error: --{name}={value} (the stream of one task) is not served on one machine")
+def is_task(value: str, tasks: int) -> bool:
+    """Whether the name of a file is the number of a task: the stream is then that task's alone."""
+    return value.isascii() and value.isdigit() and len(value) < 9 and int(value) < tasks
 
 
 class TaskStreams:
-    def __init__(self, tasks: int, is_labelled: bool, has_input: bool) -> None:
+    """`only`: the streams that belong to one task; those of the others are empty."""
+
+    def __init__(self, tasks: int, is_labelled: bool, has_input: bool, only: Mapping[str, int]) -> None:
         import tempfile  # costs more than the rest
 
         self._folder = tempfile.mkdtemp(prefix="srun.")
@@ -107,33 +108,39 @@ class TaskStreams:
         self._inputs: dict[int, bytes] = {}
         self._has_input = has_input
         self._tasks = tasks
+        self._only = only
 
     def name_files(self, spec: dict[str, Any]) -> None:
         """Make the fifos and put their pattern into the step. Lines with labels are written to its files by us."""
-        if self._is_labelled:
-            if "stdout" in spec:
-                spec.setdefault("stderr", spec["stdout"])
-            for field, name in (("stdout", "out"), ("stderr", "err")):
-                if spec.get(field) == os.devnull:
-                    continue
-                if field in spec:
-                    self._patterns[field] = spec[field]
-                spec[field] = os.path.join(self._folder, "%t." + name)
-                for task in range(self._tasks):
-                    path = os.path.join(self._folder, f"{task}.{name}")
-                    os.mkfifo(path, 0o600)
-                    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                    self._sources[descriptor] = (task, field)
+        if self._is_labelled and "stdout" in spec:
+            spec.setdefault("stderr", spec["stdout"])
+        for field, name in (("stdout", "out"), ("stderr", "err")):
+            if spec.get(field) == os.devnull or not (self._is_labelled or field in self._only):
+                continue
+            if field in spec:
+                self._patterns[field] = spec[field]
+            spec[field] = os.path.join(self._folder, "%t." + name)
+            for task, path in self._fifos(field, name):
+                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._sources[descriptor] = (task, field)
         if self._has_input:
             spec["stdin"] = os.path.join(self._folder, "%t.in")
-            for task in range(self._tasks):
-                path = os.path.join(self._folder, f"{task}.in")
-                os.mkfifo(path, 0o600)
+            for _, path in self._fifos("stdin", "in"):
                 self._inputs[os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)] = b""
             try:
                 self._poller.register(0, select.EPOLLIN)
             except PermissionError:  # a plain file is always readable
                 self._read_input()
+
+    def _fifos(self, field: str, name: str) -> Iterator[tuple[int, str]]:
+        """A fifo for each task that has the stream; the others have an empty one."""
+        for task in range(self._tasks):
+            path = os.path.join(self._folder, f"{task}.{name}")
+            if self._only.get(field, task) == task:
+                os.mkfifo(path, 0o600)
+                yield task, path
+            else:
+                os.symlink(os.devnull, path)
 
     def open_files(self, spec: Mapping[str, Any], job: int, step: int, node: str) -> None:
         """Open the files that lines with labels go to, now that the step has its number; BadOption if one can't be."""
@@ -183,6 +190,9 @@ class TaskStreams:
             return False
         if not data:
             return False
+        if not self._is_labelled:
+            _write(self._target(task, field), data)
+            return True
         lines = (self._partial.pop(source, b"") + data).split(b"\n")
         if len(lines[-1]) > LONGEST_LINE_BYTES:
             lines.append(b"")

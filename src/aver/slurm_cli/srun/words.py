@@ -9,16 +9,19 @@ import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
+from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from aver.model.evidence import LaunchFailure
 from aver.model.reasons import TIME_LIMIT
+from aver.model.signals import signal_words
+from aver.slurm_cli.settings import is_since
 
 if TYPE_CHECKING:
     from aver.judge.step import TaskEnd
 
 EXTRA_WAIT_S = 2  # what Slurm's srun gives beyond the kill wait
-ENDING_SIGNALS = (9, 15)
+ENDING_SIGNALS = (SIGKILL, SIGTERM)
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -56,21 +59,39 @@ class Notices:
             return self._fresh("cancelled", [self._cancelled(" DUE TO TIME LIMIT")])
         if state == "CANCELLED":
             self._is_aborted = True
-            why = " DUE TO TIME LIMIT" if message["reason"] == TIME_LIMIT else ""
-            return self._fresh("cancelled", [self._cancelled(why), self._aborted()])
+            is_late = message["reason"] == TIME_LIMIT
+            line = self._cancelled(" DUE TO TIME LIMIT") if is_late else self._by_signal(raw & 0x7F or SIGTERM)
+            return self._fresh("cancelled", [line, self._aborted()])
         if raw & 0x7F in ENDING_SIGNALS and message["was_sent"]:
-            return self._fresh("cancelled", [self._cancelled("")])
+            return self._fresh("cancelled", [self._by_signal(raw & 0x7F)])
         return []
+
+    def of_start(self, tasks: int, cpus: int) -> list[str]:
+        """What -v says of a step that starts."""
+        numbers = ranges(range(tasks))
+        noun = f"{tasks} task{'s' if tasks > 1 else ''}"
+        return [
+            f"srun: jobid {self._step.partition('.')[0]}: nodes(1):`{self._node}', cpu counts: {cpus}(x1)",
+            f"srun: launching StepId={self._step} on host {self._node}, {noun}: [{numbers}]",
+            f"srun: launch/slurm: _task_start: Node {self._node}, {noun} started",
+        ]
+
+    def of_task_end(self, task: int, raw: int | None) -> list[str]:
+        """What -v says of a task that ended."""
+        front = "srun: launch/slurm: _task_finish:"
+        status = "unknown" if raw is None else f"0x{raw:04x}"
+        lines = [f"{front} Received task exit notification for 1 task of StepId={self._step} (status={status})."]
+        return [*lines, f"{front} {self._node}: task {task}: Completed"] if raw == 0 else lines
 
     def of_bad_exit(self) -> list[str]:
         """--kill-on-bad-exit ends the others."""
-        return self._fresh("cancelled", [self._terminating(), self._cancelled("")])
+        return self._fresh("cancelled", [self._terminating(), self._by_signal(SIGTERM)])
 
     def of_wait(self, wait_s: str, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
         """--wait ends the others; `ends` are those that ended by themselves."""
         self._is_aborted = True
         lines = [f"srun: First task exited {wait_s}s ago", *self.status(tasks, ends)]
-        return self._fresh("cancelled", [*lines, self._terminating(), self._cancelled(""), self._aborted()])
+        return self._fresh("cancelled", [*lines, self._terminating(), self._by_signal(SIGKILL), self._aborted()])
 
     def status(self, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> list[str]:
         """Which tasks run, and which have ended."""
@@ -102,16 +123,25 @@ class Notices:
         at = time.strftime("%Y-%m-%dT%H:%M:%S")
         return f"slurmstepd: error: *** STEP {self._step} ON {self._node} CANCELLED AT {at}{why} ***"
 
+    def _by_signal(self, number: int) -> str:
+        """The line of a step that a signal ended; 25.05 was the first to name the signal."""
+        return self._cancelled(f" DUE to SIGNAL {signal_words(number)}" if is_since("25.05") else "")
+
     def _aborted(self) -> str:
         seconds = int(self._kill_wait_s) + EXTRA_WAIT_S
         return f"srun: Job step aborted: Waiting up to {seconds} seconds for job step to finish."
 
     def _terminating(self) -> str:
-        return f"srun: launch/slurm: _step_signal: Terminating StepId={self._step}"
+        where = "" if is_since("23.02") else "launch/slurm: _step_signal: "
+        return f"srun: {where}Terminating StepId={self._step}"
 
     def _memory(self, kills: int) -> str:
-        found = f"Detected {kills} oom-kill event(s) in StepId={self._step}."
-        why = "Some of your processes may have been killed by the cgroup out-of-memory handler."
+        if is_since("23.02"):
+            found = f"Detected {kills} oom_kill event{'' if kills == 1 else 's'} in StepId={self._step}."
+            why = "Some of the step tasks have been OOM Killed."
+        else:
+            found = f"Detected {kills} oom-kill event(s) in StepId={self._step}."
+            why = "Some of your processes may have been killed by the cgroup out-of-memory handler."
         return f"slurmstepd: error: {found} {why}"
 
 

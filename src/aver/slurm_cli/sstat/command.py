@@ -31,12 +31,6 @@ OPTIONS = Table(
 )
 WITHOUT_MEANING = ("verbose",)
 USAGE = "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n"
-HELP = """\
-sstat [<OPTION>] -j <job(.stepid)>
-    -a, --allsteps  -e, --helpformat  -i, --pidformat  -j, --jobs  -n, --noheader  --noconvert  -o, --format
-    -p, --parsable  -P, --parsable2  --delimiter  --usage  -v, --verbose  -V, --version
-  Example: sstat -nP -a -j 7 -o JobID,MaxRSS,AveCPU
-"""
 
 
 class Row:
@@ -125,8 +119,14 @@ def main(argv: Sequence[str]) -> int:
     return guarded("sstat", _sstat, argv)
 
 
+def _help() -> str:
+    from aver.slurm_cli.help import listing
+
+    return listing(OPTIONS, "sstat [<OPTION>] -j <job(.stepid)>", WITHOUT_MEANING)
+
+
 def _sstat(argv: Sequence[str]) -> int:
-    parsed = opened("sstat", OPTIONS, argv, "", help=HELP, usage=USAGE, helpformat=lambda: names_in_columns(FIELDS))
+    parsed = opened("sstat", OPTIONS, argv, "", help=_help, usage=USAGE, helpformat=lambda: names_in_columns(FIELDS))
     if parsed is None:
         return 0
     asked = ",".join([*parsed.all("jobs"), *parsed.operands])
@@ -172,7 +172,7 @@ def _is_number(text: str) -> bool:
 
 def _rows(parsed: Parsed, job_text: str, step: str) -> list[Row] | None:
     """The rows of one job's running steps; None, and a line, where there is no such job."""
-    from aver.client.use.now import live_use
+    from aver.client.use.now import live_use, measured
     from aver.slurm_cli.job_names import parse_job
     from aver.slurm_cli.squeue.command import running_steps
     from aver.slurm_cli.sstat.attempt_key import key_of
@@ -191,7 +191,7 @@ def _rows(parsed: Parsed, job_text: str, step: str) -> list[Row] | None:
     if not steps:
         say(f"sstat: error: no steps running for job {job_text}")
         return []
-    uses = live_use()
+    uses = measured(live_use())
     found = []
     for one in steps:
         key = key_of(book, one.job.row.id) or ""

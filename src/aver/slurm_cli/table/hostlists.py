@@ -57,23 +57,33 @@ def _split(text: str) -> list[str]:
 
 
 def _expand_one(part: str) -> list[str]:
-    before, bracket, rest = part.partition("[")
-    if not bracket:
-        return [part]
-    inside, _, after = rest.partition("]")
-    numbers: list[str] = []
-    for piece in inside.split(","):
+    """Slurm's order: the last bracket changes with each name, then the others from the left."""
+    names = [""]
+    while "[" in part:
+        before, _, rest = part.partition("[")
+        inside, _, part = rest.partition("]")
+        numbers = _numbers(inside)
+        if len(names) * len(numbers) > MOST_HOSTS:
+            raise ValueError(inside)
+        if "[" in part:
+            names = [f"{name}{before}{number}" for number in numbers for name in names]
+        else:
+            names = [f"{name}{before}{number}" for name in names for number in numbers]
+    return [name + part for name in names]
+
+
+def _numbers(text: str) -> list[str]:
+    """What stands in brackets: `1-3,07`."""
+    found: list[str] = []
+    for piece in text.split(","):
         first, dash, last = piece.partition("-")
         last = last if dash else first
         if not (_is_number(first) and _is_number(last)) or int(last) < int(first):
-            raise ValueError(part)
+            raise ValueError(text)
         if int(last) - int(first) >= MOST_HOSTS:
-            raise ValueError(part)
-        numbers += [str(number).rjust(len(first), "0") for number in range(int(first), int(last) + 1)]
-    tails = _expand_one(after) if after else [""]
-    if len(numbers) * len(tails) > MOST_HOSTS:
-        raise ValueError(part)
-    return [before + number + tail for number in numbers for tail in tails]
+            raise ValueError(text)
+        found += [str(number).rjust(len(first), "0") for number in range(int(first), int(last) + 1)]
+    return found
 
 
 def _is_number(text: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from aver.model.job import Argv, Container, JobSpec, Scope
+from aver.model.job import CONTAINER, Argv, Container, JobSpec, Scope
 from aver.model.threads import VARIABLES
 from aver.plan.placeholders import PARAMETER
 from aver.spec.document import Entry, Mapping
@@ -20,7 +20,8 @@ from aver.spec.values import Reader
 
 ENGINES = ("podman", "apptainer", "docker")
 KEYS = ("image", "engine", "mounts", "options")
-_NAMES = ("AVER_RUN", "AVER_JOB", "AVER_JOB_NAME", "AVER_ATTEMPT", "AVER_CPUS", "CUDA_VISIBLE_DEVICES", *VARIABLES)
+_OWN = ("AVER_RUN", "AVER_JOB", "AVER_JOB_NAME", "AVER_ATTEMPT", "AVER_CPUS", CONTAINER)
+_NAMES = (*_OWN, "CUDA_VISIBLE_DEVICES", *VARIABLES)
 _RUN = 'run --rm --network=host --log-driver=none --cidfile "$d/id"'
 _ENGINE_WORDS = {
     # Without cgroups of its own the container is in the job's: memory, CPUs and clean-up are the witness's.

@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 
 from aver.errors import UsageError
+from aver.fast_start import TYPE_CHECKING
 from aver.model.job import Afters
 from aver.model.units import parse_count, parse_size, parse_time
 from aver.spec.sbatch.array import Indices, parse_array
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import USES, Values
+from aver.spec.sbatch.table import ABOUT, NOT_SERVED
+
+if TYPE_CHECKING:
+    from aver.spec.getopt import Table
 
 USAGE_STATUS = 255
 
 _COUNTS = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task", "mincpus"})
 _GENERIC = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
-_GRES = re.compile(
-    r"(none|((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)(,(gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?)*)"
-)
+_GRES_PART = r"((gres/)?gpu(:[A-Za-z][\w.-]*)?(:[0-9]{1,6})?|[A-Za-z][\w.-]*:0+)"  # none of anything is there
+_GRES = re.compile(rf"(none|{_GRES_PART}(,{_GRES_PART})*)")
 _NUMBER_OF_GPUS = re.compile(r"([A-Za-z][\w.-]*:)?[0-9]{1,6}(,([A-Za-z][\w.-]*:)?[0-9]{1,6})*")
 _MAIL = "(NONE|BEGIN|END|FAIL|REQUEUE|ALL|INVALID_DEPEND|STAGE_OUT|ARRAY_TASKS|TIME_LIMIT(_90|_80|_50)?)"
 _NODES = re.compile(r"[^\[\]]*(\[[0-9,-]+\][^\[\]]*)*")
@@ -47,6 +51,12 @@ _LONGEST_LEAD_S = 65535
 SILENT = frozenset(
     "quiet verbose wait parsable test-only array dependency wrap kill-on-invalid-dep ignore-pbs nodes export".split()
 )
+
+
+def idle_options(table: Table) -> tuple[str, ...]:
+    """The options of sbatch or salloc that mean nothing on one machine."""
+    known = {*USES, *SILENT, *ABOUT, *NOT_SERVED}
+    return tuple(name for name in table.takes if name not in known)
 
 
 class BatchRefused(UsageError):

@@ -196,7 +196,7 @@ def _flag(field: str, value: bool) -> Callable[[Values, str, float], None]:
 def _export(values: Values, text: str, now: float) -> None:
     """`ALL,NAME=VALUE`: the values that are set; what else the job inherits is the submitter's to decide."""
     pairs = [part.partition("=") for part in text.split(",") if "=" in part]
-    if any(not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name, _, _ in pairs):
+    if any(not name or "\0" in name for name, _, _ in pairs):  # Slurm takes names that no shell can read
         raise ValueError(f"{text!r} has a name that can't be a variable's")
     values.env = tuple((name, value) for name, _, value in pairs)
 

@@ -73,11 +73,14 @@ def salloc_table() -> Table:
 def from_environment(
     variables: Mapping[str, str], environ: Mapping[str, str], options: Table
 ) -> list[tuple[str, str | None]]:
-    """The options that variables set, in the order of the table; a flag's variable may have any value."""
+    """The options that variables set, in the order of the table; a flag's variable may have any value.
+
+    -v alone has a number there: how often it is meant, and 0 is not at all.
+    """
     return [
-        (name, environ[variable] if options.takes[name] else None)
+        (name, environ[variable] if options.takes[name] or name == "verbose" else None)
         for variable, name in variables.items()
-        if variable in environ
+        if variable in environ and not (name == "verbose" and environ[variable] == "0")
     ]
 
 
