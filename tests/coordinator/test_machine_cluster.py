@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from test_machine import ORIGIN, Turn, job
 
+from aver.coordinator import commit_thread
 from aver.coordinator.background import Later
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
@@ -152,9 +153,10 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made.close()
 
 
-def test_nothing_is_forgotten_before_its_verdict_is_durable(desk: Desk) -> None:
+def test_nothing_is_forgotten_before_its_verdict_is_durable(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evidence that comes between a verdict and its commit does not make the engine forget the attempt."""
     key = desk.start()
+    monkeypatch.setattr(commit_thread, "FEW", 0)  # what is committed at once leaves no time in between
     desk.cluster.say(key, Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING")), record(key), LeftQueue(3.0))
     desk.cluster.say(key, QueueSaid(4.0, read_word("COMPLETED"), exit="0:0"))
     desk.turn()

@@ -12,13 +12,15 @@ import signal
 from pathlib import Path
 
 import pytest
-from campaign import RECORD
+from campaign import RECORD, crash_at
 
+from aver.errors import AverError
 from aver.model import reasons
 from aver.model.events import AttemptPlanned
 from aver.model.exit import ExitStatus
 from aver.model.job import Matrix, Request, RetryRule
 from aver.model.states import State
+from aver.protocol.client import Client
 from aver.protocol.messages import Accept, Results
 from aver.store.read.reader import Reader
 from live_home import LiveHome, shell_job, wait_for
@@ -154,3 +156,13 @@ def test_a_job_says_itself_whether_it_is_requeued(live: LiveHome, restart) -> No
 
 def _is_planned(reader: Reader, job: int) -> bool:
     return any(isinstance(stored.event, AttemptPlanned) for stored in reader.events(job=job))
+
+
+def test_who_looks_first_after_the_boot_sees_what_ended(live: LiveHome, restart) -> None:  # type: ignore[no-untyped-def]
+    """It is durable before the coordinator says that it is ready: no job of an ended boot is shown as RUNNING."""
+    job = live.run_text(RECORD + "sleep 600")
+    live.wait_running(job)
+    restart()
+    with crash_at("recovered"), pytest.raises(AverError, match="could not start"):
+        Client.connect(live.home).close()
+    assert live.job(job).state is State.NODE_FAIL

@@ -11,6 +11,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.server import Peer
@@ -25,6 +26,14 @@ LATENCIES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 5.0, 30.0)  # bounds of 
 GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
 RETRY_S = 1.0
 Send = Callable[[Peer, Message], None]
+
+
+class Begun(Enum):
+    """What became of `Commits.begin`."""
+
+    NOTHING = "nothing to commit; replies have been sent"
+    DONE = "`finish` can be called"
+    LATER = "`finish` can be called when the committer says so, or it is not time to commit"
 
 
 @dataclass(slots=True)
@@ -95,23 +104,22 @@ class Commits:
     def add(self, events: Sequence[Event]) -> None:
         self._batch.events += events
 
-    def begin(self) -> bool:
-        """Begin to commit, if it is time to; True: there is nothing to commit, and replies have been sent."""
+    def begin(self) -> Begun:
+        """Begin to commit, if it is time to."""
         if self._committer.is_busy or (self._retry_at is not None and time.monotonic() < self._retry_at):
-            return False
+            return Begun.LATER
         if not self._batch.events:
             self.send_replies()
-            return True
+            return Begun.NOTHING
         now = time.monotonic()
         if now < self._last_at + GATHER_S and not self._is_waited_for(self._batch):
             self._due = self._last_at + GATHER_S
-            return False
+            return Begun.LATER
         self._due = None
         self._last_at = now
         self._flying, self._batch = self._batch, Batch()
         reached("before-commit")
-        self._committer.begin(self._flying.events)
-        return False
+        return Begun.DONE if self._committer.begin(self._flying.events) else Begun.LATER
 
     def _is_waited_for(self, batch: Batch) -> bool:
         """Whether something can go on only after this commit: a start, a step, a signal, somebody's answer."""

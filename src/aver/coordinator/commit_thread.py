@@ -1,22 +1,28 @@
-"""The thread that commits. One batch at a time; the loop goes on meanwhile.
+"""Commits, one batch at a time: large ones in a thread of their own, small ones in the caller's.
 
-The store's work releases the interpreter lock, so jobs are started and heard while the disk syncs.
+The store's work releases the interpreter lock, so jobs are started and heard while the disk syncs. Of a few events the
+two switches between threads take as long as their sync; these are committed at once, unless the disk is slow or an
+event stands for many rows.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from queue import SimpleQueue
 
 from aver.errors import AverError
-from aver.model.events import Event
+from aver.model.events import Event, FlowReplaced, JobsGenerated, RunPruned, RunSubmitted
 from aver.store.write.writer import Writer
+
+FEW = 6  # events that are committed in the caller's thread
+QUICK_S = 0.005  # if the last commit took no longer
 
 
 class Committer:
-    """Hand over with `begin`; when `fileno` is readable, `finish` tells how it went."""
+    """Hand over with `begin`; if that was not all, `fileno` is readable when `finish` can tell how it went."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -24,21 +30,28 @@ class Committer:
         self._result: AverError | None = None
         self._read_fd, self._write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.is_busy = False
+        self._is_quick = False
         self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
         self._thread.start()
 
     def fileno(self) -> int:
         return self._read_fd
 
-    def begin(self, events: Sequence[Event]) -> None:
+    def begin(self, events: Sequence[Event]) -> bool:
+        """Commit, or begin to; True: `finish` can tell at once how it went."""
         assert not self.is_busy
+        if self._is_quick and len(events) <= FEW and not any(map(_has_many_rows, events)):
+            self._commit(events)
+            return True
         self.is_busy = True
         self._batches.put(events)
+        return False
 
     def finish(self) -> AverError | None:
         """The batch is durable (None), or why it is not; then it may be handed over again."""
-        os.read(self._read_fd, 64)
-        self.is_busy = False
+        if self.is_busy:
+            os.read(self._read_fd, 64)
+            self.is_busy = False
         return self._result
 
     def check_store(self) -> None:
@@ -54,9 +67,21 @@ class Committer:
 
     def _work(self) -> None:
         while (events := self._batches.get()) is not None:
-            try:
-                self._writer.commit(events)
-                self._result = None
-            except AverError as error:
-                self._result = error
+            self._commit(events)
             os.write(self._write_fd, b".")
+
+    def _commit(self, events: Sequence[Event]) -> None:
+        began = time.monotonic()
+        try:
+            self._writer.commit(events)
+            self._result = None
+        except AverError as error:
+            self._result = error
+        self._is_quick = self._result is None and time.monotonic() - began < QUICK_S
+
+
+def _has_many_rows(event: Event) -> bool:
+    """Whether it may change more than a row or two."""
+    if isinstance(event, RunSubmitted):
+        return not event.submission.flow.is_single
+    return isinstance(event, (JobsGenerated, FlowReplaced, RunPruned))

@@ -1,7 +1,7 @@
 """The coordinator's loop: listen, hear, drive, commit, show.
 
-One thread decides; another only commits. Whatever is shown (replies, pushes) and whatever is done
-(orders, signals) comes after the commit of the events that it rests on.
+One thread decides; another only commits, unless there is little to commit. Whatever is shown (replies, pushes) and
+whatever is done (orders, signals) comes after the commit of the events that it rests on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 
 from aver.client.job_files import numbers_with_files, remove_unknown_files
 from aver.coordinator.background import Background
-from aver.coordinator.commit import Commits
+from aver.coordinator.commit import Begun, Commits
 from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.fingerprints import Fingerprinter
@@ -83,6 +83,7 @@ class Loop:
         self._is_stopping = False
         self.starts_over = False
         self._is_signalled = False
+        self._is_turn_due = False  # something was committed within the last turn
         self._stop_note = StopNote(home.stop_note, machine.identity.boot)
         self._questions = Questions(self._stop_note, self._background)
         self._idle_since: float | None = None
@@ -121,6 +122,9 @@ class Loop:
         self._engines.keep_only(self._machine.runs)
         self._upkeep.begin()
         self._tidy_soon()
+        self._hear(now)
+        self._begin_commit()
+        self._commit_all()  # who reads the store when we are ready reads what became of jobs while we were away
         reached("recovered")
         if self._machine.runs:
             log(f"took up {len(self._machine.runs)} runs, {len(self._machine.attempts)} attempts planned or running")
@@ -137,7 +141,7 @@ class Loop:
         self._turn()
         while not self._is_stopping:
             try:
-                ready = self._poller.poll(self._timeout())
+                ready = self._poller.poll(0 if self._is_turn_due else self._timeout())
             except InterruptedError:
                 continue
             for fd, events in ready:
@@ -145,6 +149,7 @@ class Loop:
                     self._handle(fd, events)
             if self.starts_over:
                 break
+            self._is_turn_due = False
             self._turn()
             if self._is_idle_for_long() and self._server.close_if_alone():
                 log("idle: leaving")
@@ -364,8 +369,14 @@ class Loop:
                 run.streams = ()
         self._finished += out.finished_runs
         out.finished_runs = []
-        if self._commits.begin():
-            self._forget_finished()
+        match self._commits.begin():
+            case Begun.NOTHING:
+                self._forget_finished()
+            case Begun.DONE:
+                self._finish_commit()
+                self._is_turn_due = True
+            case Begun.LATER:
+                pass
 
     def _finish_commit(self) -> None:
         batch = self._commits.finish()
@@ -444,6 +455,16 @@ class Loop:
         """Commit what is decided, then go. What runs goes on."""
         if self._is_signalled:
             self._stop_note.look()
+        self._commit_all()
+        self._commits.send_replies()
+        self._guard.close()
+        self._server.close()
+        self._engines.close()
+        self._upkeep.close()
+        self._committer.close()
+
+    def _commit_all(self) -> None:
+        """Wait until all that is decided is durable, or the store has not taken it for long."""
         deadline = time.monotonic() + LEAVING_S
         while not self._commits.is_idle and time.monotonic() < deadline:
             if not self._committer.is_busy:
@@ -451,12 +472,6 @@ class Loop:
                 self._begin_commit()
             elif select.select([self._committer], [], [], 1)[0]:
                 self._finish_commit()
-        self._commits.send_replies()
-        self._guard.close()
-        self._server.close()
-        self._engines.close()
-        self._upkeep.close()
-        self._committer.close()
 
     # ---- reading -----------------------------------------------------------------------------------
 

@@ -23,8 +23,15 @@ _COLUMNS = ("at", "run", "job", "attempt")
 _FIELDS = {name: frozenset(one.__struct_fields__) for name, one in EVENT_CLASSES.items()}
 
 
+def event_columns(seq: int, event: Event) -> tuple[Any, ...]:
+    """seq, at, run, job, attempt, kind, data. Raise ValueError for what JSON can't hold."""
+    document = encode(event)
+    columns = [document.pop(name, None) for name in _COLUMNS]
+    return (seq, *columns, type(event).__name__, dumps(document))
+
+
 def event_row(seq: int, event: Event) -> str:
-    """One JSON array: seq, at, run, job, attempt, kind, data. Raise ValueError for what JSON can't hold."""
+    """The same as one JSON array."""
     document = encode(event)
     columns = [document.pop(name, None) for name in _COLUMNS]
     return dumps([seq, *columns, type(event).__name__, document])

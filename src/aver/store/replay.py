@@ -32,7 +32,7 @@ def replay(path: Path) -> list[str]:
         events = Reader(path, stored).events()
         while step := [one.event for one in islice(events, EVENTS_PER_STEP)]:
             for statement in statements(step):
-                rebuilt.execute(statement.sql, (statement.parameter,))
+                rebuilt.execute(statement.sql, statement.parameters)
         return [problem for table in DERIVED_TABLES if (problem := _difference(table, stored, rebuilt))]
     except sqlite3.Error as error:
         raise reading_failed(path, error) from None

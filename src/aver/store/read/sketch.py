@@ -24,6 +24,11 @@ class Sketch:
         """The submission without its jobs."""
         return Submission(self._head, self.origin)
 
+    @property
+    def definitions(self) -> int:
+        """How many jobs the flow defines; a matrix is one."""
+        return len(self._flow["jobs"])
+
     def spec(self, index: int) -> JobSpec:
         """A job of the flow by its place; raise ValueError if there is none, or it can't be read."""
         if index not in self._jobs:

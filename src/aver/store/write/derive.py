@@ -1,8 +1,7 @@
 """From events to changes of the derived tables: the one place, used live and in replay.
 
 Pure: it yields statements and runs none. Changes of one row within a batch are merged before they are written,
-and the result does not depend on how the events were cut into batches. Rows travel as one JSON document
-per statement, so that the interpreter lock is let go once per batch.
+and the result does not depend on how the events were cut into batches.
 
 A job that ends before an attempt that was only planned has no such attempt: its row goes, and its number is free.
 
@@ -160,7 +159,7 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 yield from _flush(pending)
                 pending = _Pending()
                 for text in sql.PRUNE:
-                    yield Statement(text, event.run)
+                    yield Statement(text, (event.run,))
             case FlowReplaced():
                 _name_engines(pending, event.run, event.flow)
             case PersonAsked() | Fingerprinted() | GpusGiven() | PoolSized():
@@ -327,9 +326,9 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
     rows = _job_rows(pending.flows)
     while chunk := list(islice(rows, JOBS_PER_STATEMENT)):
         yield with_rows(sql.insert_jobs, chunk)
-        yield Statement(sql.RAISE_NEXT_ID, max(row["id"] for row in chunk) + 1)
+        yield Statement(sql.RAISE_NEXT_ID, (max(row["id"] for row in chunk) + 1,))
     for run in pending.runs:
-        yield Statement(sql.RAISE_NEXT_ID, run["id"] + 1)
+        yield Statement(sql.RAISE_NEXT_ID, (run["id"] + 1,))
     if pending.grown:
         yield with_rows(sql.grow_runs, pending.grown)
     if pending.engines:
@@ -347,7 +346,7 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
         yield with_rows(sql.update_attempts, [_attempt_row(*one) for one in pending.attempts.items()])
     if pending.ended_unstarted:
         for text in sql.WITHDRAW:
-            yield Statement(text, dumps(sorted(pending.ended_unstarted)))
+            yield Statement(text, (dumps(sorted(pending.ended_unstarted)),))
     if pending.moves:
         moves = [
             {

@@ -1,13 +1,16 @@
-"""The SQL of the writer. Each statement takes one parameter: a JSON document of rows, or a number.
+"""The SQL of the writer.
 
-Rows are dictionaries by column. All rows of a statement have the same keys in the same order, so that they can travel
-as arrays; in the SQL a row's values are `new_` and their key.
+Rows are dictionaries by column. All rows of a statement have the same keys in the same order. Many rows travel as one
+JSON document, so that the interpreter lock is let go once; the values of a single one are parameters, which SQLite
+need not take out of JSON. In the SQL a row's values are `new_` and their key.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import isfinite
 from typing import Any
 
 from aver.model.codec import dumps_rows
@@ -17,33 +20,62 @@ from aver.store.columns import MEASURED, TIMES, VERDICT
 Values = dict[str, Any]
 
 
+Parameter = str | int | float | None
+RowsSql = Callable[[tuple[str, ...]], str]
+LARGEST_INTEGER = (1 << 63) - 1
+_VALUE = re.compile(r"<value (\d+)>")
+_FROM_ROWS = " <from rows>"
+
+
 class Statement(Record):
     sql: str
-    parameter: str | int
-
-
-RowsSql = Callable[[tuple[str, ...]], str]
+    parameters: tuple[Parameter, ...]
 
 
 def with_rows(make: RowsSql, rows: Sequence[Values]) -> Statement:
     """The statement that `make` makes of the rows' keys, with the rows."""
-    return Statement(make(tuple(rows[0])), dumps_rows([tuple(row.values()) for row in rows]))
+    text = make(tuple(rows[0]))
+    if len(rows) == 1:
+        return Statement(_of_one(text), tuple(map(_parameter, rows[0].values())))
+    return Statement(_of_many(text), (dumps_rows([tuple(row.values()) for row in rows]),))
+
+
+@cache
+def _of_many(text: str) -> str:
+    """The values of each row of a JSON document. Not by ->>, which SQLite has only since 3.38."""
+    return _VALUE.sub(r"json_extract(value, '$[\1]')", text).replace(_FROM_ROWS, " FROM json_each(?)")
+
+
+@cache
+def _of_one(text: str) -> str:
+    return _VALUE.sub(lambda found: f"?{int(found[1]) + 1}", text).replace(_FROM_ROWS, "")
+
+
+def _parameter(value: Any) -> Parameter:
+    """The value that SQLite's JSON functions would make of it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER else float(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return dumps_rows(value)
 
 
 def _value(at: int) -> str:
-    return f"json_extract(value, '$[{at}]')"  # not ->>, which SQLite has only since 3.38
+    return f"<value {at}>"
 
 
 def _new(names: Sequence[str]) -> str:
     """The rows, to update FROM."""
-    return f"(SELECT {', '.join(f'{_value(at)} AS new_{name}' for at, name in enumerate(names))} FROM json_each(?))"
+    return f"(SELECT {', '.join(f'{_value(at)} AS new_{name}' for at, name in enumerate(names))}{_FROM_ROWS})"
 
 
 def _into(verb: str, table: str, names: Sequence[str], **same: str) -> str:
     """Put the rows into a table; `same` are columns that have the same value in all of them."""
     columns = ", ".join([*same, *names])
     values = ", ".join([*(f"'{value}'" for value in same.values()), *map(_value, range(len(names)))])
-    return f"{verb} INTO {table} ({columns}) SELECT {values} FROM json_each(?)"
+    return f"{verb} INTO {table} ({columns}) SELECT {values}{_FROM_ROWS}"
 
 
 def _of_known_job(names: Sequence[str]) -> str:
@@ -61,7 +93,9 @@ def _set_if_known(names: Sequence[str]) -> str:
 _SET_VERDICT = _set(("state", "reason", *VERDICT))
 _SET_END = "ended_at = coalesce(iif(new_keeps_end, ended_at, NULL), new_ended_at)"
 
-INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
+_INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
+INSERT_EVENT = _of_one(_INSERT_EVENTS)
+INSERT_EVENTS = _of_many(_INSERT_EVENTS)
 SELECT_NEXT_ID = (
     "SELECT max(value, (SELECT coalesce(max(id), 0) + 1 FROM jobs), (SELECT coalesce(max(id), 0) + 1 FROM runs)) "
     "FROM meta WHERE key = 'next_id'"

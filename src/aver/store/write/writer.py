@@ -20,11 +20,13 @@ from pathlib import Path
 from aver.durable_files import sync_folder
 from aver.errors import CantWriteError, InternalError
 from aver.model.events import Event
-from aver.store.encoding import event_row, task_cause_text
+from aver.store.encoding import event_columns, event_row, task_cause_text
 from aver.store.open import connect, is_on_network, read_version, removed_text, show_path, writing_failed
 from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from aver.store.write import statements as sql
 from aver.store.write.derive import statements
+
+FEW = 6  # events that are inserted one by one
 
 
 class Writer:
@@ -72,11 +74,17 @@ class Writer:
         self.check_file()
         try:
             self._bring_log_home()
-            rows = "[" + ",".join([event_row(seq, event) for seq, event in enumerate(events, self._last_seq + 1)]) + "]"
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute(sql.INSERT_EVENTS, (rows,))
+            numbered = enumerate(events, self._last_seq + 1)
+            if len(events) <= FEW:
+                rows = [event_columns(seq, event) for seq, event in numbered]
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany(sql.INSERT_EVENT, rows)
+            else:
+                text = "[" + ",".join([event_row(seq, event) for seq, event in numbered]) + "]"
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute(sql.INSERT_EVENTS, (text,))
             for statement in statements(events):
-                self._connection.execute(statement.sql, (statement.parameter,))
+                self._connection.execute(statement.sql, statement.parameters)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
