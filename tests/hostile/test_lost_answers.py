@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import select
 import subprocess
@@ -62,6 +63,16 @@ def test_sbatch_whose_coordinator_dies(live: LiveHome, monkeypatch: pytest.Monke
     with crashing(live, monkeypatch, point):
         command = [live.home.bin / "sbatch", "--parsable", "--wrap", 'echo $AVER_KEY >> "$RAN"']
         done = subprocess.run(command, cwd=live.folder, capture_output=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_one_run(live, int(done.stdout))
+
+
+def test_sbatch_whose_next_coordinators_die_too(live: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody lives long enough to answer: sbatch finds its job in the store, and does not say that it failed."""
+    with crashing(live, monkeypatch, "committed"):
+        command = [live.home.bin / "sbatch", "--parsable", "--wrap", 'echo $AVER_KEY >> "$RAN"']
+        dying = {**os.environ, "AVER_CRASH_AT": "recovered"}
+        done = subprocess.run(command, cwd=live.folder, env=dying, capture_output=True, timeout=DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert_one_run(live, int(done.stdout))
 

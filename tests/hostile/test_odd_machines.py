@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from live_home import LiveHome
+from odd_story import STORY
 from second_user import needs_root
 
 FORBID = """
@@ -31,22 +32,6 @@ except OSError:
     os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 NEVER_REAPS = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))"
-STORY = """
-import json, os, subprocess, sys
-def aver(*words, status=0):
-    done = subprocess.run([sys.executable, "-m", "aver", *words], capture_output=True, text=True)
-    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
-    return done.stdout
-aver("run", "--", "sh", "-c", "(setsid sleep 3333 &); exit 3", status=1)
-eat = "import time; x = bytearray(200 << 20); time.sleep(60)"
-aver("run", "--mem", "60M", "--", sys.executable, "-c", eat, status=4)
-job = aver("submit", "--quiet", "--", "sleep", "1000").strip()
-os.kill(json.loads(aver("status", "--json"))["pid"], 9)
-aver("cancel", job)
-aver("watch", job, "--exit-status", status=5)
-print(aver("doctor", "--json"))
-aver("stop")
-"""
 WORDS = ["-c", STORY]
 
 

@@ -19,6 +19,7 @@ def test_without_linger_the_logout_is_named(vm: Vm) -> None:
     """`aver submit` says it once; the job is NODE_FAIL with the words for it, not FAILED 0:15."""
     said = vm.ask("aver submit -- sleep 10000 2>&1; aver submit -- true 2>&1")
     assert said.count("jobs end when you log out") == 1
+    assert "`sudo loginctl enable-linger alice` lets them go on" in said  # there is no polkit
     job = int(next(line for line in said.splitlines() if line.isdigit()))
     wait_for(lambda: is_gone(vm), "the end of all of alice's processes", 900)
     vm.ask(f"aver submit --quiet -- true; aver watch {job}", status=None)

@@ -9,17 +9,17 @@ from vm_desk import Vm
 
 from live_home import wait_for
 
-HOG = "import sys, time; data = bytearray(int(sys.argv[1]) << 20); time.sleep(float(sys.argv[2]))"
-GROW = "data = []\nfor _ in range(100): data.append(bytearray(1 << 20))"
-SHARED = "import mmap; data = mmap.mmap(-1, 100 << 20); data.write(bytes(100 << 20))"
+HOG = "my $data = ''; vec($data, ($ARGV[0] << 20) - 1, 8) = 1; select undef, undef, undef, $ARGV[1];"
+GROW = "for (1..100) { my $more = ''; vec($more, (1 << 20) - 1, 8) = 1; push @data, \\$more }"
+SHARED = "import mmap; data = mmap.mmap(-1, 100 << 20); data.write(bytes(1 << 20) * 100)"
 CASES = {  # name: (mem, what it runs, how it ends)
-    "burst": ("60M", "exec python3 hog.py 100 0", "OUT_OF_MEMORY"),
-    "growth": ("60M", "exec python3 grow.py", "OUT_OF_MEMORY"),
-    "child": ("60M", "python3 hog.py 100 0; exit 0", "OUT_OF_MEMORY"),
-    "several": ("100M", "for n in 1 2 3 4; do python3 hog.py 30 20 & done; wait; exit 0", "OUT_OF_MEMORY"),
-    "shared": ("60M", "exec python3 shared.py", "OUT_OF_MEMORY"),
-    "page-cache": ("60M", "head -c 200M /dev/zero >cache; cat cache >/dev/null; rm cache", "COMPLETED"),
-    "enough": ("100M", "exec python3 hog.py 50 0", "COMPLETED"),
+    "burst": ("60M", "exec perl hog.pl 100 0", "OUT_OF_MEMORY"),
+    "growth": ("60M", "exec perl grow.pl", "OUT_OF_MEMORY"),
+    "child": ("60M", "perl hog.pl 100 0; exit 0", "OUT_OF_MEMORY"),
+    "several": ("100M", "for n in 1 2 3 4; do perl hog.pl 30 10 & done; wait; exit 0", "OUT_OF_MEMORY"),
+    "shared": ("60M", "exec python3 -IS shared.py", "OUT_OF_MEMORY"),
+    "page-cache": ("60M", "dd if=/dev/zero bs=1M count=100 of=c$TRY; cat c$TRY >/dev/null; rm c$TRY", "COMPLETED"),
+    "enough": ("100M", "exec perl hog.pl 50 0", "COMPLETED"),
 }
 
 
@@ -27,7 +27,7 @@ def matrix(tries: int) -> str:
     jobs = []
     for name, (mem, run, _) in CASES.items():
         members = f"matrix: {{try: {list(range(tries))}}}, env: {{TRY: '{{try}}'}}"
-        jobs.append(f"  {name}: {{mem: {mem}, {members}, shell: bash, run: {run!r}}}")
+        jobs.append(f"  {name}: {{cpus: 0.25, mem: {mem}, {members}, shell: bash, run: {run!r}}}")
     return "jobs:\n" + "\n".join(jobs) + "\n"
 
 
@@ -60,7 +60,7 @@ def limit_check(text: str) -> dict[str, str]:
 def test_out_of_memory_exactly_when_the_limit_is_exceeded(vm: Vm, tries: int) -> None:
     """Bursts, slow growth, a child under exit 0, several processes, shared memory; not the page cache."""
     vm.set_linger(True)  # who asks over ssh logs out after each question
-    for name, text in (("hog.py", HOG), ("grow.py", GROW), ("shared.py", SHARED), ("flow.yaml", matrix(tries))):
+    for name, text in (("hog.pl", HOG), ("grow.pl", GROW), ("shared.py", SHARED), ("flow.yaml", matrix(tries))):
         vm.put(name, text)
     run = int(vm.ask("aver submit --quiet flow.yaml"))
     wait_for(lambda: vm.document("aver runs")["runs"][0]["is_settled"], "the run's end", 7000)

@@ -5,6 +5,7 @@ Refusals are complete lines in Slurm's wording, so that the client prints them u
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 from aver.client.output_paths import SBATCH_ARRAY_OUTPUT, SBATCH_OUTPUT
@@ -58,6 +59,11 @@ def submission_of(call: BatchCall, request: Sbatch) -> Submission:
     except ValueError:
         raise failed("Invalid mail-user specification") from None
     return Submission(FlowSpec(job.name, (job,), is_single=not is_array, notify=notify), request.origin)
+
+
+def tmp_bytes() -> int:
+    """Size of the temporary folder of this machine."""
+    return shutil.disk_usage("/tmp").total
 
 
 def check_node(call: BatchCall, cpus: int, tmp_bytes: Callable[[], int]) -> None:

@@ -45,7 +45,7 @@ def submit_once(home: Home, submission: Submission, environment: Sequence[str]) 
         except AverError as error:
             if lost is None:
                 raise
-            return _look_up(home, submission.key, error)
+            return look_up(home, submission.key, error)
         try:
             return client.ask(Submit(submission, tuple(environment), is_again or lost is not None), Submitted)
         except AnswerLost as error:
@@ -53,11 +53,14 @@ def submit_once(home: Home, submission: Submission, environment: Sequence[str]) 
         finally:
             client.close()
     assert lost is not None
-    return _look_up(home, submission.key, lost)
+    return look_up(home, submission.key, lost)
 
 
-def _look_up(home: Home, key: str, error: AverError) -> Submitted:
-    """Look in the store for a submission whose answer was lost. Raise UnreachableError if it is not there."""
+def look_up(home: Home, key: str, error: Exception) -> Submitted:
+    """Find the run of a submission whose answer was lost, by its key.
+
+    Raises UnreachableError if the store has no such run: not submitted, or not known as long as a coordinator lives.
+    """
     from aver.store.read.reader import Reader  # hardly ever
 
     may_be_taken = home.has_coordinator()

@@ -7,10 +7,10 @@ that it never costs more than `MOST_SHARE` of a CPU. Attempts that ran for less 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import partial
 
-from aver.client.use.now import Scan, Use, of_attempts
+from aver.client.use.now import Scan, of_attempts
 from aver.client.use.series import GAP_S, Sample, Series, series_path
 from aver.coordinator.background import Background, Failed
 from aver.coordinator.state.attempt import LiveAttempt
@@ -26,8 +26,8 @@ LOOK_S = 1.0  # how often it is looked for attempts that have run for so long
 MOST_ATTEMPTS = 1000  # of one measurement; of more, those that began first
 
 
-class _Wanted(Record):
-    """What a thread needs to know of an attempt."""
+class Measured(Record):
+    """What a thread needs to know of an attempt that is measured."""
 
     key: str
     run: int
@@ -36,21 +36,13 @@ class _Wanted(Record):
 
 
 class Sampler:
-    """`look` is called in every turn of the loop. `measure` and `cpu_clock` are for tests."""
+    """`look` is called in every turn of the loop."""
 
-    def __init__(
-        self,
-        home: Home,
-        machine: Machine,
-        background: Background,
-        measure: Callable[[], dict[str, Use]] | None = None,
-        cpu_clock: Callable[[], float] = time.thread_time,
-    ) -> None:
+    def __init__(self, home: Home, machine: Machine, background: Background) -> None:
         self._home = home
         self._machine = machine
         self._background = background
-        self._measure = measure or Scan().use
-        self._cpu_clock = cpu_clock
+        self._scan = Scan()
         self._series: dict[str, Series] = {}
         self._due_s = time.monotonic() + GAP_S
         self._is_busy = False
@@ -63,30 +55,21 @@ class Sampler:
     def look(self, now: float) -> None:
         if self._is_busy or time.monotonic() < self._due_s:
             return
-        here = [one for one in self._machine.attempts.values() if _runs_here(one) and not self._is_elsewhere(one)]
-        wanted = [
-            _Wanted(one.key, one.run, one.job, one.attempt)
-            for one in here
-            if one.started_at is not None and now - one.started_at >= LEAST_S
-        ][:MOST_ATTEMPTS]
+        begun = starts_here(self._machine.attempts.values())
+        wanted = measured(begun, now)
         if not wanted:
             self._series.clear()
-            begun = min((one.started_at for one in here if one.started_at is not None), default=now)
-            self._due_s = time.monotonic() + max(LOOK_S, min(GAP_S, begun + LEAST_S - now))
+            first = min((at for at, _ in begun), default=now)
+            self._due_s = time.monotonic() + max(LOOK_S, min(GAP_S, first + LEAST_S - now))
             return
         self._is_busy = True
         self._background.run("use", partial(self._sample, wanted), self._finish)
 
-    def _is_elsewhere(self, attempt: LiveAttempt) -> bool:
-        """Whether a daemon starts its processes: those that are found here are not the job."""
-        container = self._machine.runs[attempt.run].spec(attempt.index).setup.container
-        return container is not None and container.is_of_daemon
-
-    def _sample(self, wanted: list[_Wanted]) -> float:
+    def _sample(self, wanted: list[Measured]) -> float:
         """In a thread: the CPU seconds that it took."""
-        begun = self._cpu_clock()
+        begun = time.thread_time()
         at = time.time()
-        found = of_attempts(self._measure())
+        found = of_attempts(self._scan.use())
         kept = {}
         for one in wanted:
             if one.key not in found:
@@ -98,12 +81,11 @@ class Sampler:
             except OSError as error:
                 self._tell(f"job {one.job}: its memory and CPUs can't be noted: {error.strerror}")
         self._series = kept
-        return self._cpu_clock() - begun
+        return time.thread_time() - begun
 
     def _finish(self, took_s: float | Failed) -> None:
         self._is_busy = False
-        pause = GAP_S if isinstance(took_s, Failed) else max(GAP_S, took_s / MOST_SHARE)
-        self._due_s = time.monotonic() + pause
+        self._due_s = time.monotonic() + (GAP_S if isinstance(took_s, Failed) else pause_s(took_s))
 
     def _tell(self, text: str) -> None:
         if not self._has_told:
@@ -111,5 +93,21 @@ class Sampler:
             log(text)
 
 
-def _runs_here(attempt: LiveAttempt) -> bool:
-    return attempt.state in (State.RUNNING, State.SUSPENDED) and not attempt.can.outlives_machine
+def starts_here(attempts: Iterable[LiveAttempt]) -> list[tuple[float, LiveAttempt]]:
+    """The attempts that run on this machine, each with the time of its start."""
+    return [
+        (one.started_at, one) for one in attempts
+        if one.state in (State.RUNNING, State.SUSPENDED) and not one.can.outlives_machine
+        and one.started_at is not None
+    ]  # fmt: skip
+
+
+def measured(begun: list[tuple[float, LiveAttempt]], now: float) -> list[Measured]:
+    """Those that have run for long enough."""
+    old = [one for at, one in begun if now - at >= LEAST_S]
+    return [Measured(one.key, one.run, one.job, one.attempt) for one in old[:MOST_ATTEMPTS]]
+
+
+def pause_s(took_s: float) -> float:
+    """The pause after a measurement that took so much CPU time."""
+    return max(GAP_S, took_s / MOST_SHARE)

@@ -30,7 +30,7 @@ def desk(
             yield desk
             desk.close()
         else:
-            with running_lab(tmp_path_factory) as lab:
+            with running_lab(tmp_path_factory.getbasetemp().parent) as lab:
                 desk = SlurmDesk(Path(folder), lab.configuration)
                 yield desk
                 desk.close()

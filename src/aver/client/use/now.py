@@ -1,7 +1,8 @@
 """What running scripts and tasks use at this moment, from /proc: processor time and memory of all their processes.
 
 A process belongs to the attempt or task whose key is in its environment, or in that of the nearest ancestor that has
-one. What can't be read is left out: a key without processes has no entry, and its use is unknown.
+one. What can't be read is left out: a key without processes has no entry, and its use is unknown. So is that of a job
+in docker, whose processes are children of a daemon: those that are found are docker's client.
 """
 
 from __future__ import annotations
@@ -9,20 +10,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from aver.model.job import CONTAINER, DOCKER
 from aver.model.record import Record
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 
 _MARK = b"\0AVER_KEY="
+_ELSEWHERE = f"\0{CONTAINER}={DOCKER}\0".encode()
 _KIB = 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 _ANONYMOUS, _SHARED = b"RssAnon:", b"RssShmem:"
 
 
 class Use:
-    """Of one script or task, together."""
+    """Of one script or task, together. `is_elsewhere`: these processes only wait for those of the job."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_elsewhere: bool) -> None:
+        self.is_elsewhere = is_elsewhere
         self.cpu_s = 0.0
         self.memory_bytes = 0
         self.pids: list[int] = []
@@ -33,6 +37,7 @@ class _Known(Record):
 
     began: bytes
     key: str
+    is_elsewhere: bool
     is_old: bool
 
 
@@ -102,12 +107,12 @@ class Scan:
             cpu[pid] = sum(int(one) for one in fields[11:15]) / TICKS
             known[pid] = self._whose(pid, fields[19])
         self._known = known
-        own = {pid: one.key for pid, one in known.items() if one.key}
+        own = {pid: one for pid, one in known.items() if one.key}
         found: dict[str, Use] = {}
         for pid in parents:
             nearest = _nearest(pid, own, parents)
             if nearest is not None:
-                use = found.setdefault(nearest, Use())
+                use = found.setdefault(nearest.key, Use(nearest.is_elsewhere))
                 use.cpu_s += cpu[pid]
                 use.memory_bytes += _memory(pid)
                 use.pids.append(pid)
@@ -116,26 +121,31 @@ class Scan:
     def _whose(self, pid: int, began: bytes) -> _Known:
         before = self._known.get(pid)
         if before is None or before.began != began:
-            return _Known(began, _key(pid), False)
-        return before if before.key or before.is_old else _Known(began, _key(pid), True)
+            return _Known(began, *_key(pid), False)
+        return before if before.key or before.is_old else _Known(began, *_key(pid), True)
 
 
 def of_attempts(uses: dict[str, Use]) -> dict[str, tuple[float, int]]:
     """CPU seconds and memory by the attempt's key: of its script and of all its tasks together."""
     found: dict[str, tuple[float, int]] = {}
-    for key, use in uses.items():
+    for key, use in measured(uses).items():
         attempt = key.partition(".s")[0]
         cpu_s, memory = found.get(attempt, (0.0, 0))
         found[attempt] = (cpu_s + use.cpu_s, memory + use.memory_bytes)
     return found
 
 
+def measured(uses: dict[str, Use]) -> dict[str, Use]:
+    """Those whose processes are the job's own."""
+    return {key: use for key, use in uses.items() if not use.is_elsewhere}
+
+
 def live_use() -> dict[str, Use]:
-    """The use of each key that has processes, at this moment."""
+    """The processes of each key, at this moment."""
     return Scan().use()
 
 
-def _nearest(pid: int, own: dict[int, str], parents: dict[int, int]) -> str | None:
+def _nearest(pid: int, own: dict[int, _Known], parents: dict[int, int]) -> _Known | None:
     seen = 0
     while pid in parents and seen < len(parents):
         if pid in own:
@@ -150,9 +160,11 @@ def _stat(pid: int) -> list[bytes] | None:
     return fields if len(fields) > 19 and fields[0] not in (b"Z", b"X") else None
 
 
-def _key(pid: int) -> str:
-    rest = (b"\0" + _read(pid, "environ")).partition(_MARK)[2]
-    return rest.partition(b"\0")[0].decode("ascii", "replace")
+def _key(pid: int) -> tuple[str, bool]:
+    """The key, and whether a daemon runs the job."""
+    environment = b"\0" + _read(pid, "environ")
+    rest = environment.partition(_MARK)[2]
+    return rest.partition(b"\0")[0].decode("ascii", "replace"), _ELSEWHERE in environment
 
 
 def _memory(pid: int) -> int:

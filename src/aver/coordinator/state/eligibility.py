@@ -85,12 +85,11 @@ def look_again(live: LiveState, run: LiveRun, index: int, now: float) -> None:
 
 
 def deadline_passed(live: LiveState, run: LiveRun, index: int, now: float) -> None:
-    """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
+    """End the job if it has not begun, held or not, as Slurm does since 23.11."""
     attempt = live.by_job.get(run.job_number(index))
     if run.settled_state(index) is not None or (attempt is not None and attempt.is_dispatched):
         return
-    if index not in run.held:
-        end_unstarted(live, run, index, DeadlinePassed(now), now)
+    end_unstarted(live, run, index, DeadlinePassed(now), now)
 
 
 def show_reason(live: LiveState, run: LiveRun, job: int, reason: str, now: float) -> None:

@@ -174,10 +174,9 @@ def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan,
     )
 
 
-def cancel_unstarted(live: LiveState, attempt: LiveAttempt, now: float) -> None:
-    """Its cancellation is durable, and it turned out that it never began."""
-    run = live.runs[attempt.run]
-    end_unstarted(live, run, attempt.index, CancelledBefore(now, "a request before it began"), now)
+def cancel_unstarted(live: LiveState, attempt: LiveAttempt, now: float, by: str = "a request before it began") -> None:
+    """End an attempt that never began; without `by` its cancellation is durable."""
+    end_unstarted(live, live.runs[attempt.run], attempt.index, CancelledBefore(now, by), now)
 
 
 # ---- durable ------------------------------------------------------------------------------------

@@ -414,7 +414,7 @@ class Machine:
         eligibility.show_reason(self.live, run, job, reason, now)
 
     def deadline_passed(self, run: LiveRun, index: int, now: float) -> None:
-        """End the job if it has not begun; one that is held is looked at when it is released, as in Slurm."""
+        """End the job if it has not begun, held or not."""
         eligibility.deadline_passed(self.live, run, index, now)
 
     def look_again(self, run: LiveRun, index: int, now: float) -> None:

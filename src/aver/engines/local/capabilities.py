@@ -17,9 +17,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from aver.config import Config
 from aver.engines.local.cpu_sets import own_cpus
 from aver.engines.local.job_cgroup import top_of
 from aver.model.record import Record
+from aver.plan.packing import Room
 
 PROBE_TIMEOUT_S = 5
 SCOPE = re.compile(r"aver-[0-9a-f]{12}\.scope")  # what `user_manager` asks for
@@ -66,6 +68,15 @@ def capabilities(machine: Machine = Machine()) -> Capabilities:
         has_children_files=(machine.proc / "self" / "task" / str(os.getpid()) / "children").exists(),
         core_limit_bytes=None if core == resource.RLIM_INFINITY else core,
         core_pattern=(_read(machine.proc / "sys" / "kernel" / "core_pattern") or "").strip() or None,
+    )
+
+
+def room_here(config: Config) -> Room:
+    """What jobs can have of this machine: as the settings say, or else all of it. Only reads, and starts nothing."""
+    return Room.of(
+        config.cpus or len(own_cpus()),
+        len(gpus()) if config.gpus is None else config.gpus,
+        config.mem_bytes or memory_bytes(),
     )
 
 

@@ -23,10 +23,14 @@ def has_linger() -> bool:
     return (LINGER / user_name()).exists()
 
 
+def may_linger() -> bool:
+    """Whether this user may say so: without polkit only root may."""
+    return POLKIT.exists() or os.getuid() == 0
+
+
 def linger_command() -> str:
-    """The command with which this user lingers: without polkit only root may say so."""
-    is_free = POLKIT.exists() or os.getuid() == 0
-    return "loginctl enable-linger" if is_free else f"sudo loginctl enable-linger {user_name()}"
+    """The command with which this user lingers."""
+    return "loginctl enable-linger" if may_linger() else f"sudo loginctl enable-linger {user_name()}"
 
 
 def ends_at_logout(pid: int | None) -> str | None:

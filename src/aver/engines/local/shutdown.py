@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from aver.model.evidence import Stop
 
 ASK_S = 10
 SYSTEMD = "/run/systemd/system"  # there where systemd runs
+_SENT = (signal.SIGTERM, signal.SIGHUP)  # by systemd, also to what is started in a scope while it is being stopped
 _SESSION = re.compile(r"/session-([0-9a-zA-Z]+)\.scope")
 
 
@@ -23,7 +25,11 @@ def find_stop() -> Stop | None:
     """What is being stopped at this moment; None: nothing, or nobody says. May take three times ASK_S."""
     if not os.path.isdir(SYSTEMD):
         return None
-    return stop_of(_say, _own_cgroup(), kills_user_processes)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SENT)  # children have it so from their first instruction on
+    try:
+        return stop_of(_say, _own_cgroup(), kills_user_processes)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stop_of(say: Callable[..., str], cgroup: str, kills: Callable[[], bool]) -> Stop | None:
