@@ -49,6 +49,14 @@ def test_a_line_has_name_state_and_time() -> None:
     ]
 
 
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_the_time_of_a_run_is_not_cut_off(width: int) -> None:
+    """What a narrow terminal has no room for goes from the counts before it."""
+    head = texts([Branch("", "prep", {State.RUNNING: 1}, "", 139.0, None)], width=width)[0]
+    assert head.endswith("  41 s")
+    assert len(head) <= width
+
+
 def test_what_does_not_fit_is_counted_and_failures_stay() -> None:
     """Never more lines than the screen, and what runs or failed is left out last."""
     branches = [Branch("", f"j{n}", {State.COMPLETED: 1}, "", None, 1.0) for n in range(50)]
@@ -137,6 +145,31 @@ def test_a_failed_job_is_named_with_its_number(aver: Product) -> None:
     assert terminal.close() == 1
     assert "FAILED exit 4 (job 2)" in text
     assert "8 COMPLETED, 1 FAILED (job 9 n=7)" in text
+
+
+def test_members_of_a_matrix_are_branches_of_one_tree(aver: Product) -> None:
+    """Only the last member ends its branch; what needs them all is below it."""
+    (aver.folder / "flow.yaml").write_text(
+        "jobs:\n  prep: {run: 'true'}\n  fit: {needs: [prep], matrix: {n: 1..3}, run: 'echo {n}'}\n"
+        "  sum: {needs: [fit], run: 'true'}\n"
+    )
+    terminal = Terminal(aver, ["run", "flow.yaml"], 80, 24, NO_COLOR="1")
+    text = terminal.read_until(None)
+    assert terminal.close() == 0
+    last = text.rpartition("5/5 settled")[2].replace("\x1b[K", "").splitlines()
+    assert [line.partition("COMPLETED")[0].rstrip() for line in last[1:6]] == [
+        "  └─ prep", "     ├─ fit[n=1]", "     ├─ fit[n=2]", "     └─ fit[n=3]", "        └─ sum",
+    ]  # fmt: skip
+
+
+def test_doctor_fits_into_the_terminal(aver: Product) -> None:
+    """A long fact goes on below itself, and a pipe gets it whole."""
+    terminal = Terminal(aver, ["doctor"], 80, 60, NO_COLOR="1")
+    text = terminal.read_until(None).replace("\r", "")
+    assert terminal.close() == 0
+    lines = text.splitlines()
+    assert any(line.startswith("ok      witness ") for line in lines)
+    assert [line for line in lines if len(line) > 80 and " " in line[23:].strip()] == []
 
 
 def test_a_narrow_terminal_without_colours(aver: Product) -> None:

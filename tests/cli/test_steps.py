@@ -72,9 +72,19 @@ def test_show_a_step_has_the_summary_of_its_tasks(stepped: Path, call: Aver) -> 
     assert any(line.split() == ["task", "1", "failed", "with", "exit", "code", "3"] for line in lines)
 
 
-def test_a_task_without_an_end_runs_while_its_step_does(stepped: Path, call: Aver) -> None:
-    """Nothing is guessed about it."""
-    assert "1 completed, 1 running" in call("show", "8.0").out
+def test_a_task_without_an_end_runs_while_its_step_does(
+    stepped: Path, call: Aver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is guessed about it. A coordinator, which would look for its witness, can't start."""
+    monkeypatch.setenv("AVER_CRASH_AT", "attached")
+    answer = call("show", "8.0")
+    assert "shown as of the last time a coordinator ran" in answer.err
+    assert "1 completed, 1 running" in answer.out
+
+
+def test_a_task_whose_witness_is_gone_is_lost(stepped: Path, call: Aver) -> None:
+    """The first command after the machine's restart says so: the coordinator looks before anybody reads."""
+    assert "1 completed, 1 lost" in call("show", "8.0").out
 
 
 def test_show_a_job_lists_its_steps_and_its_derived_exit(stepped: Path, call: Aver) -> None:

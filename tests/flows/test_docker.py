@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from flow_lab import Lab, states
 
+from aver.client.use.now import live_use, measured
 from boxes import make_image
 from second_user import needs_root
 
@@ -115,6 +116,9 @@ jobs:
 """
     )
     boxes.wait_for("up")
+    key = next(iter(run["stubborn"].attempts)).key
+    assert key in live_use()
+    assert key not in measured(live_use()), "docker's client is not the job"
     if dies == "job":
         assert boxes("cancel", str(run.number)).status == 0
     else:

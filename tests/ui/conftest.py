@@ -7,15 +7,29 @@ from pathlib import Path
 
 import pytest
 from page import Page
-from page_server import PageServer, served
+from page_server import PageServer, served, shared_home
 
 from chromium import Browser, chromium
 from live_home import LiveHome
 
 
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveHome, PageServer]]:
+    """One home and one server for all tests of a module that says ONE_HOME: none leaves what concerns another."""
+    with shared_home(tmp_path_factory.mktemp("shared")) as live, served(live) as server:
+        yield live, server
+
+
+def is_shared(request: pytest.FixtureRequest) -> bool:
+    return getattr(request.module, "ONE_HOME", False)
+
+
 @pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
+def live(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
     """A home in which jobs run."""
+    if is_shared(request):
+        yield request.getfixturevalue("shared_server")[0]
+        return
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.setenv("AVER_HOME", str(tmp_path / "home"))
@@ -26,8 +40,11 @@ def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveHome]:
 
 
 @pytest.fixture
-def server(live: LiveHome) -> Iterator[PageServer]:
+def server(request: pytest.FixtureRequest, live: LiveHome) -> Iterator[PageServer]:
     """A server of that home, with a cookie."""
+    if is_shared(request):
+        yield request.getfixturevalue("shared_server")[1]
+        return
     with served(live) as found:
         yield found
 

@@ -10,25 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from page_server import PageServer, page_server, served, shared_home
+from page_server import PageServer, page_server
 
 from live_home import LiveHome
 from second_user import needs_root, other_does
 
+ONE_HOME = True
 READS = ("", "files/main.js", "api/session", "api/now", "api/runs", "api/events", "metrics", "api/openapi.json", "none")
-
-
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHome]:
-    """One home and one server for all: no test leaves anything in them that concerns another."""
-    with shared_home(tmp_path_factory.mktemp("access")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def server(live: LiveHome) -> Iterator[PageServer]:
-    with served(live) as found:
-        yield found
 
 
 @pytest.fixture

@@ -9,25 +9,14 @@ from pathlib import Path
 
 import pytest
 from page import Page
-from page_server import GATE, PageServer, aver, mixed_flow, served, shared_home
+from page_server import GATE, aver, mixed_flow
 
 from aver.model.job import Matrix, Need, Needs
 from live_home import LiveHome, shell_job, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHome]:
-    """One home and one server for all: no test leaves anything in them that concerns another."""
-    with shared_home(tmp_path_factory.mktemp("page")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def server(live: LiveHome) -> Iterator[PageServer]:
-    with served(live) as found:
-        yield found
+ONE_HOME = True
 
 
 def test_the_token_is_gone_from_the_address(page: Page) -> None:
@@ -46,7 +35,6 @@ def test_each_view_shows_a_run(live: LiveHome, page: Page) -> None:
     page.see("The run is FAILED: 3 of 5 jobs completed, 1 failed, 1 skipped.")
     page.see("failed with exit 1", "#causes")
     page.see(f"aver retry {run}", "#causes")
-    page.click("[data-part$='groups']")
     page.wait("document.querySelectorAll('svg.graph .node').length === 3")
     page.click("[data-part$='usage']")
     page.see("train", "#use table")
@@ -59,6 +47,25 @@ def test_each_view_shows_a_run(live: LiveHome, page: Page) -> None:
     page.see("Failed with exit code 1")
     page.see("seed 2", ".log-box")
     page.see("Reproduce", "#given")
+    page.is_quiet()
+
+
+def test_a_matrix_of_two_axes_is_a_table(live: LiveHome, page: Page) -> None:
+    """A row for each value of the first axis, a column for each of the last, and no cell for what is excluded."""
+    axes = (("lr", ("0.1", "0.01")), ("seed", ("1", "2", "3")))
+    matrix = Matrix(axes, exclude=((("lr", "0.01"), ("seed", "2")),))
+    run = live.submit(shell_job("train", "test {seed} != 3", matrix=matrix), name="two", is_single=False)
+    live.settle([run])
+    page.open(f"runs/{run}?group={run + 1}.0", "two: FAILED")
+    page.click("[data-part$='grid']")
+    page.wait("document.querySelectorAll('.grid-table a').length === 5")
+    shown = "one.innerText || (one.querySelector('a') || {}).className || ''"
+    cells = f"[...document.querySelectorAll('.grid-table tr')].map((row) => [...row.cells].map((one) => {shown}))"
+    assert page.value(cells) == [
+        ["seed", "1", "2", "3"],
+        ["lr=0.1", "s-COMPLETED", "s-COMPLETED", "s-FAILED"],
+        ["lr=0.01", "s-COMPLETED", "", "s-FAILED"],
+    ]
     page.is_quiet()
 
 
@@ -133,7 +140,7 @@ def test_signal_by_clicking(live: LiveHome, page: Page) -> None:
     live.wait_running(run)
     page.open(f"jobs/{run}", "job: RUNNING")
     page.click("[data-act=signal]")
-    page.see("It is no cancellation.", "#dialog")
+    page.see("It does not cancel anything.", "#dialog")
     page.value("document.querySelector('#dialog [name=signal]').value = ''")
     page.type("#dialog [name=signal]", "USR2")
     page.type("#dialog [name=reason]", "write a checkpoint")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from page import Page
-from page_server import GATE, PageServer, aver, mixed_flow, served, shared_home
+from page_server import GATE, PageServer, aver, mixed_flow
 
 from aver.model.job import Request
 from chromium import Browser
@@ -18,19 +18,8 @@ from live_home import LiveHome, shell_job, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
+ONE_HOME = True
 GRAVE = ("serious", "critical")
-
-
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHome]:
-    with shared_home(tmp_path_factory.mktemp("axe")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def server(live: LiveHome) -> Iterator[PageServer]:
-    with served(live) as found:
-        yield found
 
 
 @pytest.fixture
@@ -91,7 +80,7 @@ def test_axe_finds_nothing_serious(live: LiveHome, page: Page, scheme: str, widt
     page.open("runs", "Runs")
     look("runs")
     page.open(f"runs/{run}?group={run + 1}.1", "mixed: FAILED")
-    for part in ("groups", "usage", "grid"):
+    for part in ("usage", "grid"):
         page.click(f"[data-part$='{part}']")
     page.wait("['svg.graph', '.grid a', '#use table'].every((one) => document.querySelector(one) !== null)")
     page.see("failed with exit 1", "#causes")

@@ -191,12 +191,23 @@ def test_use_of_a_running_job_is_shown(live: LiveHome, page: Page) -> None:
 
 
 def test_a_store_that_is_removed_is_told(live: LiveHome, page: Page) -> None:
-    """The page reads again what it shows: it does not go on showing what is nowhere any more."""
+    """The page says so: a home whose store is gone is not one in which nothing ever ran. It goes on when it is back."""
     run = live.submit(shell_job("gone", "true"))
     live.settle([run])
     page.open("runs", "Runs")
     page.see("COMPLETED")
     aver(live.home.path, "stop")
-    for name in ("aver.db", "aver.db-wal", "aver.db-shm"):
-        (live.home.path / name).unlink(missing_ok=True)
-    page.see("0 runs.")
+    aside = live.home.path.parent / "aside"
+    aside.mkdir()
+    files = [path for path in live.home.path.iterdir() if path.name.startswith("aver.db")]
+    for path in files:
+        path.rename(aside / path.name)
+    page.see(f"the database is gone: {live.home.database}")
+    page.open("now", "aver")
+    page.see("the database is gone")
+    assert "Nothing runs" not in page.text()
+    for path in files:
+        (aside / path.name).rename(path)
+    page.open("runs", "Runs")
+    page.see("COMPLETED")
+    page.wait("document.querySelector('.problem') === null")

@@ -1,4 +1,4 @@
-"""One answer for many pages that ask the same, and never one of before the question."""
+"""One answer for many pages that ask the same, never one of before the question, and the pace of events."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aver.ui.feed import FLOOD, MOST_PAUSE_S, MOST_SHARE, Pace
-from aver.ui.shared import Shared
+from aver.ui.feed import FLOOD, MOST_PAUSE_S, MOST_SHARE, TICK_S, Pace
+from aver.ui.shared import MOST_KEPT, Shared
 from live_home import wait_for
 
 
@@ -56,11 +56,59 @@ def test_an_answer_that_fails_is_made_again() -> None:
     assert shared._entries == {}
 
 
-def test_two_events_come_at_once_then_four_a_second_and_in_a_flood_by_their_cost() -> None:
-    pace, now = Pace(), 100.0
-    assert pace.told(1, now, 5.0) == 0
-    assert pace.told(1, now, 5.1) == 0.25
-    assert pace.told(1, now + 0.25, 5.2) == 0.25
-    assert pace.told(FLOOD, now + 60, 6.0) == MOST_PAUSE_S
-    assert pace.told(FLOOD, now + 70, 6.06) == pytest.approx(0.06 / MOST_SHARE)
-    assert pace.told(1, now + 80, 7.0) == 0
+def test_pages_that_follow_the_same_event_share_its_answer() -> None:
+    """Also one that comes later; who follows a newer event, or none, gets a new answer."""
+    told = [1]
+    shared: Shared[str] = Shared(lambda: told[0])
+    answers = iter("abcd")
+    assert shared.get("now", lambda: next(answers), 1) == "a"
+    assert shared.get("now", lambda: next(answers), 1) == "a"
+    assert shared.get("now", lambda: next(answers)) == "b"
+    told[0] = 2
+    assert shared.get("now", lambda: next(answers), 2) == "c"
+    assert shared.get("now", lambda: next(answers), 1) == "c"
+    assert shared.get("now", lambda: next(answers), 3) == "d"  # of another server
+
+
+def test_answers_of_older_events_are_dropped() -> None:
+    """Of one event there are few, and of questions that follow none there is nothing to keep."""
+    told = [1]
+    shared: Shared[int] = Shared(lambda: told[0])
+    for number in range(5):
+        shared.get(f"jobs/{number}", lambda: 1, 1)
+    told[0] = 2
+    shared.get("now", lambda: 2, 2)
+    assert list(shared._kept) == ["now"]
+    for number in range(2 * MOST_KEPT):
+        shared.get(f"jobs/{number}", lambda: 1)
+    assert list(shared._kept) == ["now"]
+    for number in range(2 * MOST_KEPT):
+        shared.get(f"jobs/{number}", lambda: 1, 2)
+    assert len(shared._kept) <= MOST_KEPT
+
+
+def test_two_events_come_at_once_and_then_four_a_second() -> None:
+    pace, now = Pace(100.0, 5.0), 200.0
+    assert pace.told(1, now, 6.0) == 0
+    assert pace.told(1, now, 6.1) == 0.25
+    assert pace.told(1, now + 0.25, 6.2) == 0.25
+    assert pace.flood_until <= now + 0.25, "few changes wait for nothing that was paid"
+    assert pace.told(1, now + 60, 7.0) == 0
+
+
+def test_in_a_flood_events_wait_until_the_last_one_is_paid_for() -> None:
+    """The CPU time since the event before sets the pause, up to a limit."""
+    pace, now = Pace(100.0, 5.0), 200.0
+    pace.told(1, now, 5.0)
+    pace.told(int(FLOOD), now + 0.5, 5.01)
+    assert pace.flood_until == pytest.approx(now + 0.5 + 0.01 / MOST_SHARE)
+    pace.told(int(FLOOD * 10), now + 2, 6.0)
+    assert pace.flood_until == now + 2 + MOST_PAUSE_S
+
+
+def test_a_tick_follows_when_the_last_event_is_paid_for() -> None:
+    pace = Pace(100.0, 5.0)
+    pace.ticked(110.0, 5.001)
+    assert pace.tick_at == 110.0 + TICK_S
+    pace.ticked(120.0, 5.001 + MOST_SHARE * (TICK_S + 0.5))
+    assert pace.tick_at == pytest.approx(120.0 + TICK_S + 0.5)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
-from page_server import PageServer, mixed_flow
+from page_server import GATE, PageServer, mixed_flow
 
 from aver.model.job import Matrix
 from live_home import LiveHome, shell_job
@@ -54,6 +57,46 @@ def test_many_changes_are_at_most_four_events_a_second(live: LiveHome, server: P
             break
     answer.close()
     assert again >= seen
+
+
+def test_a_look_at_waiting_jobs_starts_no_process(live: LiveHome, tmp_path: Path) -> None:
+    """`now` says of each waiting job which jobs have the CPUs, and asks the kernel nothing that needs a process."""
+    gate = tmp_path / "gate"
+    numbers = tuple(str(number) for number in range(40))
+    run = live.submit(shell_job("n", GATE, matrix=Matrix((("n", numbers),))), is_single=False, env={"GATE": str(gate)})
+    live.wait_running(run + 1)
+    look = (
+        "import io, os, sys\n"
+        "from starlette.datastructures import QueryParams\n"
+        "from aver.cli.output.text import Output\n"
+        "from aver.cli.session import Session\n"
+        "from aver.ui.views import now_view\n"
+        "started = []\n"
+        "names = ('subprocess.Popen', 'os.posix_spawn', 'os.fork', 'os.exec')\n"
+        "sys.addaudithook(lambda name, _: started.append(name) if name in names else None)\n"
+        "now = now_view(Session(output=Output(io.BytesIO(), io.BytesIO())), QueryParams(''))\n"
+        "print(started, now.waiting.items[0].note)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    gate.touch()
+    assert said.startswith("[] waiting for 1 CPU: job"), said
+
+
+def test_a_page_that_follows_from_its_session_misses_nothing(live: LiveHome, server: PageServer) -> None:
+    """What is committed between the first answer and the stream is told."""
+    live.settle([live.run_text("true")])
+    seq = server.get("session")["seq"]
+    job = live.run_text("true")
+    live.settle([job])
+    connection = server.connection()
+    connection.request(
+        "GET", f"/{server.place}/api/events?after={seq}", headers={"Host": server.host, "Cookie": server.cookie}
+    )
+    stream = connection.getresponse()
+    while not (line := stream.readline()).startswith(b'data: {"runs"'):
+        assert line
+    connection.close()
+    assert json.loads(line.partition(b": ")[2])["jobs"] == [job]
 
 
 def test_requests_have_limits(live: LiveHome, server: PageServer) -> None:

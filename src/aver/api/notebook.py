@@ -6,6 +6,7 @@ import html
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,11 +24,12 @@ class Table(NamedTuple):
     is_final: bool
 
 
-class Shown:
+class Shown(ABC):
     """What a notebook shows as a table, while it changes."""
 
+    @abstractmethod
     def _table(self) -> Table:
-        raise NotImplementedError
+        """The table as things are now."""
 
     def _drawing(self) -> Callable[[], Table | None]:
         """What draws the table again; None from it: there is nothing to draw any more."""

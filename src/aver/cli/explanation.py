@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from aver.cli.facts import edited_spec, jobs_facts
@@ -19,6 +20,7 @@ from aver.model import events as ev
 from aver.model import reasons
 from aver.model.job import JobSpec, Request
 from aver.model.states import STARTED, UNSETTLED, State
+from aver.plan.packing import NOTHING, Room, room_of
 from aver.printable import one_line
 from aver.render import verdict as render
 from aver.render.timeline import in_order, is_about, last_record, tell_folded
@@ -130,8 +132,13 @@ def _unsettled_steps(job: JobRow) -> tuple[str, ...]:
             return (f"aver log {job.id} -f", f"aver watch {job.id}", f"aver cancel {job.id}")
 
 
-def waiting_words(session: Session, job: JobRow, happened: Iterable[ev.Event] = ()) -> str:
-    """What a pending job waits for: `for 2 CPUs: jobs 518, 519 have them`; "" where its reason says all there is."""
+def waiting_words(
+    session: Session, job: JobRow, happened: Iterable[ev.Event] = (), machine: MachineUse | None = None
+) -> str:
+    """What a pending job waits for: `for 2 CPUs: jobs 518, 519 have them`; "" where its reason says all there is.
+
+    Several jobs that are explained at the same moment share `machine`.
+    """
     spec = edited_spec(session, job)
     match job.reason:
         case reasons.DEPENDENCY:
@@ -139,7 +146,7 @@ def waiting_words(session: Session, job: JobRow, happened: Iterable[ev.Event] = 
         case reasons.LICENSES if spec.pools:
             return _pools(session, spec)
         case _ if job.reason in IN_THE_QUEUE and not _can(session, job, spec).has_queue:
-            return _parallel(session, job, spec) or _room(session, spec.request)
+            return _parallel(session, job, spec) or (machine or MachineUse(session)).missing(spec.request)
         case reasons.BEGIN_TIME if spec.begin_at is not None and spec.begin_at > time.time():
             return f"for its begin time, {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(spec.begin_at))}"
         case reasons.JOB_HELD_USER:
@@ -263,39 +270,48 @@ def _pools(session: Session, spec: JobSpec) -> str:
     return ", ".join(parts)
 
 
-def _room(session: Session, request: Request) -> str:
-    """What of this machine is missing, and which jobs have it; "" if only jobs before it in the queue come first."""
-    from aver.config import load_config  # few ask for it
-    from aver.engines.local.capabilities import capabilities
-    from aver.plan.packing import room_of
+class MachineUse:
+    """What this machine has for jobs, and which jobs have it: read when it is first asked for."""
 
-    reader = session.found_reader("")
-    rows = reader.listed(find_jobs(reader, Wanted(states=HERE, sort=BY_NUMBER), None, time.time())[0])
-    taken = [(row, attempts[-1].request) for row in rows if (attempts := reader.attempts(row.id))
-             and not capabilities_of(attempts[-1].engine).has_queue]  # fmt: skip
-    config, machine = load_config(), capabilities()
-    if config.max_running is not None and len(taken) >= config.max_running:
-        return f"for max_running ({config.max_running}) of the settings: {_running([row for row, _ in taken])}"
-    cpus = (config.cpus or machine.cpus) * 1000 - sum(room_of(one).millicpus for _, one in taken)
-    gpus = (len(machine.gpus) if config.gpus is None else config.gpus) - sum(one.gpus for _, one in taken)
-    mem = (config.mem_bytes or machine.memory_bytes) - sum(one.mem_bytes or 0 for _, one in taken)
-    wanted = [
-        (_count(request.cpus, "CPU"), room_of(request).millicpus > cpus, [row for row, one in taken if one.cpus]),
-        (_count(request.gpus, "GPU"), request.gpus > gpus, [row for row, one in taken if one.gpus]),
-        (
-            f"{render.limit_words(request.mem_bytes or 0)} of memory",
-            (request.mem_bytes or 0) > mem,
-            [row for row, one in taken if one.mem_bytes],
-        ),
-    ]
-    parts = []
-    for what, is_missing, holders in wanted:
-        if is_missing:
-            verb = "has" if len(holders) == 1 else "have"
-            parts.append(
-                f"for {what}" + (f": {_named(holders, lambda row: str(row.id))} {verb} them" if holders else "")
-            )
-    return "; ".join(parts)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def _taken(self) -> list[tuple[JobRow, Request]]:
+        reader = self._session.found_reader("")
+        rows = reader.listed(find_jobs(reader, Wanted(states=HERE, sort=BY_NUMBER), None, time.time())[0])
+        return [(row, attempts[-1].request) for row in rows if (attempts := reader.attempts(row.id))
+                and not capabilities_of(attempts[-1].engine).has_queue]  # fmt: skip
+
+    @cached_property
+    def _left(self) -> tuple[int | None, Room]:
+        """The limit of running jobs, and what of the machine is free."""
+        from aver.config import load_config  # few ask for it
+        from aver.engines.local.capabilities import room_here
+
+        config = load_config()
+        return config.max_running, room_here(config) - sum((room_of(one) for _, one in self._taken), start=NOTHING)
+
+    def missing(self, request: Request) -> str:
+        """What is missing for this request, and who has it; "" if only jobs before it in the queue come first."""
+        most, left = self._left
+        if most is not None and len(self._taken) >= most:
+            return f"for max_running ({most}) of the settings: {_running([row for row, _ in self._taken])}"
+        wanted = room_of(request)
+        kinds = [
+            (_count(request.cpus, "CPU"), wanted.millicpus > left.millicpus, "cpus"),
+            (_count(request.gpus, "GPU"), wanted.gpus > left.gpus, "gpus"),
+            (f"{render.limit_words(wanted.mem_bytes)} of memory", wanted.mem_bytes > left.mem_bytes, "mem_bytes"),
+        ]
+        parts = []
+        for what, is_missing, name in kinds:
+            if is_missing:
+                holders = [row for row, one in self._taken if getattr(one, name)]
+                verb = "has" if len(holders) == 1 else "have"
+                parts.append(
+                    f"for {what}" + (f": {_named(holders, lambda row: str(row.id))} {verb} them" if holders else "")
+                )
+        return "; ".join(parts)
 
 
 def _count(number: int | float, noun: str) -> str:

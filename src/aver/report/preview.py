@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from aver.client.documents import JobPreview, Preview
 from aver.config import load_config
-from aver.engines.local.capabilities import capabilities
+from aver.engines.local.capabilities import room_here
 from aver.engines.local.tools import missing_tools
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
-from aver.model.job import Argv, Command, FlowSpec, Need, Request, Script, Shell, Submission
+from aver.model.job import Argv, Command, FlowSpec, Need, Script, Shell, Submission
 from aver.plan.matrix import members
 from aver.render import verdict
 from aver.render.masking import Masking
@@ -73,12 +73,7 @@ def _need(need: Need) -> str:
 def impossible(flow: FlowSpec) -> list[tuple[str, str]]:
     """What no run could do: a warning before the job has begun, and more than this machine has."""
     config = load_config()
-    machine = capabilities()
-    has = Request(
-        cpus=config.cpus or machine.cpus,
-        gpus=len(machine.gpus) if config.gpus is None else config.gpus,
-        mem_bytes=config.mem_bytes or machine.memory_bytes,
-    )
+    has = room_here(config)
     found = []
     for job in flow.jobs:
         wants, limit_s = job.request, job.request.time_s
@@ -93,7 +88,7 @@ def impossible(flow: FlowSpec) -> list[tuple[str, str]]:
             found.append((job.name, f"it asks for {wants.cpus} CPUs, and this machine has {has.cpus}"))
         if wants.gpus > has.gpus:
             found.append((job.name, f"it asks for {wants.gpus} GPUs, and this machine has {has.gpus}"))
-        if (wants.mem_bytes or 0) > (has.mem_bytes or 0):
+        if (wants.mem_bytes or 0) > has.mem_bytes:
             asked, there = (verdict.bytes_words(size or 0) for size in (wants.mem_bytes, has.mem_bytes))
             found.append((job.name, f"it asks for {asked} of memory, and this machine has {there}"))
     return found

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable
 from importlib import resources
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg":
 STATUSES = {UsageError: 400, UnreachableError: 503, InternalError: 500}
 SHARED = {"page.css": "aver.report.html", "elements.js": "aver.report.html"}  # parts of the report
 FILES = resources.files("aver.ui").joinpath("files")
+EVENT = "event"  # in the address of a question: the number of the event that it follows
 EXPORTS = "\nexport { make, duration, bytes, badge, clock };\n"
 OWN_KINDS = {
     "SessionFacts": "session", "Now": "now", "RunPage": "run_page", "RunView": "run_view", "JobPage": "job_page",
@@ -49,6 +51,9 @@ OWN_KINDS = {
     "LogRange": "log_range", "LogMatch": "log_match", "Comparison": "comparison", "CheckedFlow": "checked",
     "ErrorFacts": "error",
 }  # fmt: skip
+
+
+_HAD_STORE = threading.Event()  # set when the home of this process is first seen with a store
 
 
 class View(NamedTuple):
@@ -111,7 +116,7 @@ def make_app(keys: Keys, is_read_only: bool) -> Starlette:
     def session_view(session: Session, _: QueryParams) -> doc.SessionFacts:
         return doc.SessionFacts(
             __version__, str(session.home.path), user_name(), socket.gethostname(), folder, is_read_only,
-            None if is_read_only else keys.change,
+            None if is_read_only else keys.change, 0 if session.reader is None else session.reader.last_seq(),
         )  # fmt: skip
 
     about = View("/api/session", "This server.", (), doc.SessionFacts, session_view)
@@ -126,13 +131,14 @@ def make_app(keys: Keys, is_read_only: bool) -> Starlette:
             return _error(error)
         return StreamingResponse(feed.stream(None if after < 0 else after), media_type="text/event-stream")
 
+    shown = (about, *VIEWS)
     routes = [
         Route("/", _file_route("index.html")),
         *(Route(f"/files/{name}", _file_route(name)) for name in _file_names()),
-        *(Route(view.path.replace("{number}", "{number:int}"), _view_route(view)) for view in (about, *VIEWS)),
+        *(Route(one.path.replace("{number}", "{number:int}"), _view_route(one, lambda: feed.told)) for one in shown),
         *(Route(change.path, _change_route(change), methods=["POST"]) for change in CHANGES),
         Route("/api/events", events),
-        Route("/api/openapi.json", _openapi_route((about, *VIEWS))),
+        Route("/api/openapi.json", _openapi_route(shown)),
         Route("/metrics", _metrics_route),
     ]
     app = Starlette(routes=routes)
@@ -157,14 +163,18 @@ def _new_session() -> Session:
     return Session(output=Output(io.BytesIO(), io.BytesIO()))
 
 
-def _view_route(view: View) -> Callable[[Request], Response]:
-    shared: Shared[Response] = Shared()
+def _view_route(view: View, told: Callable[[], int]) -> Callable[[Request], Response]:
+    shared: Shared[Response] = Shared(told)
 
     def answer(request: Request) -> Response:
         numbers = [request.path_params["number"]] if "number" in request.path_params else []
-        question = f"{numbers} {request.query_params}"
+        params = QueryParams([pair for pair in request.query_params.multi_items() if pair[0] != EVENT])
+        try:
+            event = query.number(request.query_params, EVENT, 0) or None
+        except UsageError as error:
+            return _error(error)
         return shared.get(
-            question, lambda: _answer(lambda session: view.function(session, request.query_params, *numbers))
+            f"{numbers} {params}", lambda: _answer(lambda session: view.function(session, params, *numbers)), event
         )
 
     return answer
@@ -192,6 +202,7 @@ def _answer(make: Callable[[Session], Record]) -> Response:
     except AverError as error:
         return _error(error)
     try:
+        _check_store(session)
         document = make(session)
         masking = session.output.masking
         kind = _kind(type(document))
@@ -201,6 +212,14 @@ def _answer(make: Callable[[Session], Record]) -> Response:
     finally:
         session.close()
     return Response(text.encode("utf-8", "replace"), media_type="application/json")
+
+
+def _check_store(session: Session) -> None:
+    """Raise AverError where the store has gone: without it nobody knows what runs, which is not that nothing does."""
+    if session.reader is not None:
+        _HAD_STORE.set()
+    elif _HAD_STORE.is_set():
+        raise AverError(f"the database is gone: {session.home.database}")
 
 
 def _kind(answer: type[Record]) -> str:
@@ -217,6 +236,7 @@ def _error(error: AverError, session: Session | None = None) -> Response:
 def _metrics_route(request: Request) -> Response:
     try:
         session = _new_session()
+        _check_store(session)
         text = metrics_text(session)
         session.close()
     except AverError as error:
@@ -244,7 +264,7 @@ def openapi(shown: tuple[View, ...] = VIEWS) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for view in shown:
         words: list[dict[str, Any]] = [
-            {"name": name, "in": "query", "schema": {"type": "string"}} for name in view.takes
+            {"name": name, "in": "query", "schema": {"type": "string"}} for name in (*view.takes, EVENT)
         ]
         if "{number}" in view.path:
             words.append({"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}})

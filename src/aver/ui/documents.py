@@ -12,7 +12,9 @@ from aver.model.record import Record
 
 
 class SessionFacts(Record):
-    """Of this server. `change` goes with each change, in the header X-Aver-Change; None: it is read-only."""
+    """Of this server. `change` goes with each change, in the header X-Aver-Change; None: it is read-only. `seq` is the
+    number of the store's newest event: a page that follows the events from there misses nothing of what it asks next.
+    """
 
     version: str
     home: str
@@ -21,20 +23,25 @@ class SessionFacts(Record):
     folder: str
     is_read_only: bool
     change: str | None
+    seq: int
 
 
 class MachineFacts(Record):
-    """This machine: what it has, what running jobs asked for, and what they use as far as it is measured."""
+    """This machine: what it has, what the jobs that run here asked for, and what those of them use that are measured.
+
+    None: jobs run here, and it is not known what any of them uses.
+    """
 
     cpus: int | float
     cpus_asked: float
     cpus_used: float | None
     memory_bytes: int
     memory_asked_bytes: int
-    memory_used_bytes: int
+    memory_used_bytes: int | None
     gpus: int
     gpus_asked: int
-    measured: int  # jobs
+    running: int  # jobs, here
+    measured: int  # of these
 
 
 class Item(Record):
@@ -74,7 +81,7 @@ class RunPage(Record):
 
 
 class RunView(Record):
-    """`causes` and `usage` are asked for on their own: they read all jobs of the run."""
+    """`causes` and `usage` are asked for on their own: they read all jobs of the run. A matrix is one definition."""
 
     run: RunFacts
     believed: int
@@ -83,6 +90,7 @@ class RunView(Record):
     host: str
     typed: tuple[str, ...]
     params: dict[str, str]
+    definitions: int
     begun_at: float | None
     ended_at: float
 
@@ -133,11 +141,13 @@ class Cell(Record):
     name: str
     state: str
     believed: bool
+    values: tuple[str, ...]  # by Grid.axes; "" for an axis that the member has not
 
 
 class Grid(Record):
     """The members of a matrix in their order."""
 
+    axes: tuple[str, ...]
     cells: tuple[Cell, ...]
     left_out: int
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 from starlette.datastructures import QueryParams
 
@@ -10,7 +11,9 @@ from aver.cli.session import Session
 from aver.client.documents import run_facts
 from aver.errors import UsageError
 from aver.judge.run import WORST_FIRST
+from aver.model.job import JobSpec
 from aver.model.record import replace
+from aver.plan.matrix import Member, declared_names, members
 from aver.render.verdict import believed_text
 from aver.report.graph.layers import overview
 from aver.report.html.graph import MOST_NODES, NODE_HEIGHT, NODE_WIDTH, places
@@ -85,12 +88,31 @@ def grid_view(session: Session, params: QueryParams, run: int) -> doc.Grid:
         raise UsageError("group: which matrix")
     page = job_page(reader, JobQuery(run, group=chosen), MOST_CELLS, 0.0)
     session.mask([run])
-    rows = reader.listed(page.numbers)
+    spec = _spec_of(session, run, chosen)
+    axes = () if spec is None else tuple(declared_names(spec))
+    all_members = () if spec is None else members(spec)
     cells = tuple(
-        doc.Cell(row.id, row.name, row.state.value, believed_text(row.state, row.verified) != row.state.value)
-        for row in rows
-    )
-    return doc.Grid(cells, (page.total or 0) - len(cells))
+        doc.Cell(
+            row.id, row.name, row.state.value, believed_text(row.state, row.verified) != row.state.value,
+            _values(all_members[row.member], axes) if row.member < len(all_members) else (),
+        )
+        for row in reader.listed(page.numbers)
+    )  # fmt: skip
+    return doc.Grid(axes, cells, (page.total or 0) - len(cells))
+
+
+def _spec_of(session: Session, run: int, group: tuple[int, int]) -> JobSpec | None:
+    """The definition of a group; None if the run has none of that number."""
+    first_job, number = group
+    flows = {session.run_row(run).first_job: session.submission(run).flow}
+    flows |= {batch.first_job: batch.flow for batch in session.found_reader(str(run)).generated(run)}
+    jobs = flows[first_job].jobs if first_job in flows else ()
+    return jobs[number] if number < len(jobs) else None
+
+
+def _values(member: Member, axes: Sequence[str]) -> tuple[str, ...]:
+    found = dict(member.values)
+    return tuple(found.get(axis, "") for axis in axes)
 
 
 def compare_view(session: Session, params: QueryParams) -> doc.Comparison:

@@ -13,7 +13,7 @@ from starlette.datastructures import QueryParams
 from aver.cli.commands.look.show import environment, job_shown
 from aver.cli.commands.look.status import nobody, read_status
 from aver.cli.commands.look.why import causes_of
-from aver.cli.explanation import explain, waiting_words
+from aver.cli.explanation import MachineUse, explain, waiting_words
 from aver.cli.facts import files_of, jobs_facts
 from aver.cli.output.documents import CoordinatorFacts
 from aver.cli.output.report_documents import CauseList, UsageList
@@ -21,13 +21,13 @@ from aver.cli.session import Session
 from aver.client.documents import run_facts
 from aver.client.use.now import Meter, UseNow
 from aver.config import load_config
-from aver.engines.api import Capabilities as EngineCapabilities
-from aver.engines.local.capabilities import Capabilities, capabilities
+from aver.engines.api import Capabilities
+from aver.engines.local.capabilities import room_here
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError, UnreachableError, UsageError
 from aver.model import reasons
 from aver.model.states import SETTLED, UNSETTLED, State
-from aver.plan.packing import room_of
+from aver.plan.packing import NOTHING, room_of
 from aver.protocol.client import Client
 from aver.render import verdict as render
 from aver.report.causes import hint_of
@@ -60,19 +60,21 @@ _USES: Memory[UsageList] = Memory(20)
 
 
 class _Sampler:
-    """One measurement of what runs here for all pages, at most once a second."""
+    """One measurement of what runs here for all pages, at most once a second unless another job runs."""
 
     def __init__(self) -> None:
         self._meter = Meter()
         self._lock = threading.Lock()
         self._at = 0.0
+        self._asked: frozenset[int] = frozenset()
         self._found: dict[int, UseNow] = {}
 
     def measure(self, reader: Reader, jobs: Sequence[JobRow], now: float) -> dict[int, UseNow]:
         with self._lock:
-            if not 0.0 <= now - self._at < SAMPLE_S or any(job.id not in self._found for job in jobs):
+            asked = frozenset(job.id for job in jobs)
+            if not 0.0 <= now - self._at < SAMPLE_S or not asked <= self._asked:
                 self._found = self._meter.measure(reader, jobs, now)
-                self._at = now
+                self._at, self._asked = now, asked
             return self._found
 
     def of_job(self, reader: Reader, row: JobRow, now: float) -> dict[int, UseNow]:
@@ -126,18 +128,18 @@ def coordinator_facts(session: Session) -> CoordinatorFacts:
 
 def _items(session: Session, jobs: Sequence[JobRow], total: int, uses: dict[int, UseNow]) -> doc.Items:
     facts = jobs_facts(session, list(jobs))
-    explained = 0
+    explained, machine = 0, MachineUse(session)
     items = []
     for row, fact in zip(jobs, facts, strict=True):
         is_looked_into = row.state is State.PENDING and explained < MOST_EXPLAINED
         explained += is_looked_into
-        items.append(doc.Item(fact, note_of(session, row, is_looked_into), uses.get(row.id)))
+        items.append(doc.Item(fact, note_of(session, row, machine if is_looked_into else None), uses.get(row.id)))
     return doc.Items(tuple(items), total - len(items))
 
 
-def note_of(session: Session, row: JobRow, is_looked_into: bool = False) -> str:
-    """Why it waits or ended so, in words; never empty."""
-    if is_looked_into and (words := _waiting(session, row)):
+def note_of(session: Session, row: JobRow, machine: MachineUse | None = None) -> str:
+    """Why it waits or ended so, in words; never empty. With `machine` it is looked into what it waits for."""
+    if machine is not None and (words := _waiting(session, row, machine)):
         return f"waiting {words}"
     if not row.state.is_settled and row.state is not State.PENDING:
         return render.unsettled_sentence(row.state, row.reason).rstrip(".").lower()
@@ -147,45 +149,38 @@ def note_of(session: Session, row: JobRow, is_looked_into: bool = False) -> str:
     return words or row.state.value.lower().replace("_", " ")
 
 
-def _waiting(session: Session, row: JobRow) -> str:
+def _waiting(session: Session, row: JobRow, machine: MachineUse) -> str:
     if row.reason == reasons.DEPENDENCY and session.run_row(row.run).jobs > MOST_JOBS_TO_EXPLAIN:
         return ""
     try:
-        return waiting_words(session, row)
+        return waiting_words(session, row, machine=machine)
     except AverError:
         return ""
 
 
 @cache
-def _local() -> Capabilities:
-    """What this machine has: it is found out once."""
-    return capabilities()
-
-
-@cache
-def _engine(name: str) -> EngineCapabilities:
+def _engine(name: str) -> Capabilities:
     return capabilities_of(name)
 
 
 def _machine(reader: Reader | None, jobs: Sequence[JobRow], uses: dict[int, UseNow]) -> doc.MachineFacts:
-    config, machine = load_config(), _local()
-    millicpus = memory = gpus = 0
+    room, asked, here = room_here(load_config()), NOTHING, 0
     for job in jobs:
         attempts = reader.attempts(job.id) if reader is not None else []
         if attempts and not _engine(attempts[-1].engine).has_queue:
-            asked = attempts[-1].request
-            millicpus, gpus = millicpus + room_of(asked).millicpus, gpus + asked.gpus
-            memory += asked.mem_bytes or 0
-    measured = [use.cpus_now for use in uses.values() if use.cpus_now is not None]
+            asked, here = asked + room_of(attempts[-1].request), here + 1
+    is_unknown = here > 0 and not uses
+    cpus = [use.cpus_now for use in uses.values() if use.cpus_now is not None]
     return doc.MachineFacts(
-        config.cpus or machine.cpus,
-        millicpus / 1000,
-        None if uses and not measured else sum(measured),
-        config.mem_bytes or machine.memory_bytes,
-        memory,
-        sum(use.memory_now_bytes for use in uses.values()),
-        len(machine.gpus) if config.gpus is None else config.gpus,
-        gpus,
+        room.cpus,
+        asked.millicpus / 1000,
+        None if is_unknown or (uses and not cpus) else sum(cpus),
+        room.mem_bytes,
+        asked.mem_bytes,
+        None if is_unknown else sum(use.memory_now_bytes for use in uses.values()),
+        room.gpus,
+        asked.gpus,
+        here,
         len(uses),
     )
 
@@ -239,6 +234,7 @@ def run_view(session: Session, params: QueryParams, run: int) -> doc.RunView:
         origin.host,
         origin.command,
         dict(flow.params),
+        sketch.definitions,
         row.submitted_at,
         row.ended_at or time.time(),
     )

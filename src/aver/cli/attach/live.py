@@ -163,7 +163,8 @@ def _branches(reader: Reader, groups: list[GroupRow], lead: str) -> list[Branch]
         first = min(group.first for group in groups)
         rows = reader.jobs_by_id(range(first, first + total))
         running_first = sorted(rows, key=lambda number: (rows[number].state is State.PENDING, number))
-        return [_of_job(rows[number], lead) for number in running_first]
+        above = f"{lead[:-3]}├─ " if lead.endswith("└─ ") else lead  # of all but the last member
+        return [_of_job(rows[number], lead if number == running_first[-1] else above) for number in running_first]
     starts = [group.started_at for group in groups if group.started_at is not None]
     ends = [group.ended_at for group in groups if group.ended_at is not None]
     is_over = all(group.state.is_settled for group in groups)

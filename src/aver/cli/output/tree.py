@@ -50,8 +50,8 @@ def tree_lines(
     room = max(1, (height // len(runs)) - 1)
     lines: list[list[Piece]] = []
     for run, branches in runs:
-        took = (run.ended_at or now) - run.submitted_at
-        lines.append([(f"{bar(run)}  {duration(took)}", None)])
+        took = f"  {duration((run.ended_at or now) - run.submitted_at)}"
+        lines.append([(cells(bar(run), max(0, width - len(took))) + took, None)])
         kept, rest = _fitting(branches, room)
         names = [f"{branch.lead}{_label(branch)}" for branch in kept]
         column = min(max(map(len, names), default=0), max(12, width // 2))

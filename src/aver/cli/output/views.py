@@ -483,6 +483,8 @@ _MARKS: Callable[[str], str] = {"ok": "ok", "limited": "limited", "missing": "MI
 def _show_checks(output: Output, document: doc.Diagnosis) -> None:
     width = max(len(check.name) for check in document.checks)
     for check in document.checks:
-        output.line(f"{_MARKS(check.status):<8}{check.name.ljust(width)}  {one_line(check.fact)}")
-        if check.advice:
-            output.line(f"{'':<8}{'':<{width}}  {one_line(check.advice)}")
+        prefix = f"{_MARKS(check.status):<8}{check.name.ljust(width)}  "
+        for text in filter(None, (check.fact, check.advice)):
+            for part in output.folded(one_line(text), len(prefix)):
+                output.line(prefix + part)
+                prefix = " " * len(prefix)

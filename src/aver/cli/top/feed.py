@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from aver.cli.explanation import waiting_words
+from aver.cli.explanation import MachineUse, waiting_words
 from aver.cli.session import Session
 from aver.client.use.now import Meter
 from aver.errors import AverError
@@ -82,14 +82,14 @@ class Feed:
 
     def _items(self, reader: Reader, rows: list[JobRow], now: float) -> list[Item]:
         measured = self._measure(reader, [row for row in rows if row.state in ACTIVE][:MOST_MEASURED], now)
-        explained = 0
+        explained, machine = 0, MachineUse(self._session)
         items = []
         for row in rows:
             note = verdict.short_words(row.state, row.exit, row.reason)
             if row.state is State.PENDING and explained < MOST_EXPLAINED:
                 explained += 1
-                note = self._waits_for(row) or note
-            cpu, mem = measured.get(row.id, ("", ""))
+                note = self._waits_for(row, machine) or note
+            cpu, mem = measured.get(row.id, ("?", "?") if row.state is State.RUNNING else ("", ""))
             took = row.elapsed_s
             if took is None and row.started_at is not None and row.state in UNSETTLED:
                 took = now - row.started_at
@@ -100,9 +100,9 @@ class Feed:
             )
         return items
 
-    def _waits_for(self, row: JobRow) -> str:
+    def _waits_for(self, row: JobRow, machine: MachineUse) -> str:
         try:
-            words = waiting_words(self._session, row)
+            words = waiting_words(self._session, row, machine=machine)
         except AverError:
             return ""
         return f"waiting {words}" if words else ""

@@ -1,11 +1,11 @@
 // What can be done: buttons, the question before each of them, and the commands that one can type instead.
-import { clean, el, get, href, link, post, say, session } from "./parts.js";
+import { clean, count, el, href, link, post, say, session } from "./parts.js";
 import { openPart } from "./views.js";
 
 const TELLS = {
   cancel: ["Cancel", "What runs gets TERM now, and KILL after its kill wait. What waits never starts. Jobs that need it are skipped."],
   force: ["Kill", "Sends KILL at once, without TERM: what runs can't save anything. The verdict is CANCELLED."],
-  signal: ["Send a signal", "Sends the signal to every process of what runs. It is no cancellation."],
+  signal: ["Send a signal", "Sends the signal to every process of what runs. It does not cancel anything."],
   hold: ["Hold", "It does not start until it is released."],
   release: ["Release", "It starts when there is room."],
   suspend: ["Suspend", "Its processes are stopped; its time limit is paused."],
@@ -56,7 +56,7 @@ function ask(title, nodes, confirm, kind) {
   const dialog = document.getElementById("dialog");
   return new Promise((resolve) => {
     const form = el("form", { method: "dialog" }, el("h3", { id: "dialog-title" }, title), nodes,
-      el("div", { class: "dialog-end" }, el("button", { type: "button", "data-no": "" }, "Not now"), confirm ? el("button", { value: "yes", class: kind }, confirm) : null));
+      el("div", { class: "dialog-end" }, el("button", { type: "button", "data-no": "" }, confirm ? "Not now" : "Close"), confirm ? el("button", { value: "yes", class: kind }, confirm) : null));
     form.addEventListener("submit", (event) => { event.preventDefault(); done(new FormData(form)); });
     form.querySelector("[data-no]").addEventListener("click", () => done(null));
     const done = (value) => { dialog.onclose = null; dialog.close(); resolve(value); };
@@ -90,7 +90,7 @@ async function recover(number, refresh) {
     ...plan.hopeless.map((one) => el("li", {}, `${one.name} is left alone: ${one.why}`)),
   ];
   const nodes = [
-    el("p", {}, plan.jobs.length ? `${plan.jobs.length} jobs run again; ${plan.waiting} follow when what they need completes.` : "Nothing that another attempt helps."),
+    el("p", {}, plan.jobs.length ? `${count(plan.jobs.length, "job")} to run again; ${plan.waiting} more when the jobs that they need complete.` : "Nothing to recover: another attempt would not help the jobs that failed."),
     plan.changes.length ? el("p", {}, plan.file ? `In ${plan.file}:` : "In the run:") : null,
     plan.changes.length ? el("ul", {}, plan.changes.map((one) => el("li", {}, `${one.job}: ${one.key} ${one.old ?? "none"} to ${one.new} (${one.why})`))) : null,
     plan.diff ? el("pre", {}, plan.diff) : null,

@@ -4,8 +4,8 @@ import { actionButtons, commandList } from "./actions.js";
 import { drawCurve } from "./graph.js";
 import { logViewer } from "./log.js";
 
-export async function jobView(number, words) {
-  const view = await get(`jobs/${number}`);
+export async function jobView(number, words, ask) {
+  const view = await ask(`jobs/${number}`);
   const { shown, why } = view;
   const { job } = shown;
   const attempt = Number(words.attempt) || job.attempt;
@@ -24,8 +24,8 @@ export async function jobView(number, words) {
       actionButtons({ job: number, state: job.state, isSettled: job.is_settled, reason: job.reason }),
       commandList(why.next),
       facts([["verdict", `${job.state} ${verdict}`], ["attested by", job.source], ["attempts", String(job.attempt)], ["took", seconds(job.elapsed_s)],
-        ["peak memory", size(job.peak_bytes)], ["memory now", view.use ? `${size(view.use.memory_now_bytes)}${view.use.mem_bytes === null ? "" : ` of ${size(view.use.mem_bytes)}`}` : ""],
-        ["CPUs now", view.use && view.use.cpus_now !== null ? `${view.use.cpus_now.toFixed(1)} of ${view.use.cpus}` : ""],
+        ["peak memory", size(job.peak_bytes)], ["memory now", view.use ? `${size(view.use.memory_now_bytes)}${view.use.mem_bytes === null ? "" : ` of ${size(view.use.mem_bytes)}`}` : job.state === "RUNNING" ? "not known" : ""],
+        ["CPUs now", view.use && view.use.cpus_now !== null ? `${view.use.cpus_now.toFixed(1)} of ${view.use.cpus}` : job.state === "RUNNING" ? "not known" : ""],
         ["submitted", moment(job.submitted_at)], ["started", moment(job.started_at)], ["ended", moment(job.ended_at)],
         ["asked for", [count(shown.asked.cpus, "CPU"), shown.asked.gpus ? count(shown.asked.gpus, "GPU") : "", shown.asked.mem_bytes ? size(shown.asked.mem_bytes) : "no memory limit", shown.asked.time_s ? seconds(shown.asked.time_s) : "no time limit"].filter(Boolean).join(", "), "long"],
         ["needs", shown.asked.needs.join(", "), "long"], ["needed by", view.dependents === null ? "not looked for: the flow is large" : view.dependents.join(", "), "long"]]),
@@ -56,7 +56,7 @@ export async function jobView(number, words) {
 }
 function overTime(shown, number) {
   const use = shown.use.find((one) => one.attempt === number), facts_ = shown.attempts.find((one) => one.attempt === number);
-  if (!use || !facts_) return el("p", { class: "none" }, "Not measured: only what runs on this machine for more than five seconds is, while a coordinator runs.");
+  if (!use || !facts_) return el("p", { class: "none" }, "Not measured. Aver measures jobs that run on this machine for more than five seconds, while a coordinator runs; not jobs of a cluster, and not those in docker.");
   return el("div", { class: "curves" },
     drawCurve("Memory", use.points.map((one) => [one.at, one.memory_bytes]), facts_.mem_bytes, size),
     drawCurve("CPUs", use.points.map((one) => [one.at, one.cpus]), facts_.cpus, (value) => Number(value).toFixed(1)));
@@ -69,12 +69,12 @@ function attemptTable(number, attempts) {
   return table([{ text: "attempt", kind: "number" }, { text: "verdict" }, { text: "took", kind: "number" }, { text: "CPU time", kind: "number rare" }, { text: "peak memory", kind: "number" }, { text: "limit", kind: "number rare" }, { text: "where", kind: "rare" }],
     attempts.map((one) => el("tr", { "data-key": `a-${one.attempt}` }, cell("number", link(href(`jobs/${number}`, { attempt: one.attempt }), `#${one.attempt}`, { class: "" })),
       cell("", badge(one.state, one.verified === false && one.ended_at !== null && one.state !== "UNVERIFIED" ? "*" : ""), ` ${[one.exit && one.exit.text, one.reason].filter(Boolean).join(" ")}`),
-      cell("number", seconds(one.elapsed_s)), cell("number rare", one.user_s === null ? "" : seconds(one.user_s + (one.sys_s || 0))), cell("number", size(one.peak_bytes)),
+      cell("number", seconds(one.elapsed_s)), cell("number rare", one.user_s === null || one.sys_s === null ? "" : seconds(one.user_s + one.sys_s)), cell("number", size(one.peak_bytes)),
       cell("number rare", one.mem_bytes === null ? "" : size(one.mem_bytes)), cell("rare", `${one.node || ""} ${one.engine}`))));
 }
 function stepBox(step) {
   return el("details", { "data-key": `s-${step.attempt}-${step.step}` }, el("summary", {}, badge(step.state), ` ${step.address} ${clean(step.name)}, ${count(step.tasks, "task")} ${step.exit ? step.exit.text : ""}`),
-    el("p", {}, el("code", {}, step.command.join(" "))), step.summary ? el("p", {}, step.summary) : null,
+    el("p", {}, el("code", {}, step.command.join(" "))), step.summary ? el("p", { class: "lines" }, step.summary) : null,
     table([{ text: "task", kind: "number" }, { text: "verdict" }, { text: "took", kind: "number" }, { text: "peak memory", kind: "number" }], step.task_ends.slice(0, 200).map((task) => el("tr", {},
       cell("number", String(task.task)), cell("", badge(task.state), ` ${task.exit ? task.exit.text : ""} ${task.because ? "killed because of another task" : ""}`), cell("number", seconds(task.elapsed_s)), cell("number", size(task.peak_bytes))))),
     step.task_ends.length > 200 ? el("p", { class: "none" }, `${step.task_ends.length - 200} more tasks, not shown here.`) : null);

@@ -1,6 +1,6 @@
 // The page: finds the view that the address names, shows it, and keeps it fresh.
 import { el, get, patchChildren, say, session } from "./parts.js";
-import { begin, onChange } from "./live.js";
+import { begin, onChange, onTick } from "./live.js";
 import * as views from "./views.js";
 import { jobView } from "./job.js";
 import { submitView } from "./submit.js";
@@ -30,7 +30,8 @@ function find(path) {
   return { view: views.nowView, number: null };
 }
 
-async function load(isNew) {
+// `event` is the number of the event that it follows: pages that follow the same event share the answers.
+async function load(isNew, event = null) {
   if (busy) { wanted = true; return; }
   busy = true;
   wanted = false;
@@ -39,7 +40,7 @@ async function load(isNew) {
   const { view, number } = find(path);
   const place = `${path}?${new URLSearchParams(words)}`;
   try {
-    const made = await view(number, words);
+    const made = await view(number, words, (route, asked = {}) => get(route, { ...asked, event }));
     if (place !== `${address().path}?${new URLSearchParams(address().words)}`) { wanted = true; return; }
     document.title = `${made.title} · aver`;
     const root = el("main", {}, made.nodes);
@@ -62,17 +63,19 @@ async function load(isNew) {
   }
 }
 let timer = null;
-function soon() {
+let cause = null;  // the event that the next load follows; null: also something else
+function soon(event = null) {
+  cause = timer === null || cause !== null ? event : null;
   if (timer !== null) return;
   const pause = Math.max(0, last.at + Math.max(PACE_MS - last.took, 2 * last.took) - performance.now());
-  timer = setTimeout(() => { timer = null; load(false); }, pause);
+  timer = setTimeout(() => { timer = null; load(false, cause); }, pause);
 }
 
 onChange((change) => {
-  if (!shown || !shown.made.concerns || !change.is_whole || shown.made.concerns(change)) soon();
+  if (!shown || !shown.made.concerns || !change.is_whole || shown.made.concerns(change)) soon(change.told);
 });
-setInterval(() => { if (!document.hidden && shown && shown.made.isMoving) soon(); }, 2000);
-window.addEventListener("aver-refresh", soon);
+onTick((tick) => { if (shown && shown.made.isMoving) soon(tick.told); });
+window.addEventListener("aver-refresh", () => soon());
 window.addEventListener("hashchange", () => load(true));
 window.addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details")) one.open = true; });
 
@@ -84,5 +87,5 @@ window.addEventListener("beforeprint", () => { for (const one of document.queryS
   listen(() => load(false));
   listenToKeys();
   await load(true);
-  begin();
+  begin(session.seq);
 })();

@@ -1,5 +1,5 @@
-// The views of many jobs: now, runs, a run, two runs. Each makes elements of documents, and asks nobody else.
-import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, get, href, link, moment, say, seconds, size, stateBadge, table } from "./parts.js";
+// The views of many jobs: now, runs, a run, two runs. Each makes elements of documents, which it asks for by `get`.
+import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, href, link, moment, say, seconds, size, stateBadge, table } from "./parts.js";
 import { actionButtons, commandList } from "./actions.js";
 import { drawGraph } from "./graph.js";
 
@@ -8,7 +8,7 @@ const jobLink = (job) => link(href(`jobs/${job.id}`), String(job.id));
 const left = (number, what) => (number > 0 ? el("p", { class: "none" }, `${count(number, what)} more, not shown here.`) : null);
 
 // ---- now -------------------------------------------------------------------------------------------
-export async function nowView() {
+export async function nowView(_number, _words, get) {
   const now = await get("now");
   const { machine, coordinator } = now;
   const meter = (used, whole) => {
@@ -16,14 +16,16 @@ export async function nowView() {
     made.style.setProperty("--v", `${whole ? Math.min(100, (100 * used) / whole) : 0}%`);
     return made;
   };
+  const partly = machine.measured < machine.running ? ` by the ${machine.measured} of ${count(machine.running, "job")} that can be measured` : "";
+  const inUse = (value, text) => (value === null ? "use not known" : `${text(value)} in use${partly}`);
   const runs = now.running.items.map(({ job, note, use }) => jobRow(job, cell("number", jobLink(job)),
     cell("", link(href(`jobs/${job.id}`), job.name), el("div", { class: "soft" }, link(href(`runs/${job.run}`), `run ${job.run}`))), cell("", stateBadge(job)),
     cell("number", seconds(job.started_at === null ? null : now.at - job.started_at)),
-    cell("rare", use ? `${use.cpus_now === null ? "?" : use.cpus_now.toFixed(1)} of ${use.cpus}` : ""),
-    cell("rare", use ? [`${size(use.memory_now_bytes)}${use.mem_bytes === null ? ", no limit" : ` of ${size(use.mem_bytes)}`}`, use.mem_bytes ? meter(use.memory_now_bytes, use.mem_bytes) : null] : ""),
-    cell("", note)));
+    cell("rare", use ? `${use.cpus_now === null ? "?" : use.cpus_now.toFixed(1)} of ${use.cpus}` : "not known"),
+    cell("rare", use ? [`${size(use.memory_now_bytes)}${use.mem_bytes === null ? ", no limit" : ` of ${size(use.mem_bytes)}`}`, use.mem_bytes ? meter(use.memory_now_bytes, use.mem_bytes) : null] : "not known"),
+    cell("why", note)));
   const others = (items) => items.map(({ job, note }) => jobRow(job, cell("number", jobLink(job)), cell("", link(href(`jobs/${job.id}`), job.name)),
-    cell("", stateBadge(job)), cell("", note), cell("number rare", job.is_settled ? moment(job.ended_at) : seconds(now.at - job.submitted_at))));
+    cell("", stateBadge(job)), cell("why", note), cell("number rare", job.is_settled ? moment(job.ended_at) : seconds(now.at - job.submitted_at))));
   const part = (id, title, list, body, none) => el("section", { id, "data-key": id }, el("h2", {}, `${title} (${(list.items.length + list.left_out).toLocaleString("en")})`),
     list.items.length ? body : el("p", { class: "none" }, none), left(list.left_out, "job"));
   const heads = (last) => [{ text: "job", kind: "number" }, { text: "name" }, { text: "state" }, { text: "why" }, { text: last, kind: "number rare" }];
@@ -35,8 +37,8 @@ export async function nowView() {
       coordinator.is_running || !(coordinator.running || coordinator.pending) ? null : el("p", { class: "notice" }, coordinator.detail),
       facts([
         ["coordinator", coordinator.is_running ? `runs (${coordinator.pid})` : "none runs; the next command that needs one starts it"],
-        ["CPUs", [`${machine.cpus_asked} of ${machine.cpus} asked for${machine.cpus_used === null ? "" : `, ${machine.cpus_used.toFixed(1)} in use`}`, meter(machine.cpus_asked, machine.cpus)]],
-        ["memory", [`${size(machine.memory_asked_bytes) || "0"} of ${size(machine.memory_bytes)} asked for, ${size(machine.memory_used_bytes)} in use`, meter(machine.memory_asked_bytes, machine.memory_bytes)]],
+        ["CPUs", [`${machine.cpus_asked} of ${machine.cpus} asked for, ${inUse(machine.cpus_used, (value) => value.toFixed(1))}`, meter(machine.cpus_asked, machine.cpus)]],
+        ["memory", [`${size(machine.memory_asked_bytes)} of ${size(machine.memory_bytes)} asked for, ${inUse(machine.memory_used_bytes, size)}`, meter(machine.memory_asked_bytes, machine.memory_bytes)]],
         ["GPUs", machine.gpus ? `${machine.gpus_asked} of ${machine.gpus} asked for` : "none here"],
       ]),
       part("running", "Running", now.running, table([{ text: "job", kind: "number" }, { text: "name" }, { text: "state" }, { text: "for", kind: "number" },
@@ -64,7 +66,7 @@ function stateChips(path, words, counts) {
 }
 
 // ---- runs ------------------------------------------------------------------------------------------
-export async function runsView(_, words) {
+export async function runsView(_, words, get) {
   const { within, ...others } = words;
   const page = await get("runs", within ? { ...others, since: Date.now() / 1000 - Number(within) } : others);
   const rows = page.runs.map(({ run, believed }) => el("tr", { "data-key": `run-${run.id}`, "data-row": href(`runs/${run.id}`) },
@@ -93,10 +95,12 @@ export async function runsView(_, words) {
 }
 
 // ---- a run -----------------------------------------------------------------------------------------
+const MOST_NODES = 80, MOST_COUNTED = 1000;  // of a graph that is shown at once: nodes, and jobs that are counted for it
 const kept = new Map();  // what was opened in a run and is read only then: by run and part
-export async function runView(number, words) {
+export async function runView(number, words, get) {
   const [run, page] = await Promise.all([get(`runs/${number}`), get(`runs/${number}/jobs`, words)]);
-  const causes = await quickly(number, `runs/${number}/causes`);
+  if (run.definitions <= MOST_NODES && Object.values(run.run.counts).reduce((sum, many) => sum + many, 0) <= MOST_COUNTED) openPart(number, "groups");
+  const causes = await quickly(get, `runs/${number}/causes`);
   const opened = await Promise.all([...(kept.get(number) || [])].filter((name) => name !== "grid" || words.group).map(async (name) => [name, await get(`runs/${number}/${name}`, name === "grid" ? { group: words.group } : {})]));
   const parts = Object.fromEntries(opened);
   const path = `runs/${number}`;
@@ -127,7 +131,7 @@ export async function runView(number, words) {
 }
 // What takes long in a huge run does not keep the rest from being shown: it follows when it is there.
 const answers = new Map();
-async function quickly(number, path) {
+async function quickly(get, path) {
   const asked = get(path).then((found) => { answers.clear(); answers.set(path, found); return found; });
   const first = await Promise.race([asked, new Promise((resolve) => { setTimeout(resolve, 150, null); })]);
   if (first) return first;
@@ -159,9 +163,28 @@ function useText(name, use) {
   const share = use.share === null || use.share === undefined ? "" : ` (${Math.round(100 * use.share)} %)`;
   return use.asked === null ? `${show(use.used)}, no limit` : `${show(use.used)} of ${show(use.asked)}${share}`;
 }
+const MOST_COLUMNS = 60;
 function drawGrid(grid) {
-  return el("div", {}, el("div", { class: "grid" }, grid.cells.map((one) => el("a", { "data-key": `cell-${one.job}`, href: href(`jobs/${one.job}`), class: `s-${one.state}${one.believed ? " believed" : ""}`,
-    title: `${clean(one.name)}: ${one.state}${one.believed ? "*" : ""}`, "aria-label": `${clean(one.name)}: ${one.state}` }))), left(grid.left_out, "member"));
+  return el("div", {}, gridByAxes(grid) || el("div", { class: "grid" }, grid.cells.map(gridCell)), left(grid.left_out, "member"));
+}
+const gridCell = (one) => el("a", { "data-key": `cell-${one.job}`, href: href(`jobs/${one.job}`), class: `s-${one.state}${one.believed ? " believed" : ""}`,
+  title: `${clean(one.name)}: ${one.state}${one.believed ? "*" : ""}`, "aria-label": `${clean(one.name)}: ${one.state}` });
+// Two axes and more: a column for each value of the last one, a row for each combination of the others.
+function gridByAxes(grid) {
+  const last = grid.axes.length - 1;
+  const columns = [...new Set(grid.cells.map((one) => one.values[last]))];
+  if (last < 1 || columns.length > MOST_COLUMNS) return null;
+  const rows = new Map();
+  for (const one of grid.cells) {
+    const row = JSON.stringify(one.values.slice(0, last));
+    if (!rows.has(row)) rows.set(row, { label: one.values.slice(0, last).map((value, at) => `${grid.axes[at]}=${value}`).join(" "), cells: new Map() });
+    const cells = rows.get(row).cells;
+    cells.set(one.values[last], [...(cells.get(one.values[last]) || []), one]);
+  }
+  return el("div", { class: "scroll" }, el("table", { class: "grid-table" },
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, clean(grid.axes[last])), columns.map((value) => el("th", { scope: "col" }, clean(value))))),
+    el("tbody", {}, [...rows.entries()].map(([key, row]) => el("tr", { "data-key": `row-${key}` }, el("th", { scope: "row" }, clean(row.label)),
+      columns.map((value) => el("td", {}, el("div", { class: "grid" }, (row.cells.get(value) || []).map(gridCell)))))))));
 }
 
 const COLUMNS = [["job", "id", "number"], ["name", "name", ""], ["state", "state", ""], ["why", null, ""], ["attempts", "attempt", "number rare"], ["when", "start", "wide-bar rare"], ["took", "time", "number"], ["peak memory", "mem", "number rare"]];
@@ -184,7 +207,7 @@ function jobsTable(path, words, page, run) {
     }
     const took = job.elapsed_s ?? (job.started_at !== null && !job.is_settled ? run.ended_at - job.started_at : null);
     return jobRow(job, cell("number", jobLink(job)), cell("", link(href(`jobs/${job.id}`), job.name)), cell("", stateBadge(job)),
-      cell("", note === job.state.toLowerCase() ? "" : note, job.exit && job.exit.text !== "0:0" ? el("span", { class: "soft" }, ` ${job.exit.text}`) : null), cell("number rare", String(job.attempt || "")),
+      cell("why", note === job.state.toLowerCase() ? "" : note, job.exit && job.exit.text !== "0:0" ? el("span", { class: "soft" }, ` ${job.exit.text}`) : null), cell("number rare", String(job.attempt || "")),
       cell("wide-bar rare", line), cell("number", seconds(took)), cell("number rare", size(job.peak_bytes)));
   });
   const all = page.total.toLocaleString("en");
@@ -195,18 +218,21 @@ function jobsTable(path, words, page, run) {
 }
 
 // ---- two runs --------------------------------------------------------------------------------------
-export async function compareView(_, words) {
+export async function compareView(_, words, get) {
   const form = filterForm("compare", words, [["first", "first run"], ["second", "second run"]]);
   const nodes = [el("h1", {}, "Compare"), form];
   if (!/^\d+$/.test(words.first || "") || !/^\d+$/.test(words.second || "")) {
     return { title: "Compare", concerns: () => false, nodes: [...nodes, el("p", { class: "none" }, "Give the numbers of two runs.")] };
   }
   const found = await get("compare", words);
-  const change = (a, b, text) => (a === null && b === null ? "" : `${text(a) || "?"} → ${text(b) || "?"}`);
+  const change = (one, name, text) => {
+    const [a, b] = ["first", "second"].map((run) => (one[run] === null ? "-" : text(one[`${run}_${name}`]) || "?"));
+    return a.length + b.length === 2 ? "" : `${a} → ${b}`;
+  };
   const state = (job, word) => (word === null ? el("span", { class: "soft" }, "not there") : el("a", { href: href(`jobs/${job}`) }, badge(word)));
   const rows = found.differences.map((one) => el("tr", { "data-key": `d-${one.name}`, ...(one.second ? { "data-row": href(`jobs/${one.second}`) } : {}) },
     cell("", one.name), cell("", state(one.first, one.first_state), " → ", state(one.second, one.second_state)),
-    cell("number", change(one.first_s, one.second_s, seconds)), cell("number rare", change(one.first_bytes, one.second_bytes, size))));
+    cell("number", change(one, "s", seconds)), cell("number rare", change(one, "bytes", size))));
   const head = (run) => el("p", {}, link(href(`runs/${run.id}`), `run ${run.id} ${run.name}`, { class: "" }), " ", badge(run.state), bar(run.counts));
   return {
     title: `runs ${words.first} and ${words.second}`,

@@ -58,11 +58,10 @@ def command(ids: tuple[str, ...], as_json: bool, **options: Any) -> int:
 def _check_machine(wanted: Overrides) -> None:
     """Refuse what this machine can never give."""
     from aver.config import load_config
-    from aver.engines.local.capabilities import capabilities
+    from aver.engines.local.capabilities import room_here
 
-    config, machine = load_config(), capabilities()
-    cpus, mem_bytes = config.cpus or machine.cpus, config.mem_bytes or machine.memory_bytes
-    if wanted.cpus is not None and wanted.cpus > cpus:
-        raise UsageError(f"--cpus {wanted.cpus}: this machine has {cpus}")
-    if (wanted.mem_bytes or 0) > mem_bytes:
-        raise UsageError(f"--mem: this machine has {limit_words(mem_bytes)}")
+    room = room_here(load_config())
+    if wanted.cpus is not None and wanted.cpus > room.cpus:
+        raise UsageError(f"--cpus {wanted.cpus}: this machine has {room.cpus}")
+    if (wanted.mem_bytes or 0) > room.mem_bytes:
+        raise UsageError(f"--mem: this machine has {limit_words(room.mem_bytes)}")

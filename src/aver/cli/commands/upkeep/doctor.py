@@ -254,7 +254,7 @@ def _store(session: Session) -> Check:
         runs = 0 if session.reader is None else len(session.reader.runs())
     except AverError as error:
         return Check("store", MISSING, str(error), None)
-    return Check("store", OK, f"{runs} runs, SQLite {sqlite_version()}", None)
+    return Check("store", OK, f"{runs} run{'s' if runs != 1 else ''}, SQLite {sqlite_version()}", None)
 
 
 def _existing(path: Path) -> Path:
