@@ -127,7 +127,8 @@ def _check_job(
     needs_bad = any(one["state"] != "COMPLETED" for need in expected.needs for one in by_name.get(need, []))
     if state == "SKIPPED" and needs_bad and not lines:
         return
-    if submission.way == "srun" and state == "CANCELLED" and submission.was_killed:
+    is_stream_lost = not lines and "lost the streams of its srun" in job["detail"]
+    if submission.way == "srun" and state == "CANCELLED" and (submission.was_killed or is_stream_lost):
         return
     found.invented.append(f"{what}, not {expected.state} {expected.exit}")
 

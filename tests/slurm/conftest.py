@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("fault_desk", "ssh_desk")
+pytest.register_assert_rewrite("fault_desk", "ssh_desk", "sshd")
 
 from fault_desk import FOLDER, PORT, ClusterHome, FaultLab  # noqa: E402
-from ssh_desk import WHY_NOT, Sshd, SshHome  # noqa: E402
+from ssh_desk import SshHome  # noqa: E402
 
 from real_slurm import ONLY_ROOT, SlurmLab, lab, running_lab  # noqa: E402
+from sshd import WHY_NOT, Sshd  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 CROWDED = ("test_allocation", "test_conformance_slurm", "test_same_verdicts")
@@ -41,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def slurm_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
     """A real Slurm that runs, with an ordinary user to submit as."""
-    with running_lab(tmp_path_factory) as found:
+    with running_lab(tmp_path_factory.getbasetemp().parent) as found:
         yield found
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ssh_desk import WHY_NOT, Sshd
 
 from aver.engines.slurm.commands.call import Call, Commands, Reply, Trouble
 from aver.engines.slurm.remote.ssh import UNREACHABLE, Ssh
+from sshd import WHY_NOT, Sshd
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from fault_desk import OK, ONE, SEVEN, until
-from ssh_desk import HOST, SshHome
+from ssh_desk import SshHome
 
 from aver.model.exit import ExitStatus
 from aver.model.job import Matrix, Need, Needs, Request
 from aver.model.states import State
 from live_home import wait_for
+from sshd import HOST
 
 
 def test_every_outcome_is_as_without_ssh(ssh_home: SshHome) -> None:
