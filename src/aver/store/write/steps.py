@@ -62,7 +62,7 @@ def _started_row(event: StepStarted) -> Values:
         "attempt": event.attempt,
         "step": event.step,
         "name": column_text(event.spec.name),
-        "token": event.token,
+        "token": column_text(event.token),
         "tasks": event.spec.tasks,
         "spec": dumps(event.spec),
         "started_at": event.at,
