@@ -60,7 +60,7 @@ function ask(title, nodes, confirm, kind) {
     form.addEventListener("submit", (event) => { event.preventDefault(); done(new FormData(form)); });
     form.querySelector("[data-no]").addEventListener("click", () => done(null));
     const done = (value) => { dialog.onclose = null; dialog.close(); resolve(value); };
-    dialog.onclose = () => resolve(null);
+    dialog.onclose = () => { if (!dialog.open) resolve(null); };  // the event of the question before may come late
     dialog.replaceChildren(form);
     dialog.showModal();
     (form.querySelector("input") || form.querySelector("button"))?.focus();
