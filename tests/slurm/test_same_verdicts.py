@@ -98,7 +98,10 @@ ROWS: dict[str, tuple[dict[str, object], tuple[str, str, str]]] = {
     "no-such-program": ({"run": ["/no/such/program", "x"]}, ("FAILED", "?", "0:0")),
     "no-such-folder": (job("exit 0", folder="/no/such/folder"), ("FAILED", "?", "0:0")),
     "no-output": (job("exit 0", output="/proc/none/out"), ("FAILED", "?", "0:0")),
-    "left-step": (job("srun sleep 300 & sleep 2; exit 0"), ("COMPLETED", "0:0", "0:15")),
+    "left-step": (
+        job("srun sh -c 'touch left; exec sleep 300' & until [ -e left ]; do sleep 0.1; done; exit 0"),
+        ("COMPLETED", "0:0", "0:15"),
+    ),
     "time": (job("sleep 60", time="1s"), ("TIMEOUT", "0:15", "0:0")),
     "time-trapped-0": (job(TRAP_0, time="1s"), ("TIMEOUT", "0:0", "0:0")),
     "time-trapped-3": (job(TRAP_3, time="1s"), ("TIMEOUT", "3:0", "0:0")),
