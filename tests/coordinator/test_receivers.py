@@ -66,6 +66,7 @@ def live(aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Li
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
     return LiveHome(aver_home, tmp_path / "work")
 
 
