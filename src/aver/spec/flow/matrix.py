@@ -175,6 +175,10 @@ def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] 
         reader.mistakes.add(axis.key, f"{shown(name)} can't be the name of an axis in {reader.where}", hint)
         return None
     value = axis.value
+    if isinstance(value, Scalar) and value.value == name and name in allowance.axes:
+        hint = f'write {{{name}}} for the values of the flow\'s axis; for the text itself write {{list: ["{name}"]}}'
+        reader.wrong(axis, f"has its own name {shown(name)} as its value", hint)
+        return None
     if isinstance(value, Mapping) and not value.entries.keys().isdisjoint(LISTS):
         return _checked(axis, read_list(axis, value, reader, allowance.files), reader, allowance)
     if isinstance(value, Mapping):
