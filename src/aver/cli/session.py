@@ -182,10 +182,10 @@ class Session:
         return () if origin is None else origin.secrets
 
     def _flow(self, job: JobRow) -> FlowSpec:
-        reader = self.found_reader(str(job.id))
-        for batch in reader.generated(job.run):
-            if batch.first_job == job.first_job:
-                return batch.flow
+        if job.first_job > job.run + 1:  # the jobs of the submission have the numbers after their run's
+            for batch in self.found_reader(str(job.id)).generated(job.run):
+                if batch.first_job == job.first_job:
+                    return batch.flow
         return self.submission(job.run).flow
 
     def _matching(self, reader: Reader, address: Named) -> list[JobRow]:

@@ -35,6 +35,7 @@ BUSY_PAUSE_S = 0.05
 REPLY_TIMEOUT_S = 120.0
 STOP_WAIT_S = 30.0
 LOG_TAIL_BYTES = 4096
+GATHER_S = 0.02  # changes that come within this time are shown together: a person sees no difference
 LOOK_S = 1.0  # a wait is cut into such pieces: Python hears a signal only between them, or inside one
 
 
@@ -164,7 +165,25 @@ class Client:
             if change is None:
                 raise TimeoutError
             waiting -= set(change.settled)
+            if waiting:
+                change = self._gathered(change, waiting)
+                waiting -= set(change.settled)
             yield change
+
+    def _gathered(self, first: Change, waiting: set[int]) -> Change:
+        """This change, and those that come soon after it, as one: who shows many reads the store once.
+
+        Nothing is waited for once all is settled.
+        """
+        changed, settled = dict.fromkeys(first.changed), dict.fromkeys(first.settled)
+        end = time.monotonic() + GATHER_S
+        while waiting - settled.keys() and (left_s := end - time.monotonic()) > 0:
+            change = self.next_change(left_s)
+            if change is None:
+                break
+            changed.update(dict.fromkeys(change.changed))
+            settled.update(dict.fromkeys(change.settled))
+        return Change(tuple(changed), tuple(settled))
 
     def begin_watch(self, ids: Sequence[int], *, foreground: bool = False) -> tuple[int, ...]:
         """Have changes of these pushed, and of nothing else; return those that are settled already."""
