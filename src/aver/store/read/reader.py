@@ -174,9 +174,10 @@ class Reader(Database):
         steps = self._step_use("run = ?", run)
         return [with_steps(row, steps, _memory_limit) for row in self._table(AttemptRow, text, (run,))]
 
-    def outcomes(self, run: int, *, without_completed: bool = False) -> list[Outcome]:
-        """Every job with each of its attempts, by job and attempt; or those of jobs that are not COMPLETED."""
-        text = _OUTCOMES.format(which="AND j.state <> 'COMPLETED'" if without_completed else "")
+    def outcomes(self, run: int, *, only_failures: bool = False) -> list[Outcome]:
+        """Every job with each of its attempts, by job and attempt; or those of jobs that are settled, not COMPLETED."""
+        failures = f"AND j.state <> 'COMPLETED' AND j.state NOT IN {UNSETTLED_SQL}"
+        text = _OUTCOMES.format(which=failures if only_failures else "")
         rows = list(map(Outcome, self.fetch(text, (run,))))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")

@@ -59,7 +59,7 @@ def causes_of(session: Session, run: RunRow) -> CauseList:
     from aver.report.causes import HINTS_SHOWN, diagnose
 
     reader = session.found_reader(str(run.id))
-    rows = reader.outcomes(run.id, without_completed=True)
+    rows = reader.outcomes(run.id, only_failures=True)
     counts = reader.counts(run.id)
     masking = session.mask([run.id])
     found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths, masking)
@@ -79,7 +79,8 @@ def causes_of(session: Session, run: RunRow) -> CauseList:
         for seen in found.causes
     )
     known = {state.value: counts[state] for state in State if state in counts}
-    return CauseList(run.id, run.name, run.state.value, known, found.unsettled, causes)
+    unsettled = sum(count for state, count in counts.items() if not state.is_settled)
+    return CauseList(run.id, run.name, run.state.value, known, unsettled, causes)
 
 
 def _note_hint(session: Session, job: JobRow) -> None:
