@@ -58,7 +58,10 @@ class Committer:
 
     def check_store(self) -> None:
         """Raise CantWriteError if what is committed would be seen by nobody."""
-        self._writer.check_file()
+        if self.is_busy:
+            self._writer.check_name()  # the commit looks at the rest
+        else:
+            self._writer.check_file()
 
     def close(self) -> None:
         self._batches.put(None)
