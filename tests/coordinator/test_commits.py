@@ -12,9 +12,10 @@ from test_machine import ORIGIN, job
 from test_machine_cluster import Desk, record
 
 from aver.coordinator import loop as loop_module
+from aver.coordinator.commit_thread import Committer
 from aver.engines.slurm.states import read_word
-from aver.errors import CantWriteError
-from aver.model.events import Event
+from aver.errors import CantWriteError, InternalError
+from aver.model.events import Event, RunMoved
 from aver.model.evidence import LeftQueue, QueueSaid, Taken
 from aver.model.job import FlowSpec, Submission
 from aver.model.states import State
@@ -30,6 +31,11 @@ class SlowWriter(Writer):
     def commit(self, events: Sequence[Event]) -> int:
         self.may_go.wait(60)
         return super().commit(events)
+
+
+class WriterWithABug(Writer):
+    def commit(self, events: Sequence[Event]) -> int:
+        raise OverflowError("int too large to convert to float")
 
 
 class FullDisk(Writer):
@@ -99,3 +105,14 @@ def test_what_is_decided_while_the_disk_is_full_is_kept(tmp_path: Path) -> None:
     desk.loop._commits.check_writable()
     assert (state_of(desk, 1), state_of(desk, 2)) == (State.FAILED, None)
     desk.close()
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_a_bug_in_the_store_leaves_nobody_waiting(tmp_path: Path, is_quick: bool) -> None:
+    """In the committer's thread and in the caller's: it is told as what kept the batch from being stored."""
+    committer = Committer(WriterWithABug.open(tmp_path / "aver.db"))
+    committer._is_quick = is_quick
+    if not committer.begin([RunMoved(1.0, 1, State.RUNNING)]):
+        assert select.select([committer], [], [], 10)[0], "the committer's thread died"
+    assert isinstance(committer.finish(), InternalError)
+    committer.close()

@@ -198,6 +198,15 @@ def test_what_a_bad_exit_ends_is_ended_after_a_restart(turn: StoredTurn) -> None
     assert (ended.verdict.exit, ended.first_failed) == (ExitStatus(3), 0)
 
 
+def test_a_bad_exit_ends_nobody_before_it_is_durable(turn: StoredTurn) -> None:
+    """A crash before the commit: who hears both ends later could not tell which task was ended because of the other."""
+    key = with_step(turn, kill_on_bad_exit=True)
+    end_first_task(turn, ExitStatus(3))
+    assert turn.controls() == []
+    turn.commit()
+    assert turn.controls() == of(key, "cancel", [1])
+
+
 def test_the_end_of_a_task_that_is_stored_is_not_kept_by_the_engine(turn: StoredTurn) -> None:
     """It is heard again after a restart, while its step goes on: nobody needs it, so that its witness may leave."""
     key = with_step(turn)

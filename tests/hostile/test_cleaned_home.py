@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -110,6 +111,46 @@ def test_store_deleted_while_it_runs(live: LiveHome, typed: Typed) -> None:
     live.settle([running])
     assert live.job(running).state is State.COMPLETED
     assert sorted(live.keys_run().values()) == [1]
+
+
+def test_store_emptied_while_it_runs(live: LiveHome, typed: Typed) -> None:
+    """The file is the same, and nothing is in it: nobody says that there are no jobs, and nothing is taken."""
+    live.wait_running(live.run_text(NOTE_AND_WAIT))
+    os.truncate(live.home.database, 0)
+    for command in (("jobs",), ("status",), ("run", "--", "true")):
+        assert_gone(typed(*command))
+    assert "was removed or replaced" in live.home.log.read_text()
+    assert len(live.keys_run()) == 1
+
+
+def test_store_overwritten_by_an_older_copy(live: LiveHome, typed: Typed) -> None:
+    """As `cp` does, which keeps the file: nothing new is taken until what was committed is there again."""
+    live.settle([live.run_text("true")])
+    typed("stop")
+    live.wait_until_gone()
+    older = live.home.database.read_bytes()
+    live.settle([live.run_text("true")])
+    typed("stop")
+    live.wait_until_gone()
+    newer = live.home.database.read_bytes()
+    with live.client() as client:
+        client.call("ping")
+        live.home.database.write_bytes(older)
+        assert_gone(typed("run", "--", "touch", "ran-anyway"))
+        live.home.database.write_bytes(newer)
+        assert typed("run", "--", "true").returncode == 0
+    assert not (live.folder / "ran-anyway").exists()
+    live.assert_store_is_whole()
+
+
+def test_store_touched_while_it_runs(live: LiveHome) -> None:
+    """Another program's checkpoint, or a new time of the file, takes nothing away."""
+    live.settle([live.run_text("true")])
+    with contextlib.closing(sqlite3.connect(live.home.database)) as other:
+        other.execute("PRAGMA wal_checkpoint")
+    os.utime(live.home.database)
+    live.settle([live.run_text("true")])
+    live.assert_store_is_whole()
 
 
 def test_store_deleted_while_jobs_end(live: LiveHome, typed: Typed) -> None:

@@ -57,3 +57,15 @@ def test_srun_runs(slurm: Slurm, streams: str) -> None:
     job = slurm.submit("--wrap", f"srun touch step {streams}")
     assert slurm.until_settled(job).state == "COMPLETED"
     assert slurm.read("step") == ""
+
+
+@pytest.mark.parametrize("options", ["-l", "-o 0", "-l -e err"])
+@pytest.mark.parametrize("streams", ["1>&-", "1>/dev/full", "| head -n 1"])
+def test_srun_that_copies_ends_as_its_step(slurm: Slurm, streams: str, options: str) -> None:
+    """Lines that it can't write, with labels or of one task, are dropped: the step goes on, and its code is srun's."""
+    step = f"srun {options} sh -c 'seq 20000; echo e >&2; touch done; exit 4'"
+    job = slurm.submit("-o", "out", "--wrap", f"{{ {step}; echo code $? > code; }} {streams}")
+    assert slurm.until_settled(job).state == "COMPLETED"
+    assert slurm.read("code") == "code 4\n"
+    assert slurm.read("done") == ""
+    assert "Traceback" not in slurm.read("out")

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from queue import SimpleQueue
 
-from aver.errors import AverError
+from aver.errors import AverError, InternalError
+from aver.log import log
 from aver.model.events import Event, FlowReplaced, JobsGenerated, RunPruned, RunSubmitted
 from aver.store.write.writer import Writer
 
@@ -56,7 +58,10 @@ class Committer:
 
     def check_store(self) -> None:
         """Raise CantWriteError if what is committed would be seen by nobody."""
-        self._writer.check_file()
+        if self.is_busy:
+            self._writer.check_name()  # the commit looks at the rest
+        else:
+            self._writer.check_file()
 
     def close(self) -> None:
         self._batches.put(None)
@@ -77,6 +82,9 @@ class Committer:
             self._result = None
         except AverError as error:
             self._result = error
+        except Exception as error:  # whoever waits for this commit would wait for ever
+            log(f"a bug, please report it: {traceback.format_exc()}")
+            self._result = InternalError(f"events that can't be stored: {type(error).__name__}: {error}")
         self._is_quick = self._result is None and time.monotonic() - began < QUICK_S
 
 

@@ -97,6 +97,17 @@ def check_absent(path: Path | str) -> None:
         raise CantWriteError(removed_text(path))
 
 
+def check_emptied(path: Path | str) -> None:
+    """Raise CantWriteError if a coordinator has an empty database open to which it has written: it has a log."""
+    from pathlib import Path  # most readers never ask
+
+    from aver.home import Home
+
+    log = os.fspath(path) + "-wal"
+    if os.path.exists(log) and os.stat(log).st_size > 0 and Home(Path(path).parent).has_coordinator():
+        raise CantWriteError(removed_text(path))
+
+
 def removed_text(path: Path | str) -> str:
     return (
         f"the store {show_path(path)} was removed or replaced while the coordinator had it open: put it back, or "

@@ -200,14 +200,13 @@ def end_task(
     usage = None if record is None else as_measured(record, attempt.node or live.identity.host)
     cause = TaskCause() if record is None else task_cause(record)
     spared = [other for other in step.tasks if other.verdict is None and not other.because]
-    emit(
-        live,
-        TaskEnded(
-            now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage,
-            because, cause,
-        ),
+    ended = TaskEnded(
+        now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage, because,
+        cause,
     )  # fmt: skip
-    live.out.controls += [Control(other.key, "cancel") for other in spared if other.because and other is not task]
+    emit(live, ended)
+    others = [other for other in spared if other.because and other is not task]
+    live.after_commit += [(ended, Control(other.key, "cancel")) for other in others]  # heard again, both look alike
     watch_wait(live, step)
     if step.is_ended:
         end(live, step, now)

@@ -13,6 +13,7 @@ import os
 import select
 
 from aver.fast_start import TYPE_CHECKING
+from aver.slurm_cli.refusal import say
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class TaskStreams:
         self._sources: dict[int, tuple[int, str]] = {}  # descriptor -> task, stream
         self._patterns: dict[str, str] = {}  # of the files that the lines of a stream go to
         self._targets: dict[tuple[int, str], int] = {}  # task, stream -> where its lines go; else to ours
+        self._closed: set[int] = set()  # targets that take no more
         self._partial: dict[int, bytes] = {}
         self._width = len(str(tasks - 1))
         self._is_labelled = is_labelled
@@ -191,19 +193,28 @@ class TaskStreams:
         if not data:
             return False
         if not self._is_labelled:
-            _write(self._target(task, field), data)
+            self._put(task, field, data)
             return True
         lines = (self._partial.pop(source, b"") + data).split(b"\n")
         if len(lines[-1]) > LONGEST_LINE_BYTES:
             lines.append(b"")
         for line in lines[:-1]:
-            _write(self._target(task, field), self._label(task) + line + b"\n")
+            self._put(task, field, self._label(task) + line + b"\n")
         if lines[-1]:
             self._partial[source] = lines[-1]
         return True
 
-    def _target(self, task: int, field: str) -> int:
-        return self._targets.get((task, field), 1 if field == "stdout" else 2)
+    def _put(self, task: int, field: str, data: bytes) -> None:
+        """Write it to where the stream goes. What can't be written is dropped: the task goes on, and so do we."""
+        target = self._targets.get((task, field), 1 if field == "stdout" else 2)
+        if target in self._closed:
+            return
+        try:
+            _write(target, data)
+        except OSError as error:
+            self._closed.add(target)
+            if not isinstance(error, BrokenPipeError):  # whoever read it has read enough
+                say(f"srun: error: {field} of the tasks can't be written: {error.strerror}")
 
     def _label(self, task: int) -> bytes:
         return f"{task:{self._width}d}: ".encode()
@@ -251,7 +262,7 @@ class TaskStreams:
             rest = self._partial.pop(source, b"")
             if rest:
                 task, field = self._sources[source]
-                _write(self._target(task, field), self._label(task) + rest + b"\n")
+                self._put(task, field, self._label(task) + rest + b"\n")
         import shutil
 
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -266,5 +277,9 @@ def _is_drained(descriptor: int) -> bool:
 
 
 def _write(target: int, data: bytes) -> None:
+    """Write all of it; raise OSError where that can't be done."""
     while data:
-        data = data[os.write(target, data) :]
+        try:
+            data = data[os.write(target, data) :]
+        except BlockingIOError:
+            select.select([], [target], [])

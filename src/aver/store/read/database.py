@@ -10,7 +10,7 @@ import sqlite3
 
 from aver.errors import AverError
 from aver.fast_start import TYPE_CHECKING
-from aver.store.open import check_absent, connect, read_version, reading_failed, show_path
+from aver.store.open import check_absent, check_emptied, connect, read_version, reading_failed, show_path
 from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Database:
         connection = None
         try:
             if os.stat(path).st_size == 0:
+                check_emptied(path)
                 return None
             connection = connect(path, "ro")
             try:

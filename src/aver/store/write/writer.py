@@ -5,8 +5,8 @@ power loss when it returns (`synchronous=EXTRA`). After a failure nothing is hal
 be committed again. There must be one Writer per database: the coordinator's lock sees to that. It may be used from
 any thread, by one at a time.
 
-Others may remove or replace the files while they are open. Before each commit it is seen that they are those that a
-reader finds: without its database nothing is written, and a log that was removed is brought home first.
+Others may remove, replace or overwrite the files while they are open. Before each commit it is seen that they are those
+that a reader finds: without its database nothing is written, and a log that was removed is brought home first.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from aver.store.write import statements as sql
 from aver.store.write.derive import statements
 
 FEW = 6  # events that are inserted one by one
+LOOK_MS = 1000  # that a look at the file waits for whoever has it locked
 
 
 class Writer:
@@ -36,8 +37,9 @@ class Writer:
         self._identity = _identity(path)
         self._log_path = path.with_name(path.name + "-wal")
         self._log_identity = _identity(self._log_path)  # None: it was not made yet
-        self._last_seq = self._read_last_seq()
-        self.home_id = str(connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()[0])
+        self._mark = _mark(path)  # as it is after our last write
+        self._last_seq = _read_last_seq(connection)
+        self.home_id = _read_home_id(connection)
 
     @classmethod
     def open(cls, path: Path) -> Writer:
@@ -98,14 +100,39 @@ class Writer:
             self._roll_back()
             raise
         self._last_seq += len(events)
+        self._mark = _mark(self.path)
         if self._log_identity is None:
             self._log_identity = _identity(self._log_path)
         return self._last_seq
 
-    def check_file(self) -> None:
+    def check_name(self) -> None:
         """Raise CantWriteError if the database was removed or replaced since it was opened. From any thread."""
         if _identity(self.path) != self._identity:
             raise CantWriteError(removed_text(self.path))
+
+    def check_file(self) -> None:
+        """As `check_name`, and raise also if what we have committed is no longer in the file."""
+        self.check_name()
+        mark = _mark(self.path)
+        if mark != self._mark and self._is_whole(mark):
+            self._mark = mark
+
+    def _is_whole(self, mark: tuple[int, int]) -> bool:
+        """Look, as a reader does, at a file that somebody else has written; False: it can't be seen at the moment."""
+        reader = None
+        try:
+            reader = connect(self.path, "ro")
+            reader.execute(f"PRAGMA busy_timeout = {LOOK_MS}")
+            is_ours = _read_home_id(reader) == self.home_id and _read_last_seq(reader) >= self._last_seq
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
+                return False
+            is_ours = False
+        finally:
+            _close(reader)
+        if not is_ours or mark[0] < self._mark[0]:
+            raise CantWriteError(removed_text(self.path))
+        return True
 
     def _bring_log_home(self) -> None:
         """Without its log's file, what is committed since the last checkpoint is seen by nobody else: it goes into the
@@ -130,9 +157,6 @@ class Writer:
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         _close(self._connection)
-
-    def _read_last_seq(self) -> int:
-        return int(self._connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
@@ -173,6 +197,23 @@ def _connect(path: Path) -> sqlite3.Connection:
         _close(connection)
         raise
     return connection
+
+
+def _read_last_seq(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+
+
+def _read_home_id(connection: sqlite3.Connection) -> str:
+    return str(connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()[0])
+
+
+def _mark(path: Path) -> tuple[int, int]:
+    """Its size and time: another one after a write by anybody."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return 0, 0
+    return info.st_size, info.st_mtime_ns
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
