@@ -21,7 +21,7 @@ from aver.client.delivery import read_told
 from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus
-from aver.engines.local.login import ends_at_logout, linger_command
+from aver.engines.local.login import ends_at_logout
 from aver.engines.local.tools import container_problem, has_conda, has_container_engine, has_modules
 from aver.engines.local.user_manager import SLICE, probe_manager
 from aver.engines.registry import capabilities_of
@@ -288,7 +288,7 @@ def _logout(session: Session) -> Check:
     why = ends_at_logout(pid if isinstance(pid, int) else None)
     if why is None:
         return Check("logout", OK, "jobs go on after your logout", None)
-    return Check("logout", LIMITED, f"jobs end when you log out: {why}", f"`{linger_command()}`")
+    return Check("logout", LIMITED, f"jobs end when you log out: {why.what}", why.remedy)
 
 
 def _notifications(session: Session) -> Check:
