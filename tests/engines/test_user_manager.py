@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from aver.engines.local.capabilities import Machine, delegated_cgroup, is_below_manager, leave_job_cgroup, own_scope
+from aver.engines.local.capabilities import (
+    Machine,
+    container_cgroup,
+    delegated_cgroup,
+    is_below_manager,
+    leave_job_cgroup,
+    own_scope,
+)
 from aver.engines.local.user_manager import find_obstacle, scope_of
 
 MANAGER = "/user.slice/user-1000.slice/user@1000.service"
@@ -68,3 +75,12 @@ def test_without_a_unified_hierarchy_that_is_what_is_missing(tree: Path) -> None
     obstacle = find_obstacle(Machine(tree / "proc", tree / "dev"))
     assert obstacle is not None
     assert (obstacle.what, bool(obstacle.remedy)) == ("no cgroup v2 hierarchy is mounted", True)
+
+
+def test_only_the_cgroup_of_a_container_is_divided(tree: Path) -> None:
+    """The kernel's own root holds processes beside controlled children. `tests/vm` has a real container."""
+    machine = process_in(tree, "/")
+    (tree / "cg/cgroup.controllers").write_text("memory pids\n")
+    assert container_cgroup(machine) is None
+    (tree / "cg/cgroup.type").write_text("domain\n")
+    assert container_cgroup(process_in(tree, "/libpod.scope")) is None

@@ -27,7 +27,7 @@ systemctl start nfs-server && exportfs -ra && mount -t nfs -o vers=4.2 127.0.0.1
 BOX = """mkdir -p box/usr box/opt box/etc box/proc box/sys box/dev box/tmp box/run
 for one in bin sbin lib lib64; do ln -sfn usr/$one box/$one; done
 """
-RUN = "podman run --rm --network=host --log-driver=none --tmpfs /tmp -v /usr:/usr:ro -v /opt:/opt:ro -v /etc:/etc:ro"
+RUN = "podman run --rm --network=none --log-driver=none --tmpfs /tmp -v /usr:/usr:ro -v /opt:/opt:ro -v /etc:/etc:ro"
 
 
 def tell(vm: Vm, words: str) -> dict[str, dict[str, str]]:

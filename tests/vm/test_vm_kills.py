@@ -15,13 +15,13 @@ EAT = "push @x, 'a' x (16 << 20) while @x * 16 < $ARGV[0]; select undef, undef, 
 FORKS = "for (1..100) { my $p = fork; $failed++ if !defined $p; sleep 600 if defined $p && !$p } print $failed;"
 STEPS = """#!/bin/bash
 #SBATCH --mem=120M --ntasks=2
-srun perl eat.pl 96 600
+srun perl eat.pl 96 60
 exit 0
 """
 BOTH = """#!/bin/bash
 #SBATCH --mem=120M --ntasks=2
-perl eat.pl 80 600 &
-srun -n 1 bash -c 'perl eat.pl 80 600'
+perl eat.pl 80 60 &
+srun -n 1 bash -c 'perl eat.pl 80 60'
 kill $!
 exit 0
 """

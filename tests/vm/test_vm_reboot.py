@@ -1,4 +1,4 @@
-"""A reboot in the middle of a flow, with `aver service`: the flow goes on, and nobody types a command."""
+"""A reboot in the middle of a flow: with `aver service` it goes on by itself, else with the next command."""
 
 from __future__ import annotations
 
@@ -12,19 +12,43 @@ pytestmark = pytest.mark.long
 FLOW = """jobs:
   plain: {run: "sleep 10000"}
   trap: {run: "trap 'exit 3' TERM; while :; do sleep 1; done"}
-  planned: {run: "echo {n}", matrix: {n: [1, 2, 3]}}
-  after: {run: "echo after", needs: planned}
+  planned: {run: "echo {n} >>ledger", matrix: {n: [1, 2, 3]}}
+  after: {run: "echo after >>ledger", needs: planned}
 """
 
 
 def test_the_flow_goes_on_after_the_boot(vm: Vm) -> None:
     """What ran is NODE_FAIL, whatever it made of TERM; what was only planned runs, and so do its dependents."""
+    vm.ask("rm -f ledger")
     vm.set_linger(True)
     vm.ask("aver service enable")
     vm.put("flow.yaml", FLOW)
     run = int(vm.ask("aver submit --quiet flow.yaml"))
     wait_for(lambda: list(vm.states(run).values()).count("RUNNING") == 2, "two jobs run", 600)
     vm.reboot()
+    ledger = "cat ledger 2>/dev/null | sort -u | wc -l"  # no command of Aver's
+    wait_for(lambda: vm.ask(ledger).strip() == "4", "every job that was pending has run", 900)
+    check_ends(vm, run)
+
+
+@pytest.mark.parametrize("lingers", [True, False])
+def test_without_the_service_the_next_command_goes_on(vm: Vm, lingers: bool) -> None:
+    """Nothing runs until somebody types a command; the verdicts are those of who has the service."""
+    vm.ask("rm -f ledger")
+    vm.set_linger(lingers)
+    vm.put("flow.yaml", FLOW)
+    with vm.session():  # who does not linger is logged in when the machine goes down
+        run = int(vm.ask("aver submit --quiet flow.yaml"))
+        wait_for(lambda: list(vm.states(run).values()).count("RUNNING") == 2, "two jobs run", 600)
+        vm.reboot()
+    assert vm.ask("pgrep -u alice -f aver.coordinator; cat /home/alice/ledger; true", user="root", status=None) == ""
+    with vm.session():
+        assert "1 run waits and nobody drives it" in vm.ask("aver status", status=1)
+        vm.ask(f"aver watch {run}", status=None)
+        check_ends(vm, run)
+
+
+def check_ends(vm: Vm, run: int) -> None:
     wait_for(lambda: vm.document("aver runs")["runs"][0]["is_settled"], "the run's end", 900)
     states = vm.states(run)
     assert (states.pop("plain"), states.pop("trap")) == ("NODE_FAIL", "NODE_FAIL")

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,16 @@ class Vm:
     def states(self, run: int) -> dict[str, str]:
         """State by name of the run's jobs."""
         return {job["name"]: job["state"] for job in self.document(f"aver jobs {run} --all")["jobs"]}
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Alice stays logged in meanwhile, with a command that does nothing."""
+        command = [sys.executable, ROOT / "scripts" / "vm-lab", "ssh", "alice", "echo here; exec sleep 7000"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as login:
+            assert login.stdout is not None
+            assert login.stdout.readline() == "here\n"
+            yield
+            login.kill()
 
     def set_linger(self, on: bool) -> None:
         self.ask(f"loginctl {'enable' if on else 'disable'}-linger alice", user="root")

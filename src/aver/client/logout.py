@@ -15,7 +15,7 @@ def logout_notice(home: Home, engine: str) -> str | None:
     told = home.path / TOLD
     if not os.path.isdir("/run/systemd/system") or told.exists():
         return None
-    from aver.engines.local.login import ends_at_logout, linger_command, may_linger  # only where a logout may end jobs
+    from aver.engines.local.login import ends_at_logout, has_linger, may_linger  # only where a logout may end jobs
     from aver.engines.registry import capabilities_of
 
     pid = home.holder().get("pid")
@@ -28,5 +28,7 @@ def logout_notice(home: Home, engine: str) -> str | None:
         replace_file(told, b"", 0o600)
     except OSError:
         return None  # it would be said every time
-    remedy = "aver service enable" if may_linger() else linger_command()
-    return f"jobs end when you log out: {why}; `{remedy}` lets them go on"
+    if has_linger():
+        return f"jobs end when you log out: {why.what}; {why.remedy}"
+    remedy = "`aver service enable`" if may_linger() else why.remedy
+    return f"jobs end when you log out: {why.what}; {remedy} lets them go on"

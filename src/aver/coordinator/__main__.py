@@ -32,7 +32,7 @@ from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
 from aver.coordinator.state.machine import Identity, Machine
 from aver.engines.api import Site, Totals
-from aver.engines.local.capabilities import gpus, leave_job_cgroup, memory_bytes
+from aver.engines.local.capabilities import divide_container, gpus, leave_job_cgroup, memory_bytes
 from aver.engines.local.cpu_sets import leave_job_cpus
 from aver.engines.local.mark import mark_self
 from aver.engines.local.user_manager import enter_scope
@@ -75,6 +75,7 @@ def main() -> None:
         install(home)
     except AverError as error:
         log(str(error))  # jobs run all the same, without Slurm's commands
+    divide_container()
     obstacle = enter_scope(home.path)
     if obstacle is not None:
         log(f"no cgroup from the user's service manager: {obstacle.what}; {obstacle.remedy}")

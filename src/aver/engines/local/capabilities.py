@@ -24,6 +24,7 @@ from aver.model.record import Record
 from aver.plan.packing import Room
 
 PROBE_TIMEOUT_S = 5
+DIVIDE_TRIES = 5
 SCOPE = re.compile(r"aver-[0-9a-f]{12}\.scope")  # what `user_manager` asks for
 LEAF = "coordinator"  # in which the coordinator and its witnesses are: jobs are beside it
 _MANAGER = re.compile(r"user@[0-9]+\.service")
@@ -175,6 +176,37 @@ def make_leaf(scope: Path, machine: Machine = Machine()) -> str | None:
     except OSError as error:
         return f"no process can be moved into {leaf} ({error.strerror})"
     return None
+
+
+def container_cgroup(machine: Machine = Machine()) -> Path | None:
+    """The v2 cgroup of a whole container that this process is in directly, and can divide; None elsewhere.
+
+    All that runs in the container is in it, and must go into a leaf before it can have controlled children.
+    """
+    own = _own_cgroup(machine, 2)
+    if own is None or own.folder != own.top or unified_cgroup(machine) is None:
+        return None
+    is_top_of_all = not (own.top / "cgroup.type").exists()  # the kernel's own root, which holds processes as well
+    if is_top_of_all or "memory" not in (_read(own.top / "cgroup.controllers") or "").split():
+        return None
+    return own.top if _probe(own.top, "cgroup.procs", machine) is None else None
+
+
+def divide_container(machine: Machine = Machine()) -> None:
+    """Put all that runs in this container into a leaf of its cgroup, so that jobs can have theirs beside it."""
+    top = container_cgroup(machine)
+    if top is None or _enable_memory(top) is None:
+        return
+    leaf = top / LEAF
+    with contextlib.suppress(OSError):
+        leaf.mkdir(exist_ok=True)
+    for _ in range(DIVIDE_TRIES):  # a process that is moved may have forked meanwhile
+        pids = [pid for pid in (_read(top / "cgroup.procs") or "").split() if pid != "0"]  # 0: not of this container
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                (leaf / "cgroup.procs").write_text(pid)
+        if _enable_memory(top) is None:
+            return
 
 
 def leave_job_cgroup(machine: Machine = Machine()) -> None:

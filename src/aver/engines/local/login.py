@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from aver.engines.local.capabilities import Machine, is_below_manager
-from aver.engines.local.user_manager import find_obstacle, user_name
+from aver.engines.local.user_manager import Obstacle, find_obstacle, user_name
 
 LINGER = Path("/var/lib/systemd/linger")
 POLKIT = Path("/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service")
@@ -33,19 +33,30 @@ def linger_command() -> str:
     return "loginctl enable-linger" if may_linger() else f"sudo loginctl enable-linger {user_name()}"
 
 
-def ends_at_logout(pid: int | None) -> str | None:
+def ends_at_logout(pid: int | None) -> Obstacle | None:
     """Why jobs of the coordinator with this pid end when their user logs out; None: they don't, or nobody says.
 
-    Without a pid: of a coordinator that this process would start.
+    Without a pid: of a coordinator that this process would start. Lingering keeps the service manager, not a session.
     """
-    if not os.path.isdir("/run/systemd/system") or has_linger():
+    if not os.path.isdir("/run/systemd/system"):
         return None
     process = "self" if pid is None else str(pid)
     if is_below_manager(Machine(process=process)) or (pid is None and find_obstacle() is None):
-        return f"{user_name()} does not linger, and jobs run below {user_name()}'s service manager"
+        if has_linger():
+            return None
+        what = f"{user_name()} does not linger, and jobs run below {user_name()}'s service manager"
+        return Obstacle(what, f"`{linger_command()}`")
     if "/session-" in _cgroup(process) and kills_user_processes():
-        return "logind is set to KillUserProcesses=yes"
+        return Obstacle("logind is set to KillUserProcesses=yes", _way_out())
     return None
+
+
+def _way_out() -> str:
+    """How a coordinator in a session gets below the service manager of a user that lingers."""
+    if not has_linger():
+        return f"`{linger_command()}`"
+    obstacle = find_obstacle()
+    return "`aver stop`: the next one runs below your service manager" if obstacle is None else obstacle.remedy
 
 
 def kills_user_processes() -> bool:

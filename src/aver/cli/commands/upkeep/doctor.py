@@ -19,9 +19,15 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.delivery import read_told
 from aver.config import SHIPPED_ENGINES, Config, load_config
-from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
+from aver.engines.local.capabilities import (
+    Capabilities,
+    capabilities,
+    container_cgroup,
+    delegated_cgroup,
+    unified_cgroup,
+)
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus
-from aver.engines.local.login import ends_at_logout, linger_command
+from aver.engines.local.login import ends_at_logout
 from aver.engines.local.tools import container_problem, has_conda, has_container_engine, has_modules
 from aver.engines.local.user_manager import SLICE, probe_manager
 from aver.engines.registry import capabilities_of
@@ -138,6 +144,9 @@ def _memory_limit(found: Capabilities) -> Check:
             return Check("memory limit", OK, f"by the kernel: {where}", None)
     if found.cgroup is not None:
         return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
+    container = container_cgroup()
+    if container is not None:
+        return Check("memory limit", OK, f"by the kernel: cgroup v2, that of the container at {container}", None)
     what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
     if os.strerror(errno.EROFS) in found.cgroup_reason:
         what, remedy = found.cgroup_reason, WRITABLE[1 if unified_cgroup() is None else 2]
@@ -288,7 +297,7 @@ def _logout(session: Session) -> Check:
     why = ends_at_logout(pid if isinstance(pid, int) else None)
     if why is None:
         return Check("logout", OK, "jobs go on after your logout", None)
-    return Check("logout", LIMITED, f"jobs end when you log out: {why}", f"`{linger_command()}`")
+    return Check("logout", LIMITED, f"jobs end when you log out: {why.what}", why.remedy)
 
 
 def _notifications(session: Session) -> Check:
