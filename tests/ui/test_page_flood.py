@@ -1,4 +1,4 @@
-"""In a flood of changes pages are told of them seldom, and say so; of the job or run that one shows it hears at once."""
+"""In a flood pages are told of changes seldom, and say so; of the job or run that one shows it hears at once."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
 VIEWS = (
     View("/api/now", "What runs, waits, settles and failed since yesterday.", (), doc.Now, views.now_view),
-    View("/api/runs", "Runs, newest first.", ("state", "text", "folder", "engine", "since", "after", "limit"),
+    View("/api/runs", "Runs, newest first.", ("state", "text", "folder", "engine", "since", "within", "after", "limit"),
          doc.RunPage,
          views.runs_view),
     View("/api/runs/{number}", "One run.", (), doc.RunView, views.run_view),

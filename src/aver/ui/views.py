@@ -192,7 +192,7 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
     reader = session.reader
     before = query.cursor(params)
     asked = RunQuery(
-        query.states(params), query.text(params, "text"), query.text(params, "folder"), query.seconds(params, "since"),
+        query.states(params), query.text(params, "text"), query.text(params, "folder"), _since(params),
         query.text(params, "engine"), None if before is None else before[1],
     )  # fmt: skip
     limit = query.number(params, "limit", 50, 1, 200)
@@ -203,6 +203,12 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
     session.mask(page.numbers)
     shown = [_run_item(reader, rows[number]) for number in page.numbers if number in rows]
     return doc.RunPage(tuple(shown), query.cursor_text(page.next))
+
+
+def _since(params: QueryParams) -> float | None:
+    """`since`, or `within` so many seconds by the clock of this machine: the browser's may be another."""
+    within = query.seconds(params, "within")
+    return query.seconds(params, "since") if within is None else time.time() - within
 
 
 def _run_item(reader: Reader, row: RunRow) -> doc.RunItem:

@@ -1,6 +1,8 @@
 // The stream of changes: live, reconnecting, or stale since when. A hidden tab closes it, so that many tabs can be open.
 // A tick says that what moves without a change, such as memory in use, may be asked for again; `own` that the one job or
 // run that is shown stands otherwise.
+import { get } from "./parts.js";
+
 const SILENT_S = 15;
 const ALL = { runs: [], jobs: [], is_whole: false };  // everything may have changed
 const listeners = new Set();
@@ -11,6 +13,7 @@ let after = null;
 let heard = Date.now();
 let isMissed = null;  // a coordinator, though there is work
 let pause = 0;  // seconds between changes in a flood of them
+let isGone = false;  // the server: another one is in its place
 let subject = "";  // the one job or run that is shown: "job=7"
 
 export const onChange = (listener) => listeners.add(listener);
@@ -49,14 +52,20 @@ function hear(event) {
 function tell(data) { for (const listener of listeners) listener(data); }
 
 function open() {
-  if (source) return;
+  if (source || isGone) return;
   source = new EventSource(`api/events?${after === null ? "" : `after=${after}`}&${subject}`);
   for (const kind of ["beat", "change", "own", "tick"]) source.addEventListener(kind, hear);
   source.addEventListener("open", () => { if (heard < Date.now() - 3000) tell(ALL); });
   source.addEventListener("error", () => {
     show("reconnecting", "reconnecting");
-    if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(() => { if (!document.hidden) open(); }, 2000); }
+    if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(again, 2000); }
   });
+}
+// After a refusal: a server that was begun anew knows neither this address nor its cookie.
+async function again() {
+  if (document.hidden || isGone) return;
+  try { await get("session"); } catch (error) { isGone = error.status === 403; }
+  if (isGone) show("stale", "this server has ended: open the link that the new `aver ui` printed"); else open();
 }
 function close() {
   if (source) source.close();
@@ -67,6 +76,8 @@ export function begin(seq) {
   open();
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
   setInterval(() => {
+    heard = Math.min(heard, Date.now());  // a clock may be set back
+    if (isGone) return;
     if (Date.now() - heard > SILENT_S * 1000 && !document.hidden) {
       show("stale", `stale since ${new Date(heard).toLocaleTimeString("sv")}`);
       if (source && source.readyState === EventSource.OPEN) { close(); open(); }

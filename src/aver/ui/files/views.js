@@ -67,8 +67,8 @@ function stateChips(path, words, counts) {
 
 // ---- runs ------------------------------------------------------------------------------------------
 export async function runsView(_, words, get) {
-  const { within, ...others } = words;
-  const page = await get("runs", within ? { ...others, since: Date.now() / 1000 - Number(within) } : others);
+  const { within } = words;
+  const page = await get("runs", words);
   const rows = page.runs.map(({ run, believed }) => el("tr", { "data-key": `run-${run.id}`, "data-row": href(`runs/${run.id}`) },
     cell("number", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), String(run.id))),
     cell("", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, `${run.folder} (${run.engines.join(", ")})`)),
@@ -226,7 +226,7 @@ export async function compareView(_, words, get) {
   }
   const found = await get("compare", words);
   const change = (one, name, text) => {
-    const [a, b] = ["first", "second"].map((run) => (one[run] === null ? "-" : text(one[`${run}_${name}`]) || "?"));
+    const [a, b] = ["first", "second"].map((run) => (one[run] === null || one[`${run}_state`] === "SKIPPED" ? "-" : text(one[`${run}_${name}`]) || "?"));
     return a.length + b.length === 2 ? "" : `${a} → ${b}`;
   };
   const state = (job, word) => (word === null ? el("span", { class: "soft" }, "not there") : el("a", { href: href(`jobs/${job}`) }, badge(word)));
