@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from page import Page
-from page_server import GATE, PageServer, mixed_flow, page_server
+from page_server import GATE, PageServer, aver, mixed_flow, page_server
 
 from chromium import Browser
 from live_home import LiveHome, shell_job, wait_for
@@ -264,6 +264,27 @@ def test_a_click_in_the_log_is_not_lost_while_it_is_read(live: LiveHome, page: P
         page.wait("document.querySelector('.log-box mark')?.innerText === 'the first line'")
     gate.touch()
     live.settle([job])
+
+
+def test_a_line_that_is_written_in_pieces_is_one_line(live: LiveHome, page: Page, tmp_path: Path) -> None:
+    """It is followed, so that the pieces are read one by one."""
+    gate = tmp_path / "gate"
+    job = live.submit(shell_job("job", f"printf 'the first '; {GATE}; echo and the rest"), env={"GATE": str(gate)})
+    page.open(f"jobs/{job}", "job: RUNNING")
+    page.see("the first", ".log-box")
+    gate.touch()
+    page.see("the first and the rest", ".log-box")
+    live.settle([job])
+
+
+def test_a_command_is_shown_as_one_can_type_it(live: LiveHome, page: Page) -> None:
+    """With the quotes that a shell needs."""
+    job = aver(live.home.path, "submit", "--", "sh", "-c", "echo 'two words'").strip()
+    live.settle([int(job)])
+    page.open(f"jobs/{job}", "sh: COMPLETED")
+    words = "sh -c 'echo '\"'\"'two words'\"'\"''"
+    assert page.text("#given pre").strip() == words
+    page.see(f"aver submit -- {words}", "#given")
 
 
 def test_times_are_those_of_the_server(live: LiveHome, page: Page) -> None:

@@ -224,7 +224,7 @@ def tally(reader: Reader, row: RunRow) -> Tally:
 
 
 def run_view(session: Session, params: QueryParams, run: int) -> doc.RunView:
-    row = _run(session, run)
+    row = session.run_row(run)
     reader = session.found_reader(str(run))
     session.mask([run])
     sketch = reader.sketch(run)
@@ -263,7 +263,7 @@ def run_sentence(row: RunRow, found: Tally) -> str:
 
 
 def jobs_view(session: Session, params: QueryParams, run: int) -> doc.JobPage:
-    _run(session, run)
+    session.run_row(run)
     reader = session.found_reader(str(run))
     asked = JobQuery(
         run,
@@ -284,7 +284,7 @@ def jobs_view(session: Session, params: QueryParams, run: int) -> doc.JobPage:
 
 
 def causes_view(session: Session, _: QueryParams, run: int) -> CauseList:
-    row = _run(session, run)
+    row = session.run_row(run)
     session.mask([run])
 
     def make() -> CauseList:
@@ -295,7 +295,7 @@ def causes_view(session: Session, _: QueryParams, run: int) -> CauseList:
 
 
 def usage_view(session: Session, _: QueryParams, run: int) -> UsageList:
-    row = _run(session, run)
+    row = session.run_row(run)
     reader = session.found_reader(str(run))
     session.mask([run])
 
@@ -307,10 +307,6 @@ def usage_view(session: Session, _: QueryParams, run: int) -> UsageList:
         return UsageList(run, groups, (), left, use.never_ran, use.cpu_s, use.cpu_given_s)
 
     return _USES.get(reader, row, make)
-
-
-def _run(session: Session, run: int) -> RunRow:
-    return session.run_row(run)
 
 
 # ---- a job ------------------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ export const stateBadge = (job) => {
   if (mark(job).includes("*")) made.title = "believed, and not verified";
   return made;
 };
+// Words as a shell takes them; a script is one word, and is shown as it is.
+const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`);
+export const shell = (words) => (words.length === 1 ? words[0] : words.map(quoted).join(" "));
 export const href = (path, words = {}) => {
   const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== undefined && value !== null && value !== ""));
   return `#/${path}${query.size ? `?${query}` : ""}`;
