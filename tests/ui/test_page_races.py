@@ -50,8 +50,10 @@ class Held:
 
 @contextlib.contextmanager
 def held(page: Page, pattern: str, stage: str = "Request") -> Iterator[Held]:
-    yield Held(page, pattern, stage)
-    page.browser.call("Fetch.disable")
+    try:
+        yield Held(page, pattern, stage)
+    finally:
+        page.browser.call("Fetch.disable")
 
 
 def running(live: LiveHome, page: Page) -> int:
