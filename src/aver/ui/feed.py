@@ -172,7 +172,7 @@ class Feed:
             self.told += 1
             pace.told(end - before, now, used_s())
             self._flood_until = pace.flood_until
-            self._standings = self._found  # read before what is told
+            self._standings = dict(self._found)  # read before what is told
             end, data = await anyio.to_thread.run_sync(self._changes, before)
             self._news = before, end, _event("change", end, {**data, "told": self.told, "pause_s": self._pause_s()})
         self._seq = end
