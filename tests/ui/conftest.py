@@ -16,7 +16,7 @@ from live_home import LiveHome
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveHome, PageServer]]:
     """One home and one server for all tests of a module that says ONE_HOME: none leaves what concerns another."""
-    with shared_home(tmp_path_factory.mktemp("shared")) as live, served(live) as server:
+    with shared_home(tmp_path_factory.mktemp("shared")) as live, served(live.home.path, live.folder) as server:
         yield live, server
 
 
@@ -45,7 +45,7 @@ def server(request: pytest.FixtureRequest, live: LiveHome) -> Iterator[PageServe
     if is_shared(request):
         yield request.getfixturevalue("shared_server")[1]
         return
-    with served(live) as found:
+    with served(live.home.path, live.folder) as found:
         yield found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from page_server import PageServer
@@ -69,6 +70,13 @@ class Page:
     def type(self, selector: str, text: str) -> None:
         self.value(f"document.querySelector({json.dumps(selector)}).focus()")
         self.browser.call("Input.insertText", text=text)
+
+    def choose(self, path: Path, text: str) -> None:
+        """Write a flow's file, and choose it in the view that submits."""
+        path.write_text(text)
+        root = self.browser.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.browser.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
+        self.browser.call("DOM.setFileInputFiles", files=[str(path)], nodeId=node)
 
     def key(self, key: str) -> None:
         code = {"Escape": 27}.get(key, 0)

@@ -133,9 +133,9 @@ def mixed_flow(live: LiveHome) -> int:
 
 
 @contextlib.contextmanager
-def served(live: LiveHome) -> Iterator[PageServer]:
-    """A server of that home, with a cookie."""
-    with page_server(live.home.path, live.folder) as found:
+def served(home: Path, folder: Path, **options: bool) -> Iterator[PageServer]:
+    """The same, with a cookie."""
+    with page_server(home, folder, **options) as found:
         found.log_in()
         yield found
 

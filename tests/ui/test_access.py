@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from page_server import PageServer, page_server
+from page_server import PageServer, page_server, served
 
 from live_home import LiveHome
 from second_user import needs_root, other_does
@@ -21,8 +21,7 @@ READS = ("", "files/main.js", "api/session", "api/now", "api/runs", "api/events"
 
 @pytest.fixture
 def read_only(live: LiveHome) -> Iterator[PageServer]:
-    with page_server(live.home.path, live.folder, read_only=True) as found:
-        found.log_in()
+    with served(live.home.path, live.folder, read_only=True) as found:
         yield found
 
 

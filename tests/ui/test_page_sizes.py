@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from page import Page
-from page_server import PageServer, page_server
+from page_server import PageServer, served
 
 from aver.home import Home
 from aver.model import events as ev
@@ -27,8 +27,7 @@ LONG = "x" * 150  # of a job's name
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     folder = tmp_path_factory.mktemp("sizes")
     fill(Home(folder / "home"), folder)
-    with page_server(folder / "home", folder) as found:
-        found.log_in()
+    with served(folder / "home", folder) as found:
         yield found
 
 

@@ -65,17 +65,11 @@ def test_a_dropped_flow_is_checked_and_submitted(live: LiveHome, page: Page, tmp
     """Mistakes are shown at their lines; a right one runs in the folder that was chosen."""
     page.open("submit", "Submit")
 
-    def drop(text: str) -> None:
-        file = tmp_path / "dropped.yaml"
-        file.write_text(text)
-        root = page.browser.call("DOM.getDocument")["root"]["nodeId"]
-        node = page.browser.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
-        page.browser.call("DOM.setFileInputFiles", files=[str(file)], nodeId=node)
-
-    drop("name: x\njobs:\n  a: {runs: true}\n")
+    file = tmp_path / "dropped.yaml"
+    page.choose(file, "name: x\njobs:\n  a: {runs: true}\n")
     page.see("line 3", "#checked")
     page.see("3    a: {runs: true}", "#checked pre")
-    drop("name: x\njobs:\n  a: {run: pwd}\n  b: {run: exit 4, needs: a}\n")
+    page.choose(file, "name: x\njobs:\n  a: {run: pwd}\n  b: {run: exit 4, needs: a}\n")
     page.see("x has 2 jobs.", "#checked")
     page.click("#go")
     page.wait("document.title.includes('x: FAILED')")

@@ -89,11 +89,12 @@ def test_answers_of_older_events_are_dropped() -> None:
 
 def test_two_events_come_at_once_and_then_four_a_second() -> None:
     pace, now = Pace(100.0, 5.0), 200.0
-    assert pace.told(1, now, 6.0) == 0
-    assert pace.told(1, now, 6.1) == 0.25
-    assert pace.told(1, now + 0.25, 6.2) == 0.25
-    assert pace.flood_until <= now + 0.25, "few changes wait for nothing that was paid"
-    assert pace.told(1, now + 60, 7.0) == 0
+    pauses = []
+    for at, used in ((now, 6.0), (now, 6.1), (now + 0.25, 6.2), (now + 60, 7.0)):
+        pace.told(1, at, used)
+        pauses.append(pace.next_at - at)
+        assert pace.flood_until <= at, "few changes wait for nothing that was paid"
+    assert pauses == [0, 0.25, 0.25, 0]
 
 
 def test_in_a_flood_events_wait_until_the_last_one_is_paid_for() -> None:

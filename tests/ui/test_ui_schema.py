@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 GETS = {  # by path: what is asked, with the numbers of a run and of a job of it
     "/api/session": ("session",),
     "/api/now": ("now",),
-    "/api/runs": ("runs", "runs?engine=local&limit=1&text=mix&folder=work&since=1&state=FAILED"),
+    "/api/runs": ("runs", "runs?engine=local&limit=1&text=mix&folder=work&since=1&state=FAILED", "runs?within=3600"),
     "/api/runs/{number}": ("runs/{run}",),
     "/api/runs/{number}/jobs": ("runs/{run}/jobs", "runs/{run}/jobs?order=mem&turn=down&limit=1&state=COMPLETED"),
     "/api/runs/{number}/groups": ("runs/{run}/groups",),

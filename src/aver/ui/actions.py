@@ -33,6 +33,7 @@ from aver.ui.documents import CheckedFlow, MistakeFacts
 MOST_IDS = 1000
 LONGEST_REASON = 500
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_KEY = re.compile(r"[a-z0-9]{16,64}")
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -53,11 +54,15 @@ class RecoverAsked(Record):
 
 
 class FlowAsked(Record):
-    """A flow's file as it was dropped: its name and text, and the folder in which its jobs start."""
+    """A flow's file as it was dropped: its name and text, and the folder in which its jobs start.
+
+    `key` is the page's own, for `submit`: the same key is the same run.
+    """
 
     name: str
     text: str
     folder: str
+    key: str = ""
 
 
 def act(word: str) -> Callable[[Session, ActAsked], Acted]:
@@ -139,7 +144,7 @@ def submit_flow(session: Session, asked: FlowAsked) -> SubmittedFacts:
     """Keep the file in the home, so that the run can be continued from it, and submit it."""
     _check_flow(asked)
     session.home.prepare()
-    folder = session.home.flows / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    folder = session.home.flows / (asked.key or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}")
     path = folder / asked.name
     try:
         make_folder(os.fspath(session.home.flows))
@@ -150,6 +155,7 @@ def submit_flow(session: Session, asked: FlowAsked) -> SubmittedFacts:
     usual = SUBMIT.make_context("submit", [], resilient_parsing=True).params
     others = ("file", "args", "quiet", "as_json", "resume", "since", "for_preview")
     options = {name: value for name, value in usual.items() if name not in others}
+    options["key"] = asked.key or None
     invocation = Invocation(("aver", "submit", os.fspath(path)), None)
     submission, environment = build(session, invocation, os.fspath(path), (), options, folder=asked.folder)
     accepted = submit(session, submission, environment)
@@ -166,5 +172,7 @@ def _check(ids: tuple[int, ...], reason: str) -> None:
 def _check_flow(asked: FlowAsked) -> None:
     if not _NAME.fullmatch(asked.name) or not asked.name.endswith(FLOW_SUFFIXES):
         raise UsageError("name: a file's name of letters, digits, '.', '_' and '-', which ends in .yaml, .yml or .json")
+    if asked.key and not _KEY.fullmatch(asked.key):
+        raise UsageError("key: 16 to 64 digits and small letters")
     if not os.path.isabs(asked.folder) or "\0" in asked.folder or not os.path.isdir(asked.folder):
         raise UsageError(f"folder: {asked.folder!r} is not a folder of this machine, from / on")

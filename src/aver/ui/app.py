@@ -34,7 +34,7 @@ from aver.model.record import Record
 from aver.ui import actions, log_range, pictures, query, views
 from aver.ui import documents as doc
 from aver.ui.access import CHANGE_HEADER, Keys
-from aver.ui.feed import Feed
+from aver.ui.feed import Feed, Subject
 from aver.ui.metrics import metrics_text
 from aver.ui.shared import Shared
 from aver.version import __version__
@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
 VIEWS = (
     View("/api/now", "What runs, waits, settles and failed since yesterday.", (), doc.Now, views.now_view),
-    View("/api/runs", "Runs, newest first.", ("state", "text", "folder", "engine", "since", "after", "limit"),
+    View("/api/runs", "Runs, newest first.", ("state", "text", "folder", "engine", "since", "within", "after", "limit"),
          doc.RunPage,
          views.runs_view),
     View("/api/runs/{number}", "One run.", (), doc.RunView, views.run_view),
@@ -127,9 +127,11 @@ def make_app(keys: Keys, is_read_only: bool) -> Starlette:
                 {"after": request.headers.get("last-event-id") or request.query_params.get("after", "")}
             )
             after = query.number(named, "after", -1)
+            subject = _subject(request.query_params)
         except UsageError as error:
             return _error(error)
-        return StreamingResponse(feed.stream(None if after < 0 else after), media_type="text/event-stream")
+        stream = feed.stream(None if after < 0 else after, subject)
+        return StreamingResponse(stream, media_type="text/event-stream")
 
     shown = (about, *VIEWS)
     routes = [
@@ -144,6 +146,12 @@ def make_app(keys: Keys, is_read_only: bool) -> Starlette:
     app = Starlette(routes=routes)
     app.state.feed = feed
     return app
+
+
+def _subject(params: QueryParams) -> Subject | None:
+    """`job=N` or `run=N`: the one that the page shows."""
+    job, run = query.number(params, "job", 0), query.number(params, "run", 0)
+    return Subject("job", job) if job else Subject("run", run) if run else None
 
 
 def _file_names() -> list[str]:

@@ -192,7 +192,7 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
     reader = session.reader
     before = query.cursor(params)
     asked = RunQuery(
-        query.states(params), query.text(params, "text"), query.text(params, "folder"), query.seconds(params, "since"),
+        query.states(params), query.text(params, "text"), query.text(params, "folder"), _since(params),
         query.text(params, "engine"), None if before is None else before[1],
     )  # fmt: skip
     limit = query.number(params, "limit", 50, 1, 200)
@@ -203,6 +203,12 @@ def runs_view(session: Session, params: QueryParams) -> doc.RunPage:
     session.mask(page.numbers)
     shown = [_run_item(reader, rows[number]) for number in page.numbers if number in rows]
     return doc.RunPage(tuple(shown), query.cursor_text(page.next))
+
+
+def _since(params: QueryParams) -> float | None:
+    """`since`, or `within` so many seconds by the clock of this machine: the browser's may be another."""
+    within = query.seconds(params, "within")
+    return query.seconds(params, "since") if within is None else time.time() - within
 
 
 def _run_item(reader: Reader, row: RunRow) -> doc.RunItem:
@@ -218,7 +224,7 @@ def tally(reader: Reader, row: RunRow) -> Tally:
 
 
 def run_view(session: Session, params: QueryParams, run: int) -> doc.RunView:
-    row = _run(session, run)
+    row = session.run_row(run)
     reader = session.found_reader(str(run))
     session.mask([run])
     sketch = reader.sketch(run)
@@ -257,7 +263,7 @@ def run_sentence(row: RunRow, found: Tally) -> str:
 
 
 def jobs_view(session: Session, params: QueryParams, run: int) -> doc.JobPage:
-    _run(session, run)
+    session.run_row(run)
     reader = session.found_reader(str(run))
     asked = JobQuery(
         run,
@@ -278,7 +284,7 @@ def jobs_view(session: Session, params: QueryParams, run: int) -> doc.JobPage:
 
 
 def causes_view(session: Session, _: QueryParams, run: int) -> CauseList:
-    row = _run(session, run)
+    row = session.run_row(run)
     session.mask([run])
 
     def make() -> CauseList:
@@ -289,7 +295,7 @@ def causes_view(session: Session, _: QueryParams, run: int) -> CauseList:
 
 
 def usage_view(session: Session, _: QueryParams, run: int) -> UsageList:
-    row = _run(session, run)
+    row = session.run_row(run)
     reader = session.found_reader(str(run))
     session.mask([run])
 
@@ -301,10 +307,6 @@ def usage_view(session: Session, _: QueryParams, run: int) -> UsageList:
         return UsageList(run, groups, (), left, use.never_ran, use.cpu_s, use.cpu_given_s)
 
     return _USES.get(reader, row, make)
-
-
-def _run(session: Session, run: int) -> RunRow:
-    return session.run_row(run)
 
 
 # ---- a job ------------------------------------------------------------------------------------------

@@ -360,6 +360,21 @@ class Reader(Database):
     def last_seq_of(self, run: int) -> int:
         return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?", (run,))[0][0])
 
+    def last_seq_of_job(self, job: int) -> int:
+        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE job = ?", (job,))[0][0])
+
+    def standings_of_jobs(self, ids: Iterable[int]) -> dict[int, tuple[str, int, str]]:
+        """State, attempt and reason of the jobs that there are, by number."""
+        return self._standings("SELECT id, state, attempt, reason FROM jobs", ids)
+
+    def standings_of_runs(self, ids: Iterable[int]) -> dict[int, tuple[str, int, str]]:
+        """State and round of the runs that there are, by number; a run has no reason of its own."""
+        return self._standings("SELECT id, state, round, '' FROM runs", ids)
+
+    def _standings(self, text: str, ids: Iterable[int]) -> dict[int, tuple[str, int, str]]:
+        rows = self.fetch(f"{text} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+        return {number: (state, turn, reason) for number, state, turn, reason in rows}
+
     def concerned(self, after: int, limit: int) -> list[tuple[int, int, int | None]]:
         """Number, run and job of the events numbered above `after`, in order; what they say is not read."""
         return self.fetch("SELECT seq, run, job FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))

@@ -1,5 +1,5 @@
 // What can be done: buttons, the question before each of them, and the commands that one can type instead.
-import { clean, count, el, href, link, post, say, session } from "./parts.js";
+import { NoAnswer, clean, count, el, href, link, post, say, session, typing } from "./parts.js";
 import { openPart } from "./views.js";
 
 const TELLS = {
@@ -14,6 +14,7 @@ const TELLS = {
   accept: ["Accept", "You vouch that it completed, though nobody saw its end. Your name is kept as evidence."],
   recover: ["Recover", ""],
 };
+const DOUBLE_MS = 500;
 const GRAVE = new Set(["cancel", "force", "signal", "accept"]);
 
 export function actionButtons(subject) {
@@ -52,22 +53,26 @@ function button(command) {
   return el("button", { type: "button", class: GRAVE.has(name) ? "grave" : "", "data-act": name, "data-number": number, "data-what": "" }, TELLS[name][0]);
 }
 
-function ask(title, nodes, confirm, kind) {
+// One question at a time: it is answered by a button, closed by Escape, by the next question or with its view.
+let answerOpen = () => {};
+let turnedAt = 0;  // when a question was opened or closed
+export function ask(title, nodes, confirm, kind) {
+  answerOpen(null);
   const dialog = document.getElementById("dialog");
   return new Promise((resolve) => {
     const form = el("form", { method: "dialog" }, el("h3", { id: "dialog-title" }, title), nodes,
       el("div", { class: "dialog-end" }, el("button", { type: "button", "data-no": "" }, confirm ? "Not now" : "Close"), confirm ? el("button", { value: "yes", class: kind }, confirm) : null));
-    form.addEventListener("submit", (event) => { event.preventDefault(); done(new FormData(form)); });
-    form.querySelector("[data-no]").addEventListener("click", () => done(null));
-    const done = (value) => { dialog.onclose = null; dialog.close(); resolve(value); };
-    dialog.onclose = () => { if (!dialog.open) resolve(null); };  // the event of the question before may come late
+    answerOpen = (value) => { answerOpen = () => {}; turnedAt = Date.now(); dialog.close(); resolve(value); };
+    form.addEventListener("submit", (event) => { event.preventDefault(); answerOpen(new FormData(form)); });
+    form.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.repeat) event.preventDefault(); });  // of the key that opened it
+    form.querySelector("[data-no]").addEventListener("click", () => answerOpen(null));
+    dialog.onclose = () => { if (!dialog.open) answerOpen(null); };  // the event of the question before may come late
     dialog.replaceChildren(form);
     dialog.showModal();
+    turnedAt = Date.now();
     (form.querySelector("input") || form.querySelector("button"))?.focus();
   });
 }
-export { ask };
-
 async function act(word, number, what, refresh) {
   const name = `${what ? `${what} ` : ""}${number}`;
   if (word === "recover") return recover(number, refresh);
@@ -79,12 +84,22 @@ async function act(word, number, what, refresh) {
   const body = { ids: [number], reason: given.get("reason") || "" };
   if (word === "force") body.force = true;
   if (word === "signal") body.signal = given.get("signal");
-  const done = await post(word === "force" ? "cancel" : word, body);
+  const done = await send(word === "force" ? "cancel" : word, body, refresh);
   say(done.results.slice(0, 5).map((one) => `${one.id}: ${one.did}`).join("; ") + (done.results.length > 5 ? ` and ${done.results.length - 5} more` : ""));
   refresh();
 }
+async function send(word, body, refresh) {
+  try { return await post(word, body); } catch (error) {
+    refresh();
+    throw error instanceof NoAnswer ? new Error(`${error.message}: it may have been done`) : error;
+  }
+}
 async function recover(number, refresh) {
-  const plan = await post("recover", { ids: [number], preview: true });
+  const title = `Recover run ${number}?`;
+  let isClosed = false;
+  ask(title, [el("p", {}, "Looking for what can be recovered …")], null, "").then(() => { isClosed = true; });
+  const plan = await post("recover", { ids: [number], preview: true }).catch((error) => { if (!isClosed) answerOpen(null); throw error; });
+  if (isClosed) return;
   const lines = [
     ...plan.jobs.map((one) => el("li", {}, `${one.name} runs again: ${one.why}`)),
     ...plan.hopeless.map((one) => el("li", {}, `${one.name} is left alone: ${one.why}`)),
@@ -96,14 +111,19 @@ async function recover(number, refresh) {
     plan.diff ? el("pre", {}, plan.diff) : null,
     lines.length ? el("ul", {}, lines.slice(0, 50), lines.length > 50 ? el("li", {}, `and ${lines.length - 50} more`) : null) : null,
   ];
-  const given = await ask(`Recover run ${number}?`, nodes, plan.jobs.length ? "Recover" : null, "");
+  const given = await ask(title, nodes, plan.jobs.length ? "Recover" : null, "");
   if (!given) return;
-  const done = await post("recover", { ids: [number], preview: false });
+  const done = await send("recover", { ids: [number], preview: false }, refresh);
   say(`run ${number} goes on in round ${done.round}`);
   refresh();
 }
 
 export function listen(refresh) {
+  // The second click of a double click is for what the first one met: not for a question that it opened or uncovered.
+  document.addEventListener("click", (event) => { if (event.detail > 1 && Date.now() - turnedAt < DOUBLE_MS) { event.preventDefault(); event.stopPropagation(); } }, true);
+  window.addEventListener("hashchange", () => answerOpen(null));
+  for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault());  // a file beside its place opens nothing
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); document.getElementById("main").focus(); });
   document.addEventListener("click", async (event) => {
     const target = event.target.closest?.("[data-act], [data-copy], [data-part], [data-chip], [data-order], [data-within]");
     if (!target) return;
@@ -118,11 +138,16 @@ export function listen(refresh) {
   });
   let timer = null;
   document.addEventListener("input", (event) => {
-    const name = event.target.dataset?.filterField;
+    const field = event.target, name = field.dataset?.filterField;
     if (!name) return;
     clearTimeout(timer);
-    timer = setTimeout(() => change((words) => ({ ...words, [name]: event.target.value.trim(), after: "" }), true), 200);
+    typing.add(field);
+    timer = setTimeout(() => {
+      typing.clear();
+      if (field.isConnected) change((words) => ({ ...words, [name]: field.value.trim(), after: "" }), true);
+    }, 200);
   });
+  window.addEventListener("hashchange", () => { clearTimeout(timer); typing.clear(); });
   document.addEventListener("submit", (event) => { if (event.target.dataset.filter !== undefined) event.preventDefault(); });
 }
 function toggle(words, state) {

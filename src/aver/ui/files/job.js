@@ -1,5 +1,5 @@
 // One job: its verdict and evidence, attempts, steps, output, and what it was given.
-import { badge, cell, clean, clock, count, el, facts, get, href, link, moment, seconds, size, stateBadge, table } from "./parts.js";
+import { badge, cell, clean, clock, count, el, facts, get, href, link, moment, seconds, shell, size, stateBadge, table } from "./parts.js";
 import { actionButtons, commandList } from "./actions.js";
 import { drawCurve } from "./graph.js";
 import { logViewer } from "./log.js";
@@ -23,7 +23,7 @@ export async function jobView(number, words, ask) {
       view.hint ? el("p", {}, el("span", { class: "soft" }, "hint, from its output: "), el("a", { href: href(`jobs/${number}`, { ...words, find: view.hint }) }, view.hint)) : null,
       actionButtons({ job: number, state: job.state, isSettled: job.is_settled, reason: job.reason }),
       commandList(why.next),
-      facts([["verdict", `${job.state} ${verdict}`], ["attested by", job.source], ["attempts", String(job.attempt)], ["took", seconds(job.elapsed_s)],
+      facts([[job.is_settled ? "verdict" : "state", `${job.state} ${verdict}`], ["attested by", job.source], ["attempts", String(job.attempt)], ["took", seconds(job.elapsed_s)],
         ["peak memory", size(job.peak_bytes)], ["memory now", view.use ? `${size(view.use.memory_now_bytes)}${view.use.mem_bytes === null ? "" : ` of ${size(view.use.mem_bytes)}`}` : job.state === "RUNNING" ? "not known" : ""],
         ["CPUs now", view.use && view.use.cpus_now !== null ? `${view.use.cpus_now.toFixed(1)} of ${view.use.cpus}` : job.state === "RUNNING" ? "not known" : ""],
         ["submitted", moment(job.submitted_at)], ["started", moment(job.started_at)], ["ended", moment(job.ended_at)],
@@ -35,8 +35,8 @@ export async function jobView(number, words, ask) {
       el("section", { id: "evidence", "data-key": "evidence" }, el("h2", {}, "Evidence"), evidence(why.timeline)),
       shown.attempts.length ? el("section", { id: "attempts", "data-key": "attempts" }, el("h2", {}, "Attempts"), attemptTable(number, shown.attempts)) : null,
       shown.steps.length ? el("section", { id: "steps", "data-key": "steps" }, el("h2", {}, "Steps"), shown.steps.map(stepBox)) : null,
-      el("section", { id: "given", "data-key": "given" }, el("h2", {}, "What it was given"), el("pre", { class: "log" }, shown.command.join(" ")),
-        facts([["folder", shown.folder, "long"], ["by", `${shown.user} on ${shown.host}`], ["typed", shown.typed.join(" "), "long"], ["masked variables", shown.secrets.join(", ")]]),
+      el("section", { id: "given", "data-key": "given" }, el("h2", {}, "What it was given"), el("pre", { class: "log" }, shell(shown.command)),
+        facts([["folder", shown.folder, "long"], ["by", `${shown.user} on ${shown.host}`], ["typed", shell(shown.typed), "long"], ["masked variables", shown.secrets.join(", ")]]),
         el("h3", {}, "Reproduce"), el("p", { class: "commands" }, el("code", {}, view.reproduce), " ", el("button", { type: "button", class: "copy", "data-copy": view.reproduce }, "copy")),
         el("details", { "data-key": "env", "data-keep": "", "data-environment": number }, el("summary", {}, "Environment (secrets masked)"), el("pre", { class: "log" }, "…"))),
     ],
@@ -74,7 +74,7 @@ function attemptTable(number, attempts) {
 }
 function stepBox(step) {
   return el("details", { "data-key": `s-${step.attempt}-${step.step}` }, el("summary", {}, badge(step.state), ` ${step.address} ${clean(step.name)}, ${count(step.tasks, "task")} ${step.exit ? step.exit.text : ""}`),
-    el("p", {}, el("code", {}, step.command.join(" "))), step.summary ? el("p", { class: "lines" }, step.summary) : null,
+    el("p", {}, el("code", {}, shell(step.command))), step.summary ? el("p", { class: "lines" }, step.summary) : null,
     table([{ text: "task", kind: "number" }, { text: "verdict" }, { text: "took", kind: "number" }, { text: "peak memory", kind: "number" }], step.task_ends.slice(0, 200).map((task) => el("tr", {},
       cell("number", String(task.task)), cell("", badge(task.state), ` ${task.exit ? task.exit.text : ""} ${task.because ? "killed because of another task" : ""}`), cell("number", seconds(task.elapsed_s)), cell("number", size(task.peak_bytes))))),
     step.task_ends.length > 200 ? el("p", { class: "none" }, `${step.task_ends.length - 200} more tasks, not shown here.`) : null);

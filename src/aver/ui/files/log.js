@@ -61,9 +61,11 @@ export function logViewer(number, job, words, attempt, attempts) {
 
   const shown = [];  // parts: { begin, end, node }
   let whole = 0;
-  let busy = false;
+  let busy = 0;  // reads that are under way or wait for their turn
+  let turn = Promise.resolve();
   let isFollowing = false;
   let found = null;
+  let searches = 0;
   const ask = (query) => get(`jobs/${number}/log`, { attempt, stream, bytes: PART, ...query });
   const note = (part) => {
     whole = part.size_bytes;
@@ -76,11 +78,13 @@ export function logViewer(number, job, words, attempt, attempts) {
   const trim = (isFromTop) => {
     while (shown.length > 1 && shown.at(-1).end - shown[0].begin > MOST_SHOWN) (isFromTop ? shown.shift() : shown.pop()).node.remove();
   };
-  async function once(work) {
-    if (busy) return;
-    busy = true;
-    try { await work(); } catch (error) { place.textContent = error.message; setFollow(false); } finally { busy = false; }
+  // What was clicked waits for its turn; what scrolling and following ask for is left out while something is read.
+  function inTurn(work) {
+    busy += 1;
+    turn = turn.then(work).catch((error) => { place.textContent = error.message; setFollow(false); }).finally(() => { busy -= 1; });
+    return turn;
   }
+  const ifFree = (work) => (busy ? turn : inTurn(work));
   const show = (part) => {
     for (const one of shown) one.node.remove();
     shown.length = 0;
@@ -88,9 +92,9 @@ export function logViewer(number, job, words, attempt, attempts) {
     box.replaceChildren(shown[0].node);
     note(part);
   };
-  const toEnd = () => once(async () => { show(await ask({})); box.scrollTop = box.scrollHeight; });
-  const toPlace = (at) => once(async () => { show(await ask({ at })); box.scrollTop = 0; });
-  const older = () => once(async () => {
+  const toEnd = () => inTurn(async () => { show(await ask({})); box.scrollTop = box.scrollHeight; });
+  const toPlace = (at) => inTurn(async () => { show(await ask({ at })); box.scrollTop = 0; });
+  const older = () => ifFree(async () => {
     if (!shown.length || shown[0].begin === 0) return;
     const part = await ask({ end: shown[0].begin });
     if (part.end <= part.begin) return;
@@ -102,7 +106,7 @@ export function logViewer(number, job, words, attempt, attempts) {
     trim(false);
     note(part);
   });
-  const newer = () => once(async () => {
+  const newer = () => ifFree(async () => {
     const last = shown.at(-1);
     const part = await ask({ at: last ? last.end : 0 });
     if (last && part.size_bytes < last.end) { show(await ask({})); return; }  // it was cut, or begun again
@@ -126,17 +130,19 @@ export function logViewer(number, job, words, attempt, attempts) {
     if (find) look(search.value, find);
   });
   search.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); look(search.value, event.shiftKey ? "up" : "down"); } });
-  async function look(text, turn) {
+  async function look(text, way) {
     if (!text) return;
     setFollow(false);
-    let at = found !== null && found.text === text ? (turn === "down" ? found.at + 1 + found.skip : found.at) : turn === "down" ? 0 : whole;
+    const own = ++searches;
+    let at = found !== null && found.text === text ? (way === "down" ? found.at + 1 + found.skip : found.at) : way === "down" ? 0 : whole;
     try {
       for (;;) {
-        const match = await get(`jobs/${number}/search`, { attempt, stream, text, at, turn });
+        const match = await get(`jobs/${number}/search`, { attempt, stream, text, at, turn: way });
+        if (own !== searches) return;  // another search has begun since
         if (match.at !== null) { await reveal(match.at, text); found = { text, at: match.at, skip: match.looked - match.at }; return; }
-        if (match.is_over) { say(`no ${turn === "down" ? "further" : "earlier"} line has "${text}"`); found = null; return; }
+        if (match.is_over) { say(`no ${way === "down" ? "further" : "earlier"} line has "${text}"`); found = null; return; }
         at = match.looked;
-        place.textContent = `searching: ${size(turn === "down" ? at : whole - at)} of ${size(whole)} …`;
+        place.textContent = `searching: ${size(way === "down" ? at : whole - at)} of ${size(whole)} …`;
       }
     } catch (error) { say(error.message); }
   }

@@ -7,18 +7,21 @@ export const WORST_FIRST = ["OUT_OF_MEMORY", "FAILED", "DEADLINE", "NODE_FAIL", 
 export const session = {};
 
 // ---- the server ------------------------------------------------------------------------------------
-async function answer(response) {
-  let data;
+// No answer came: what was asked may have been done, or not.
+export class NoAnswer extends Error {}
+async function answer(asked) {
+  let response, data;
+  try { response = await asked; } catch (error) { throw error instanceof TypeError ? new NoAnswer("the server does not answer") : error; }
   try { data = await response.json(); } catch { throw new Error(`the server answered ${response.status} without a document`); }
-  if (!response.ok) throw new Error(data.error || `the server answered ${response.status}`);
+  if (!response.ok) throw Object.assign(new Error(data.error || `the server answered ${response.status}`), { status: response.status });
   return data;
 }
-export async function get(path, words = {}) {
+export async function get(path, words = {}, signal = null) {
   const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== undefined && value !== null && value !== ""));
-  return answer(await fetch(`api/${path}${query.size ? `?${query}` : ""}`));
+  return answer(fetch(`api/${path}${query.size ? `?${query}` : ""}`, { signal }));
 }
 export async function post(path, body) {
-  return answer(await fetch(`api/act/${path}`, {
+  return answer(fetch(`api/act/${path}`, {
     method: "POST", headers: { "content-type": "application/json", "x-aver-change": session.change || "" }, body: JSON.stringify(body),
   }));
 }
@@ -42,6 +45,9 @@ export const stateBadge = (job) => {
   if (mark(job).includes("*")) made.title = "believed, and not verified";
   return made;
 };
+// Words as a shell takes them; a script is one word, and is shown as it is.
+const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`);
+export const shell = (words) => (words.length === 1 ? words[0] : words.map(quoted).join(" "));
 export const href = (path, words = {}) => {
   const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== undefined && value !== null && value !== ""));
   return `#/${path}${query.size ? `?${query}` : ""}`;
@@ -79,7 +85,9 @@ export function say(text) {
 
 // ---- patching --------------------------------------------------------------------------------------
 // Makes `old` look like `made` and keeps what is the same: focus, selection and scroll places stay. An element with
-// data-keep belongs to somebody else and is left alone while its key is the same.
+// data-keep belongs to somebody else and is left alone while its key is the same; a field in which somebody types keeps
+// what was typed.
+export const typing = new Set();
 const key = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("data-key") : null);
 function isAlike(old, made) {
   return old.nodeType === made.nodeType && old.nodeName === made.nodeName && key(old) === key(made);
@@ -92,6 +100,7 @@ export function patch(old, made) {
   if (old.hasAttribute("data-keep") && made.hasAttribute("data-keep")) return;
   for (const { name } of [...old.attributes]) if (name !== "style" && !made.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
   for (const { name, value } of [...made.attributes]) if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  if (old.nodeName === "INPUT" && !typing.has(old) && old.value.trim() !== made.value) old.value = made.value;
   if (made.style.cssText !== old.style.cssText) old.style.cssText = made.style.cssText;
   patchChildren(old, made);
 }
@@ -101,6 +110,7 @@ export function patchChildren(old, made) {
   for (const child of [...made.childNodes]) {
     let match = key(child) !== null ? keyed.get(key(child)) : place;
     if (match && !isAlike(match, child)) match = null;
+    keyed.delete(key(child));
     if (!match) { old.insertBefore(child, place); continue; }
     if (match !== place) old.insertBefore(match, place); else place = place.nextSibling;
     patch(match, child);

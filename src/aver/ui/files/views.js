@@ -1,5 +1,5 @@
 // The views of many jobs: now, runs, a run, two runs. Each makes elements of documents, which it asks for by `get`.
-import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, href, link, moment, say, seconds, size, stateBadge, table } from "./parts.js";
+import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, href, link, moment, say, seconds, shell, size, stateBadge, table } from "./parts.js";
 import { actionButtons, commandList } from "./actions.js";
 import { drawGraph } from "./graph.js";
 
@@ -51,15 +51,15 @@ export async function nowView(_number, _words, get) {
 }
 
 // ---- filters ---------------------------------------------------------------------------------------
-function filterForm(path, words, fields) {
-  return el("form", { class: "filter", role: "search", "data-filter": path, "data-key": "filter" }, fields.map(([name, hint]) => {
+function filterForm(words, fields) {
+  return el("form", { class: "filter", role: "search", "data-filter": "", "data-key": "filter" }, fields.map(([name, hint]) => {
     const input = el("input", { type: "search", name, placeholder: hint, "aria-label": hint, autocomplete: "off", "data-filter-field": name });
     input.value = words[name] || "";
     input.setAttribute("value", words[name] || "");
     return input;
   }));
 }
-function stateChips(path, words, counts) {
+function stateChips(words, counts) {
   const chosen = new Set((words.state || "").split(",").filter(Boolean));
   return el("div", { class: "chips", role: "group", "aria-label": "States" }, WORST_FIRST.filter((state) => counts === null || counts[state] || chosen.has(state)).map((state) =>
     el("button", { type: "button", class: `s-${state}`, "aria-pressed": String(chosen.has(state)), "data-chip": state, "data-key": `chip-${state}` }, counts === null ? state : `${state} ${(counts[state] || 0).toLocaleString("en")}`)));
@@ -67,8 +67,8 @@ function stateChips(path, words, counts) {
 
 // ---- runs ------------------------------------------------------------------------------------------
 export async function runsView(_, words, get) {
-  const { within, ...others } = words;
-  const page = await get("runs", within ? { ...others, since: Date.now() / 1000 - Number(within) } : others);
+  const { within } = words;
+  const page = await get("runs", words);
   const rows = page.runs.map(({ run, believed }) => el("tr", { "data-key": `run-${run.id}`, "data-row": href(`runs/${run.id}`) },
     cell("number", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), String(run.id))),
     cell("", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, `${run.folder} (${run.engines.join(", ")})`)),
@@ -82,10 +82,10 @@ export async function runsView(_, words, get) {
     concerns: () => true,
     nodes: [
       el("h1", {}, "Runs"),
-      filterForm("runs", words, [["text", "name or number"], ["folder", "folder"], ["engine", "engine, such as slurm"]]),
+      filterForm(words, [["text", "name or number"], ["folder", "folder"], ["engine", "engine, such as slurm"]]),
       el("div", { class: "chips", role: "group", "aria-label": "Not ended before" }, [["3600", "last hour"], ["86400", "last day"], ["604800", "last week"]].map(([time, text]) =>
         el("button", { type: "button", class: "s-RUNNING", "aria-pressed": String(within === time), "data-within": time, "data-key": `within-${time}` }, text))),
-      stateChips("runs", words, null),
+      stateChips(words, null),
       el("p", { class: "soft", role: "status" }, page.next ? `${count(page.runs.length, "run")}, newest first; older ones follow.` : `${count(page.runs.length, "run")}.`),
       table([{ text: "run", kind: "number" }, { text: "name" }, { text: "state" }, { text: "jobs by verdict" }, { text: "", kind: "rare" }, { text: "submitted", kind: "number rare" }, { text: "took", kind: "number" }], rows),
       el("p", { class: "pages" }, words.after ? link(href("runs", { ...words, after: "" }), "newest", { class: "" }) : null, " ",
@@ -117,14 +117,14 @@ export async function runView(number, words, get) {
       facts([["submitted", moment(facts_.submitted_at)], ["ended", moment(facts_.ended_at) || "not settled yet"],
         [facts_.is_settled ? "took" : "so far", seconds(run.ended_at - facts_.submitted_at)], ["round", String(facts_.round)], ["by", `${run.user} on ${run.host}`],
         ["not selected", facts_.unselected.join(", ")], ["params", Object.entries(run.params).map(([name, value]) => `${name}=${value}`).join(" ")],
-        ["in", facts_.folder, "long"], ["typed", run.typed.join(" "), "long"]]),
+        ["in", facts_.folder, "long"], ["typed", shell(run.typed), "long"]]),
       el("section", { id: "causes", "data-key": "causes" }, el("h2", {}, "Causes"), !causes ? el("p", { class: "none" }, "Looking for causes …") : causes.causes.length ? causes.causes.map(causeBox) : el("p", { class: "none" }, causes.unsettled ? `Nothing failed; ${count(causes.unsettled, "job")} not settled yet.` : "Nothing failed.")),
       el("section", { id: "graph", "data-key": "graph" }, el("h2", {}, "Graph"), onDemand(number, "groups", "Show the graph", parts.groups && drawGraph(number, parts.groups))),
       words.group ? el("section", { id: "grid", "data-key": "grid" }, el("h2", {}, "Members"), onDemand(number, "grid", "Show the members as a grid", parts.grid && drawGrid(parts.grid))) : null,
       el("section", { id: "use", "data-key": "use" }, el("h2", {}, "Asked for and used"), onDemand(number, "usage", "Show the use", parts.usage && useTable(parts.usage))),
-      el("section", { id: "jobs", "data-key": "jobs" }, el("h2", {}, "Jobs"), filterForm(path, words, [["text", "name, number or reason"]]),
+      el("section", { id: "jobs", "data-key": "jobs" }, el("h2", {}, "Jobs"), filterForm(words, [["text", "name, number or reason"]]),
         words.group ? el("p", {}, link(href(path, { ...words, group: "" }), "all groups ×", { class: "" })) : null,
-        stateChips(path, words, facts_.counts), jobsTable(path, words, page, run)),
+        stateChips(words, facts_.counts), jobsTable(path, words, page, run)),
       el("p", {}, link(href("compare", { second: number }), "compare with another run", { class: "" })),
     ],
   };
@@ -219,14 +219,14 @@ function jobsTable(path, words, page, run) {
 
 // ---- two runs --------------------------------------------------------------------------------------
 export async function compareView(_, words, get) {
-  const form = filterForm("compare", words, [["first", "first run"], ["second", "second run"]]);
+  const form = filterForm(words, [["first", "first run"], ["second", "second run"]]);
   const nodes = [el("h1", {}, "Compare"), form];
   if (!/^\d+$/.test(words.first || "") || !/^\d+$/.test(words.second || "")) {
     return { title: "Compare", concerns: () => false, nodes: [...nodes, el("p", { class: "none" }, "Give the numbers of two runs.")] };
   }
   const found = await get("compare", words);
   const change = (one, name, text) => {
-    const [a, b] = ["first", "second"].map((run) => (one[run] === null ? "-" : text(one[`${run}_${name}`]) || "?"));
+    const [a, b] = ["first", "second"].map((run) => (one[run] === null || one[`${run}_state`] === "SKIPPED" ? "-" : text(one[`${run}_${name}`]) || "?"));
     return a.length + b.length === 2 ? "" : `${a} → ${b}`;
   };
   const state = (job, word) => (word === null ? el("span", { class: "soft" }, "not there") : el("a", { href: href(`jobs/${job}`) }, badge(word)));
