@@ -81,7 +81,7 @@ def run_executor(
     stand_in(tools, "srun", f'echo "$*" >>{folder}/calls; {work}; [[ $* != *step-bad* ]]')
     stand_in(tools, "squeue", f"case $* in *%L*) echo {left} ;; *) echo RUNNING ;; esac")
     shown = "".join(f" Nodes={node} CPU_IDs=0-3 Mem=1000 GRES={gres}" for node in nodes.split(","))
-    hosts = "*hostnames*) shift 2; tr , '\\n' <<<\"$1\" ;;"
+    hosts = '*hostnames*) shift 2; tr , \'\\n\' <<<"$1" ;; *hostlistsorted*) echo "$3" ;;'
     stand_in(tools, "scontrol", f'case $* in {hosts} *) echo "JobId=7{shown} X=" ;; esac')
     script = folder / "executor"
     script.write_bytes(executor_script(str(run), 120))
@@ -146,6 +146,34 @@ def test_steps_are_packed_by_node(tmp_path: Path) -> None:
         "a": "0\n", "b": "0\n", "c": "0\n", "d": "0\n", "bad": "1\n",
     }  # fmt: skip
     assert (run / "allocs" / "7").read_text() == "n1 4 1000 2\nn2 4 1000 2\n"
+
+
+def test_a_job_on_several_nodes_has_room_on_each(tmp_path: Path) -> None:
+    """It begins on the first of them, overlaps the steps that it makes, and its claim names all its nodes."""
+    orders = ["01_3x2_600_0_0_ab", "02_1_300_0_0_one", "03_2x2_0_0_0_later", "04_1x3_0_0_0_never"]
+    calls = run_executor(tmp_path, orders, "n1,n2", "", work=f"env | grep ^AVER_STEP >>{tmp_path}/known; sleep 0.2")
+    order = steps_in_order(calls)
+    assert sorted(order[:2]) == ["ab", "one"]
+    assert order[2:] == ["later"]
+    by_step = dict(zip(order, calls, strict=True))
+    assert "-N1 -n1 -c3 --mem=600M -wn1" in by_step["ab"]
+    assert "--overlap" in by_step["ab"]
+    assert "--overlap" not in by_step["one"]
+    run = tmp_path / "run"
+    assert [path.name for path in (run / "in").iterdir()] == ["04_1x3_0_0_0_never"]
+    assert (run / "started" / "01_3x2_600_0_0_ab@7@n1,n2").exists()
+    known = (tmp_path / "known").read_text()
+    assert "AVER_STEP_NODES=n1,n2\n" in known
+    assert "AVER_STEP_CPUS=3\n" in known
+    assert list((run / "steps").iterdir()) == []
+
+
+def test_nodes_are_held_for_a_job_on_several(tmp_path: Path) -> None:
+    """Small steps do not hold up a job that needs two whole nodes, and fill what it leaves free."""
+    smalls = [f"{number:02d}_1_0_0_0_s{number}" for number in range(20, 60)]
+    order = steps_in_order(run_executor(tmp_path, ["01_1_0_0_0_first", "02_4x2_0_0_0_both", *smalls], "n1,n2", ""))
+    assert order[:2] == ["first", "both"]
+    assert len(order) == 42
 
 
 def test_nothing_starts_in_the_headroom(tmp_path: Path) -> None:

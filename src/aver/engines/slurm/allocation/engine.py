@@ -262,7 +262,7 @@ class AllocationEngine(Worker):
                 continue
             self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
             mib = 0 if order.request.mem_bytes is None else -(-order.request.mem_bytes // MIB)
-            track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s)
+            track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s, order.nodes)
             try:
                 live.folder.make()
                 script = self._script(order)
@@ -280,7 +280,8 @@ class AllocationEngine(Worker):
 
     def _script(self, order: Order) -> bytes:
         pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in order.env))
-        member = replace(member_of(order, pairs, is_array=True), time_ms=None, warn=None, has_step_limits=True)
+        member = member_of(order, pairs, is_array=True)
+        member = replace(member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.nodes > 1)
         records = os.fspath(self._records.folder)
         return batch_script([member], witness=self._taker.witness, records=records, shim=self._taker.shim)
 

@@ -97,7 +97,7 @@ _aver_find() {{ # the first $1 in PATH, or the first after the file $2 if that i
     done
 }}
 _aver_plain() {{
-    exec "$_aver_srun" "${{_aver_words[@]}}"
+    exec "$_aver_srun" "${{_aver_only[@]}}" "${{_aver_words[@]}}"
 }}
 
 _aver_find srun "$0"
@@ -106,7 +106,8 @@ if [ -z "$_aver_srun" ]; then
     echo "srun: command not found (this is Aver's $0, and there is no other in PATH)" >&2
     exit 127
 fi
-_aver_words=("$@")
+_aver_words=("$@") _aver_only=()
+[ -z "$AVER_OTHER_NODES" ] || _aver_only=("--exclude=$AVER_OTHER_NODES") # the job has a part of its allocation
 if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ]; then
     _aver_plain
 fi
@@ -175,5 +176,6 @@ if [ "${{SLURM_JOB_NUM_NODES:-1}}" != 1 ]; then # a node may not have the witnes
     _aver_guard='[ -x "$0" ] && exec "$0" "$@"; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
     _aver_task=(/bin/bash --posix -c "$_aver_guard" "${{_aver_task[@]}}")
 fi
-exec "$_aver_srun" "${{_aver_name[@]}}" "${{_aver_options[@]}}" "${{_aver_task[@]}}" -- "$_aver_program" "$@"
+_aver_options=("${{_aver_name[@]}}" "${{_aver_only[@]}}" "${{_aver_options[@]}}")
+exec "$_aver_srun" "${{_aver_options[@]}}" "${{_aver_task[@]}}" -- "$_aver_program" "$@"
 """
