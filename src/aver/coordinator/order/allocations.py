@@ -59,6 +59,11 @@ def check_allocation(submission: Submission) -> None:
         return
     _check(submission.allocation)
     for spec in inside:
+        if host := submission.host if spec.host is None else spec.host:
+            raise UsageError(
+                f"job {spec.name!r}: no allocation can be taken over ssh ({host}): run aver on the cluster, "
+                "or leave --allocation out"
+            )
         for word in spec.slurm_options:
             name, _, value = word.partition("=")
             if name in ("--nodes", "-N") and value != "1":

@@ -88,9 +88,9 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
 
 
 def nodes_of(spec: JobSpec) -> int:
-    """How many nodes a job of an allocation has. ValueError: its options name no single number."""
+    """How many nodes a job of an allocation has; `check_allocation` refuses what is no number."""
     asked = [word.partition("=")[2] for word in spec.slurm_options if word.startswith(("--nodes=", "-N="))]
-    return int(asked[-1]) if asked else 1
+    return int(asked[-1]) if asked and asked[-1].isdecimal() else 1
 
 
 def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:
