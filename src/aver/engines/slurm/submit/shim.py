@@ -100,6 +100,36 @@ _aver_plain() {{
     exec "$_aver_srun" "${{_aver_only[@]}}" "${{_aver_words[@]}}"
 }}
 
+_aver_share() {{ # in a part of an allocation: a task on each node, the CPUs of a node shared by its tasks
+    local tasks= each= nodes=$SLURM_JOB_NUM_NODES has_cpus= before= word
+    for word in "${{_aver_options[@]}}"; do
+        case $before in
+        -n | -[!-]*n | --ntasks) tasks=$word ;;
+        --ntasks-per-node | --tasks-per-node) each=$word ;;
+        -N | -[!-]*N | --nodes) nodes=$word ;;
+        esac
+        case $word in
+        --ntasks=*) tasks=${{word#*=}} ;;
+        --ntasks-per-node=* | --tasks-per-node=*) each=${{word#*=}} ;;
+        --nodes=*) nodes=${{word#*=}} ;;
+        -c* | --cpus-per-task* | --exact | --overlap*) has_cpus=yes ;;
+        --*) ;;
+        -*n[0-9]*) tasks=${{word##*n}} ;;
+        -*N[0-9]*) nodes=${{word##*N}} ;;
+        esac
+        before=$word
+    done
+    nodes=${{nodes#*-}} # the most of them
+    [[ $nodes$tasks$each =~ ^[0-9]+$ ]] && [ "$nodes" -gt 0 ] || return 0
+    if [ -z "$tasks" ]; then
+        tasks=$((nodes * ${{each:-1}}))
+        _aver_only+=("-n$tasks")
+    fi
+    [ -n "$each" ] || each=$(((tasks + nodes - 1) / nodes))
+    [ -n "$has_cpus" ] || [ "$each" -lt 1 ] || [ "$each" -gt "$AVER_NODE_CPUS" ] ||
+        _aver_only+=("-c$((AVER_NODE_CPUS / each))")
+}}
+
 _aver_find srun "$0"
 _aver_srun=$_aver_found
 if [ -z "$_aver_srun" ]; then
@@ -176,6 +206,7 @@ if [ "${{SLURM_JOB_NUM_NODES:-1}}" != 1 ]; then # a node may not have the witnes
     _aver_guard='[ -x "$0" ] && exec "$0" "$@"; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
     _aver_task=(/bin/bash --posix -c "$_aver_guard" "${{_aver_task[@]}}")
 fi
+[ -z "$AVER_NODE_CPUS" ] || _aver_share
 _aver_options=("${{_aver_name[@]}}" "${{_aver_only[@]}}" "${{_aver_options[@]}}")
 exec "$_aver_srun" "${{_aver_options[@]}}" "${{_aver_task[@]}}" -- "$_aver_program" "$@"
 """
