@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from aver.engines.slurm.allocation.executor import TIMES, executor_script
 
+PLAIN = "0\n0\n0\np"  # neither limit nor warning nor deadline
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs")
 
 
@@ -68,15 +71,16 @@ def stand_in(folder: Path, name: str, text: str) -> None:
 
 
 def run_executor(
-    folder: Path, orders: list[str], nodes: str, gres: str, left: str = "1:00:50", work: str = "sleep 0.2"
-) -> list[str]:
+    folder: Path, orders: list[str], nodes: str, gres: str, left: str = "1:00:50", work: str = "sleep 0.2",
+    lines: Mapping[str, str] = {},
+) -> list[str]:  # fmt: skip
     """Run it to its end with these orders; the words of each srun, in the order in which they began."""
     run, tools = folder / "run", folder / "tools"
     tools.mkdir()
     for name in SUBFOLDERS:
         (run / name).mkdir(parents=True)
     for order in orders:
-        (run / "in" / order).write_text(f"step-{order.rpartition('_')[2]}\n0\n0\n0\np\n")
+        (run / "in" / order).write_text(f"step-{order.rpartition('_')[2]}\n{lines.get(order, PLAIN)}\n")
     (run / "close").touch()
     stand_in(tools, "srun", f'echo "$*" >>{folder}/calls; {work}; [[ $* != *step-bad* ]]')
     stand_in(tools, "squeue", f"case $* in *%L*) echo {left} ;; *) echo RUNNING ;; esac")
@@ -180,6 +184,19 @@ def test_nothing_starts_in_the_headroom(tmp_path: Path) -> None:
     """With less than a minute before the headroom the executor leaves, and the next one finds all orders."""
     assert run_executor(tmp_path, ["01_1_0_0_0_a"], "n1,n2", "", left="2:59") == []
     assert len(list((tmp_path / "run" / "in").iterdir())) == 1
+
+
+def test_a_deadline_bounds_a_step(tmp_path: Path) -> None:
+    """It ends a step that runs, unless its own limit is earlier, and nothing is started after it."""
+    now = int(time.time())
+    lines = {"01_1_0_0_0_soon": f"0\n0\n0\np\n{now + 600}", "02_1_0_0_0_own": f"90\n0\n0\np\n{now + 600}",
+             "03_1_0_0_0_past": f"0\n0\n0\np\n{now - 1}"}  # fmt: skip
+    note = f'echo "$AVER_STEP_TIME" >{tmp_path}/limit-$(sed "s/.*name=step-//; s/ .*//" <<<"$*")'
+    calls = run_executor(tmp_path, list(lines), "n1,n2", "", work=note, lines=lines)
+    assert sorted(steps_in_order(calls)) == ["own", "soon"]
+    assert 400_000 < int((tmp_path / "limit-soon").read_text()) <= 600_000
+    assert (tmp_path / "limit-own").read_text() == "90000\n"
+    assert [path.name for path in (tmp_path / "run" / "in").iterdir()] == ["03_1_0_0_0_past"]
 
 
 def test_a_job_that_needs_more_time_waits_for_another_allocation(tmp_path: Path) -> None:

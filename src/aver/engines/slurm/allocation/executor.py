@@ -213,15 +213,21 @@ _aver_end_steps() { # KEY: end the steps that a job on several nodes left behind
     rm -rf "steps/$1" "steps/$1.sh"
 }
 _aver_start() { # NAME CPUS MIB GPUS KEY MINUTES: claim it, and run it on $_aver_places in the background
-    local node=${_aver_places[0]} shown=${_aver_places[0]} lines
+    local node=${_aver_places[0]} shown=${_aver_places[0]} lines own
+    mapfile -t lines 2>/dev/null <"in/$1" # step's name, own limit, signal, lead, scope, deadline
+    own=${lines[1]:-0}
+    if [ "${lines[5]:-0}" -gt 0 ]; then
+        _aver_now
+        [ "$_aver_reply" -lt "${lines[5]}" ] || return 1 # it is too late for it
+        [ "$own" -gt 0 ] && [ "$own" -le "$((lines[5] - _aver_reply))" ] || own=$((lines[5] - _aver_reply))
+    fi
     if [ "${#_aver_places[@]}" -gt 1 ]; then
         shown=$(IFS=,; scontrol show hostlistsorted "${_aver_places[*]}")
         [ -n "$shown" ] && [ "${#shown}" -le 80 ] || shown=$node+$((${#_aver_places[@]} - 1))
     fi
     local file=started/$1@$SLURM_JOB_ID@$shown
     mv "in/$1" "$file" 2>/dev/null || [ -e "$file" ] || return 1 # cancelled, or another allocation's
-    mapfile -t lines <"$file" # step's name, own limit, signal, lead, scope
-    _aver_limits "$6" "${lines[1]:-0}" "${lines[2]:-0}" "${lines[3]:-0}" "${lines[4]:-p}"
+    _aver_limits "$6" "$own" "${lines[2]:-0}" "${lines[3]:-0}" "${lines[4]:-p}"
     local words=(--exact -N1 -n1 "-c$2" "--mem=${3}M" "-w$node" "--time=$_aver_time" "--job-name=${lines[0]}")
     [ "$3" -gt 0 ] || words[4]=--mem=0
     if [ "$4" -gt 0 ]; then words+=("--gres=gpu:$4"); elif [ "$_aver_has_gpus" -gt 0 ]; then words+=(--gres=none); fi

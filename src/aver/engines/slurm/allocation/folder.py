@@ -142,6 +142,14 @@ class RunFolder:
         whole.rename(self.path / "in" / name)
         return name
 
+    def deadline_of(self, name: str) -> float | None:
+        """When the order that waits under this name is no longer to be started; None: at any time it may be."""
+        try:
+            lines = (self.path / "in" / name).read_text(errors="replace").splitlines()
+        except OSError:
+            return None
+        return float(lines[5]) if len(lines) > 5 and lines[5].isdecimal() and lines[5] != "0" else None
+
     def handed_over(self) -> set[str]:
         """Keys of all orders that are in the folder, wherever they are just now. OSError if it can't be read."""
         names = os.listdir(self.path / "orders")
