@@ -16,7 +16,7 @@ from aver.engines.slurm.submit.script import IS_WITNESS, Witness, quote, witness
 
 # name, or name:letter
 FLAGS = (
-    "contiguous disable-status:X exact external external-launcher hold:H interactive label:l no-allocate:Z "
+    "contiguous disable-status:X exact hold:H interactive label:l no-allocate:Z "
     "overcommit:O oversubscribe:s preserve-env:E quiet:Q quit-on-interrupt reboot share spread-job "
     "stepmgr unbuffered:u use-min-nodes verbose:v wait-for-children"
 )
@@ -32,8 +32,8 @@ VALUES = (
     "time:t time-min tmp treewidth tres-bind tres-per-task uid wait:W wckey"
 )
 MAYBE = (
-    "compress exclusive immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step overlap propagate resv-ports "
-    "send-libs x11"
+    "compress exclusive external-launcher immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step overlap "
+    "propagate resv-ports send-libs x11"
 )
 # Not here, as any option that is not known: those with which the command is not that of each task, or runs where the
 # witness is not: bcast container clusters het-group jobid multi-prog pty help version.
