@@ -124,6 +124,20 @@ class Sshd:
             _kill(pid)
         wait_for(lambda: not any(is_alive(pid) for pid in found), "the connections are cut")
 
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """The network takes everything and brings nothing, until this is left; no connection ends."""
+        assert self._process is not None
+        found = [self._process.pid, *self.sessions()]
+        for pid in found:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     def leave(self) -> None:
         """End the shared connection from our side."""
         ssh = self.ssh()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from aver.engines.slurm.allocation.executor import TIMES, executor_script
 
+PLAIN = "0\n0\n0\np"  # neither limit nor warning nor deadline
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs")
 
 
@@ -68,20 +71,21 @@ def stand_in(folder: Path, name: str, text: str) -> None:
 
 
 def run_executor(
-    folder: Path, orders: list[str], nodes: str, gres: str, left: str = "1:00:50", work: str = "sleep 0.2"
-) -> list[str]:
+    folder: Path, orders: list[str], nodes: str, gres: str, left: str = "1:00:50", work: str = "sleep 0.2",
+    lines: Mapping[str, str] = {},
+) -> list[str]:  # fmt: skip
     """Run it to its end with these orders; the words of each srun, in the order in which they began."""
     run, tools = folder / "run", folder / "tools"
     tools.mkdir()
     for name in SUBFOLDERS:
         (run / name).mkdir(parents=True)
     for order in orders:
-        (run / "in" / order).write_text(f"step-{order.rpartition('_')[2]}\n0\n0\n0\np\n")
+        (run / "in" / order).write_text(f"step-{order.rpartition('_')[2]}\n{lines.get(order, PLAIN)}\n")
     (run / "close").touch()
     stand_in(tools, "srun", f'echo "$*" >>{folder}/calls; {work}; [[ $* != *step-bad* ]]')
     stand_in(tools, "squeue", f"case $* in *%L*) echo {left} ;; *) echo RUNNING ;; esac")
     shown = "".join(f" Nodes={node} CPU_IDs=0-3 Mem=1000 GRES={gres}" for node in nodes.split(","))
-    hosts = "*hostnames*) shift 2; tr , '\\n' <<<\"$1\" ;;"
+    hosts = '*hostnames*) shift 2; tr , \'\\n\' <<<"$1" ;; *hostlistsorted*) echo "$3" ;;'
     stand_in(tools, "scontrol", f'case $* in {hosts} *) echo "JobId=7{shown} X=" ;; esac')
     script = folder / "executor"
     script.write_bytes(executor_script(str(run), 120))
@@ -148,10 +152,51 @@ def test_steps_are_packed_by_node(tmp_path: Path) -> None:
     assert (run / "allocs" / "7").read_text() == "n1 4 1000 2\nn2 4 1000 2\n"
 
 
+def test_a_job_on_several_nodes_has_room_on_each(tmp_path: Path) -> None:
+    """It begins on the first of them, overlaps the steps that it makes, and its claim names all its nodes."""
+    orders = ["01_3x2_600_0_0_ab", "02_1_300_0_0_one", "03_2x2_0_0_0_later", "04_1x3_0_0_0_never"]
+    calls = run_executor(tmp_path, orders, "n1,n2", "", work=f"env | grep ^AVER_STEP >>{tmp_path}/known; sleep 0.2")
+    order = steps_in_order(calls)
+    assert sorted(order[:2]) == ["ab", "one"]
+    assert order[2:] == ["later"]
+    by_step = dict(zip(order, calls, strict=True))
+    assert "-N1 -n1 -c3 --mem=600M -wn1" in by_step["ab"]
+    assert "--overlap" in by_step["ab"]
+    assert "--overlap" not in by_step["one"]
+    run = tmp_path / "run"
+    assert [path.name for path in (run / "in").iterdir()] == ["04_1x3_0_0_0_never"]
+    assert (run / "started" / "01_3x2_600_0_0_ab@7@n1,n2").exists()
+    known = (tmp_path / "known").read_text()
+    assert "AVER_STEP_NODES=n1,n2\n" in known
+    assert "AVER_STEP_CPUS=3\n" in known
+    assert list((run / "steps").iterdir()) == []
+
+
+def test_nodes_are_held_for_a_job_on_several(tmp_path: Path) -> None:
+    """Small steps do not hold up a job that needs two whole nodes, and fill what it leaves free."""
+    smalls = [f"{number:02d}_1_0_0_0_s{number}" for number in range(20, 60)]
+    order = steps_in_order(run_executor(tmp_path, ["01_1_0_0_0_first", "02_4x2_0_0_0_both", *smalls], "n1,n2", ""))
+    assert order[:2] == ["first", "both"]
+    assert len(order) == 42
+
+
 def test_nothing_starts_in_the_headroom(tmp_path: Path) -> None:
     """With less than a minute before the headroom the executor leaves, and the next one finds all orders."""
     assert run_executor(tmp_path, ["01_1_0_0_0_a"], "n1,n2", "", left="2:59") == []
     assert len(list((tmp_path / "run" / "in").iterdir())) == 1
+
+
+def test_a_deadline_bounds_a_step(tmp_path: Path) -> None:
+    """It ends a step that runs, unless its own limit is earlier, and nothing is started after it."""
+    now = int(time.time())
+    lines = {"01_1_0_0_0_soon": f"0\n0\n0\np\n{now + 600}", "02_1_0_0_0_own": f"90\n0\n0\np\n{now + 600}",
+             "03_1_0_0_0_past": f"0\n0\n0\np\n{now - 1}"}  # fmt: skip
+    note = f'echo "$AVER_STEP_TIME" >{tmp_path}/limit-$(sed "s/.*name=step-//; s/ .*//" <<<"$*")'
+    calls = run_executor(tmp_path, list(lines), "n1,n2", "", work=note, lines=lines)
+    assert sorted(steps_in_order(calls)) == ["own", "soon"]
+    assert 400_000 < int((tmp_path / "limit-soon").read_text()) <= 600_000
+    assert (tmp_path / "limit-own").read_text() == "90000\n"
+    assert [path.name for path in (tmp_path / "run" / "in").iterdir()] == ["03_1_0_0_0_past"]
 
 
 def test_a_job_that_needs_more_time_waits_for_another_allocation(tmp_path: Path) -> None:

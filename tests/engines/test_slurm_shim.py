@@ -188,3 +188,28 @@ def test_options_are_those_of_our_own_srun() -> None:
         assert name not in here or (here[name] == VALUE) == (takes == VALUE), name
     for name, letter in pairs:
         assert TABLE.letters.get(letter, name) == name
+
+
+@pytest.mark.parametrize(
+    ("options", "added"),
+    [
+        ([], ["-n3", "-c4"]),  # a task on each node, with the CPUs that the job has there
+        (["-N1"], ["-n1", "-c4"]),
+        (["--nodes", "1-2"], ["-n2", "-c4"]),
+        (["-n6"], ["-c2"]),
+        (["-ln", "12"], ["-c1"]),
+        (["-n", "24"], []),  # more than the job has CPUs: Slurm's to refuse
+        (["--ntasks-per-node=1", "--nodes=3", "--ntasks=3"], ["-c4"]),  # as mpirun starts its daemons
+        (["--ntasks-per-node=2"], ["-n6", "-c2"]),
+        (["-c1"], ["-n3"]),
+        (["--exact", "-N", "1"], ["-n1"]),  # several steps at once
+        (["-n2", "--overlap"], []),
+        (["-N", "some"], []),
+    ],
+)
+def test_a_part_of_an_allocation_is_shared_by_the_tasks(job: Job, options: list[str], added: list[str]) -> None:
+    """A job on 3 nodes with 4 CPUs each: its steps stay on them, and their tasks have all of the job's CPUs."""
+    facts = {**IN_JOB, "SLURM_JOB_NUM_NODES": "3", "AVER_NODE_CPUS": "4", "AVER_OTHER_NODES": "n4,n5"}
+    given = job.words("--job-name=x", *options, "/x/prog", facts=facts)
+    assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", *added, "--job-name=x", *options]
+    assert job.words("--multi-prog", "file", facts=facts) == ["--exclude=n4,n5", "--multi-prog", "file"]

@@ -50,6 +50,12 @@ class FaultLab:
     def node(self) -> str:
         return f"p{PORT}n"
 
+    @property
+    def has_whole_codes(self) -> bool:
+        """Whether accounting has exit codes of 128 and more as they were: from 25.11 on."""
+        year, month = self.call("sbatch", "--version").split()[1].split(".")[:2]
+        return (int(year), int(month)) >= (25, 11)
+
     def pid(self, name: str) -> int:
         return int((self.folder / "run" / f"{name}.pid").read_text())
 

@@ -64,6 +64,12 @@ class Desk:
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout.decode()
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """Of the lab's Slurm: (25, 11)."""
+        year, month = self.call("sbatch", "--version").split()[1].split(".")[:2]
+        return int(year), int(month)
+
     def submit(self, *members: Member, options: tuple[str, ...] = ()) -> str:
         """Hand it to sbatch as the engine does, and return its number; output goes to the file `out`."""
         script = batch_script(members, witness=witness_at(self.witness), records=str(self.records), shim=str(self.shim))

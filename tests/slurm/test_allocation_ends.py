@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 from allocation_desk import SMALL, allocation_ids, folder_of, kill_executor, reasons_of, submit_in, wait_begun
@@ -125,3 +126,20 @@ def test_a_retry_takes_new_allocations(whole_cluster: ClusterHome, tmp_path: Pat
     whole_cluster.settle([run], 90)
     whole_cluster.check(run, all_completed(("flaky", "good")), attempts={"flaky": 2})
     assert len(allocation_ids(whole_cluster, run)) == 2
+
+
+def test_a_deadline_holds_in_an_allocation(whole_cluster: ClusterHome, tmp_path: Path) -> None:
+    """It ends a job that runs, as its time limit does; a job that waits for room is DEADLINE and never runs."""
+    fill = f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done"
+    soon = time.time() + 60
+    jobs = [job("fills", fill), job("runs", "exec sleep 300", deadline_at=soon), job("waits", "true", deadline_at=soon)]
+    run = submit_in(whole_cluster, jobs, SMALL)
+    whole_cluster.wait_state(run, "runs", State.RUNNING)
+    whole_cluster.wait_state(run, "waits", State.DEADLINE, deadline_s=120)
+    whole_cluster.wait_state(run, "runs", State.TIMEOUT, deadline_s=120)
+    (tmp_path / "go").touch()
+    whole_cluster.settle([run])
+    whole_cluster.check(
+        run,
+        {"fills": (State.COMPLETED, OK), "runs": (State.TIMEOUT, ExitStatus(0, 15)), "waits": (State.DEADLINE, None)},
+    )

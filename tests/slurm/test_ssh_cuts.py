@@ -110,6 +110,37 @@ def test_a_host_that_is_away_moves_nothing(ssh_home: SshHome) -> None:
     ssh_home.check(second, {"second": (State.COMPLETED, OK)})
 
 
+def test_a_network_that_stalls_moves_nothing(ssh_home: SshHome) -> None:
+    """No connection ends, and nothing comes through: calls time out, and what runs meanwhile is settled rightly."""
+    ssh_home.configure(timeout=4)
+    gate = ssh_home.folder / "gate"
+    first = ssh_home.submit(ssh_home.ssh_job("first", f"{until(gate)} exit 7"), sync=(".",))
+    ssh_home.wait_state(first, "first", State.RUNNING)
+    with ssh_home.sshd.stalled():
+        gate.touch()
+        second = ssh_home.submit(ssh_home.ssh_job("second", "exit 0"))
+        wait_for(lambda: "slurm can't be asked" in ssh_home.log(), "the questions fail")
+        assert ssh_home.states(first) == {"first": "RUNNING"}
+        assert ssh_home.states(second)["second"] in ("PENDING", "SUBMITTED")
+    ssh_home.settle([first, second], 150)
+    ssh_home.check(first, {"first": (State.FAILED, SEVEN)})
+    ssh_home.check(second, {"second": (State.COMPLETED, OK)})
+
+
+def test_a_network_that_stalls_while_sbatch_is_called(ssh_home: SshHome) -> None:
+    """Slurm has taken the job, and its answer does not come: it is found by its name, and runs once."""
+    taken, go = ssh_home.folder / "taken", ssh_home.folder / "go"
+    text = f'out=$($real "$@"); touch {taken}; until [ -e {go} ]; do sleep 0.1; done; echo "$out"'
+    ssh_home.configure({"sbatch": ssh_home.wrapper("sbatch", text)}, timeout=4)
+    run = ssh_home.submit(ssh_home.ssh_job("only", "exit 7"))
+    wait_for(taken.exists, "Slurm has the job")
+    with ssh_home.sshd.stalled():
+        go.touch()
+        wait_for(lambda: "slurm can't be asked" in ssh_home.log(), "the questions fail")
+    ssh_home.settle([run], 150)
+    ssh_home.check(run, {"only": (State.FAILED, SEVEN)})
+
+
 @pytest.mark.parametrize("point", ["slurm-before-sbatch", "slurm-after-sbatch", "slurm-id-kept", "slurm-before-forget"])
 def test_a_coordinator_that_dies_finds_its_jobs_on_the_host(
     ssh_home: SshHome, point: str, monkeypatch: pytest.MonkeyPatch

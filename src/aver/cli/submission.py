@@ -199,8 +199,8 @@ def build(
     if key is not None:
         check_key(key)
     allocation = allocation_of(*(options.pop(name) for name in ("allocation", "allocations", "headroom")))
-    if allocation is not None and (engine or host or slurm_options):
-        raise UsageError("--allocation stands alone: --engine, --host and --slurm-option are for jobs of their own")
+    if allocation is not None and (engine or slurm_options):
+        raise UsageError("--allocation stands alone: --engine and --slurm-option are for jobs of their own")
     if allocation is not None or (host and not engine):
         from aver.engines.registry import allocation_engine, host_engine  # most jobs run on the usual engine
 

@@ -59,10 +59,21 @@ def check_allocation(submission: Submission) -> None:
         return
     _check(submission.allocation)
     for spec in inside:
+        if host := submission.host if spec.host is None else spec.host:
+            raise UsageError(
+                f"job {spec.name!r}: no allocation can be taken over ssh ({host}): run aver on the cluster, "
+                "or leave --allocation out"
+            )
         for word in spec.slurm_options:
             name, _, value = word.partition("=")
             if name in ("--nodes", "-N") and value != "1":
-                raise UsageError(f"job {spec.name!r}: in an allocation a job runs on one node, not on {value}")
+                if not value.isdecimal() or int(value) < 1:
+                    raise UsageError(f"job {spec.name!r}: in an allocation give one number of nodes, not {value}")
+                if spec.slurm is not None:
+                    raise UsageError(
+                        f"job {spec.name!r}: in an allocation a batch script runs on one node, not on {value}; "
+                        "a job of a flow can have several (nodes)"
+                    )
             if name in ELSEWHERE:
                 raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")
 

@@ -71,12 +71,13 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         script=_script(run, attempt) if can.needs_script_text else None,
         options=_options(run, attempt) if with_options else (),
         requeues=spec.slurm_requeues,
-        deadline_at=spec.deadline_at if with_options else None,
+        deadline_at=spec.deadline_at if with_options or can.uses_allocations else None,
         host=run.host(attempt.index) if with_options else "",
         sync=_sync(run, attempt) if with_options else None,
         run=run.number,
         step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if can.uses_allocations else "",
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
+        nodes=nodes_of(spec) if can.uses_allocations else 1,
         files=_files(spec, values),
         clean=_clean(spec),
         is_elsewhere=spec.setup.container is not None and spec.setup.container.is_of_daemon,
@@ -84,6 +85,12 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         is_behind=attempt.is_behind,
         is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
     )
+
+
+def nodes_of(spec: JobSpec) -> int:
+    """How many nodes a job of an allocation has; `check_allocation` refuses what is no number."""
+    asked = [word.partition("=")[2] for word in spec.slurm_options if word.startswith(("--nodes=", "-N="))]
+    return int(asked[-1]) if asked and asked[-1].isdecimal() else 1
 
 
 def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:

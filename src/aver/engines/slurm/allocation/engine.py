@@ -44,7 +44,7 @@ from aver.engines.slurm.track.evidence import Settle
 from aver.engines.slurm.track.exit_records import Records, in_order
 from aver.engines.slurm.track.pace import CALM, GROWTH, LATE_S, RECENT_S, Pace
 from aver.engines.slurm.worker import Worker
-from aver.model.evidence import CancelledBefore, Evidence, HeldBack, Refused
+from aver.model.evidence import CancelledBefore, DeadlinePassed, Evidence, HeldBack, Refused
 from aver.model.record import replace
 
 FOLDER = "shared folder"
@@ -52,6 +52,7 @@ QUEUE = "squeue"
 ACCOUNTING = "sacct"
 WITNESS = "witness"
 TAKEN_BACK = "a request before an allocation took it"
+TOO_LATE = "no allocation took it by its deadline"
 LOOK_S = 0.25  # between two looks at the folder while things change …
 LOOK_MOST_S = 2.0  # … and while they do not
 TOLD_AGAIN = 100  # so many waiting jobs of a run hear a new sentence with the same reason
@@ -126,7 +127,8 @@ class AllocationEngine(Worker):
             live.listing, live.is_let_go = listing, is_let_go
             for key in keys if is_let_go else {*keys, *listing.waiting, *listing.cancelled}:
                 self._known.add(key)
-                self._tracks[key] = self._track(key, folder.run, listing.waiting.get(key, ""))
+                track = self._tracks[key] = self._track(key, folder.run, listing.waiting.get(key, ""))
+                track.deadline_at = folder.deadline_of(track.name) if track.name else None
         if self._runs:
             self._start()
 
@@ -257,12 +259,13 @@ class AllocationEngine(Worker):
         for order in orders:
             live = self._live(order.run)
             track = self._tracks[order.key] = StepTrack(order.key, order.run, which_of(order.key))
+            track.deadline_at = order.deadline_at
             if self._cancels.drop(order.key):
                 self._tell(order.key, "engine", TAKEN_BACK, [CancelledBefore(time.time(), TAKEN_BACK)])
                 continue
             self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
             mib = 0 if order.request.mem_bytes is None else -(-order.request.mem_bytes // MIB)
-            track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s)
+            track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s, order.nodes)
             try:
                 live.folder.make()
                 script = self._script(order)
@@ -280,7 +283,8 @@ class AllocationEngine(Worker):
 
     def _script(self, order: Order) -> bytes:
         pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in order.env))
-        member = replace(member_of(order, pairs, is_array=True), time_ms=None, warn=None, has_step_limits=True)
+        member = member_of(order, pairs, is_array=True)
+        member = replace(member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.nodes > 1)
         records = os.fspath(self._records.folder)
         return batch_script([member], witness=self._taker.witness, records=records, shim=self._taker.shim)
 
@@ -306,6 +310,15 @@ class AllocationEngine(Worker):
                 track.name = ""
                 track.told.add("cancelled")
                 self._tell(key, FOLDER, TAKEN_BACK, [CancelledBefore(time.time(), TAKEN_BACK)])
+
+    def _take_back_late(self, at: float) -> None:
+        """What nobody has taken by its deadline."""
+        for track in self._tracks.values():
+            is_late = track.name and track.deadline_at is not None and track.deadline_at <= at
+            if is_late and self._runs[track.run].folder.take_back(track.name):
+                track.name = ""
+                track.told.add("cancelled")
+                self._tell(track.key, FOLDER, TOO_LATE, [DeadlinePassed(at)])
 
     def _forget(self, keys: Sequence[str]) -> None:
         for key in keys:
@@ -370,6 +383,7 @@ class AllocationEngine(Worker):
                 continue
             self._hear_files(live, at)
         self._hear_records()
+        self._take_back_late(at)
         self._reached("allocation-looked")
         is_quiet = time.monotonic() - self._changed_at > RECENT_S
         self._look_s = min(self._look_s * GROWTH, LOOK_MOST_S) if is_quiet else LOOK_S

@@ -42,6 +42,7 @@ class StepTrack:
     which: tuple[int, int]  # job and attempt, as the name of its step has them
     size: Size | None = None
     name: str = ""  # of its file, while nobody has taken it
+    deadline_at: float | None = None  # not later than this is it started
     claim: Claim | None = None
     status: int | None = None  # of its srun, which has ended
     is_over: bool = False

@@ -3,17 +3,20 @@
 Pure text; bash 4.2 or newer and Slurm's commands are all that the node needs. The folder of a run has
 
 - `in/SEQ_CPUS_MIB_GPUS_SECONDS_KEY`: an order that nobody has taken. What it asks for is in its name, the rest in its
-  lines; SECONDS must be left for it (0: any time will do), MIB 0 is no limit;
+  lines; SECONDS must be left for it (0: any time will do), MIB 0 is no limit; CPUS `4x2` are 4 on each of 2 nodes, and
+  MIB and GPUS are of each node as well;
 - `orders/KEY.sh`: what runs;
-- `started/NAME@JOB@NODE`: taken by the allocation JOB. It is a rename, so of an executor and a cancellation one wins;
+- `started/NAME@JOB@NODES`: taken by the allocation JOB. It is a rename, so of an executor and a cancellation one wins;
+- `steps/KEY/STEP`: a step that a job on several nodes made itself. Slurm would let it outlive the job;
 - `done/KEY`: srun has ended, with this exit status, and a newline when it is whole; `said/KEY` is what srun printed;
 - `allocs/JOB`: the nodes of an allocation that has begun, `NAME CPUS MIB GPUS` each;
 - `close`: nothing will come any more.
 
 What always holds: an order is started once, by whoever renamed it. The executor needs no coordinator, and what it has
 not taken the next allocation's takes. The oldest order that does not fit now has a node held for it: what starts past
-it there must leave its room free, so nothing big waits for ever. Ours begin with `_aver_`: the environment is the
-jobs' own.
+it there must leave its room free, so nothing big waits for ever. A job on several nodes is one process on the first of
+them, which takes no CPU from the steps that it makes; they have its nodes alone, and end with it. Ours begin with
+`_aver_`: the environment is the jobs' own.
 """
 
 from __future__ import annotations
@@ -125,14 +128,17 @@ _aver_learn() { # nodes, and what each has for us: free counts that go down and 
     done >"allocs/.$SLURM_JOB_ID"
     mv "allocs/.$SLURM_JOB_ID" "allocs/$SLURM_JOB_ID"
 }
-_aver_place() { # CPUS MIB GPUS NAME: a node with room, to $_aver_node; fails where there is none
-    for _aver_node in "${_aver_nodes[@]}"; do
-        _aver_free "$_aver_node"
+_aver_place() { # CPUS MIB GPUS NAME NODES: so many nodes with room, to $_aver_places; fails where there are too few
+    local node
+    _aver_places=()
+    for node in "${_aver_nodes[@]}"; do
+        _aver_free "$node"
         _aver_holds "$1" "$2" "$3" $_aver_reply || continue
-        if [ "$_aver_node" = "$_aver_held" ] && [ "$4" != "$_aver_waiter" ]; then
-            _aver_holds "$1" "$2" "$3" $_aver_spare || continue
+        if [ -n "${_aver_spare[$node]}" ] && [ "$4" != "$_aver_waiter" ]; then
+            _aver_holds "$1" "$2" "$3" ${_aver_spare[$node]} || continue
         fi
-        return 0
+        _aver_places+=("$node")
+        [ "${#_aver_places[@]}" -lt "$5" ] || return 0
     done
     return 1
 }
@@ -140,50 +146,110 @@ _aver_free() { _aver_reply="${_aver_cpus[$1]} ${_aver_mib[$1]} ${_aver_gpus[$1]}
 _aver_holds() { # CPUS MIB GPUS, and what there is of each; no MIB: nothing is asked for, or (-1) nobody knows
     [ "$4" -ge "$1" ] && [ "$6" -ge "$3" ] && { [ "$2" -eq 0 ] || [ "$5" -lt 0 ] || [ "$5" -ge "$2" ]; }
 }
-_aver_hold() { # NAME CPUS MIB GPUS: hold the emptiest node that is large enough for an order that does not fit now
-    local node whole most=-1
-    for node in "${_aver_nodes[@]}"; do
-        whole=${_aver_whole[$node]}
-        if _aver_holds "$2" "$3" "$4" $whole && [ "${_aver_cpus[$node]}" -gt "$most" ]; then
-            _aver_waiter=$1 _aver_held=$node most=${_aver_cpus[$node]}
-            _aver_spare=$whole
+_aver_hold() { # NAME CPUS MIB GPUS NODES: hold the emptiest nodes that are large enough for what does not fit now
+    local node best most held=()
+    local -A is_held=()
+    while [ "${#held[@]}" -lt "$5" ]; do
+        best= most=-1
+        for node in "${_aver_nodes[@]}"; do
+            if [ -z "${is_held[$node]}" ] && _aver_holds "$2" "$3" "$4" ${_aver_whole[$node]} &&
+                [ "${_aver_cpus[$node]}" -gt "$most" ]; then
+                best=$node most=${_aver_cpus[$node]}
+            fi
+        done
+        [ -n "$best" ] || return 0 # it never fits
+        held+=("$best") is_held[$best]=1
+    done
+    _aver_waiter=$1
+    for node in "${held[@]}"; do
+        _aver_spare[$node]=${_aver_whole[$node]}
+        _aver_spend "$node" - "$2" "$3" "$4"
+    done
+}
+_aver_spend() { # NODE SIGN CPUS MIB GPUS of what may start there past the waiter
+    set -- "$@" ${_aver_spare[$1]}
+    [ "$7" -lt 0 ] || set -- "$1" "$2" "$3" "$4" "$5" "$6" "$(($7 $2 $4))" "$8"
+    _aver_spare[$1]="$(($6 $2 $3)) $7 $(($8 $2 $5))"
+}
+_aver_let_go() { _aver_waiter= _aver_spare=(); }
+_aver_take() { # SIGN CPUS MIB GPUS WAITER NODE...: room goes (-) or comes back (+); WAITER was passed by
+    local node
+    for node in "${@:6}"; do
+        _aver_cpus[$node]=$((_aver_cpus[$node] $1 $2)) _aver_gpus[$node]=$((_aver_gpus[$node] $1 $4))
+        [ "${_aver_mib[$node]}" -lt 0 ] || _aver_mib[$node]=$((_aver_mib[$node] $1 $3))
+        if [ -n "${_aver_spare[$node]}" ] && [ "$5" = "$_aver_waiter" ]; then
+            _aver_spend "$node" "$1" "$2" "$3" "$4"
         fi
     done
-    [ "$most" -lt 0 ] || _aver_spend - "$2" "$3" "$4"
 }
-_aver_spend() { # SIGN CPUS MIB GPUS of what may start past the waiter
-    set -- "$@" $_aver_spare
-    [ "$6" -lt 0 ] || set -- "$1" "$2" "$3" "$4" "$5" "$(($6 $1 $3))" "$7"
-    _aver_spare="$(($5 $1 $2)) $6 $(($7 $1 $4))"
+_aver_several() { # KEY CPUS MIB: what a job on $_aver_places must know, in AVER_STEP_*
+    local IFS=, node text others=()
+    for node in "${_aver_nodes[@]}"; do
+        [[ ,${_aver_places[*]}, == *,$node,* ]] || others+=("$node")
+    done
+    mkdir -p "steps/$1"
+    text='#!/bin/bash\\n[ "$SLURM_LOCALID" != 0 ] || : >%q/"$SLURM_STEP_ID"\\n'
+    printf "$text" "$_aver_folder/steps/$1" >"steps/$1.sh"
+    chmod +x "steps/$1.sh"
+    export AVER_STEP_NODES="${_aver_places[*]}" AVER_STEP_OTHERS="${others[*]}" AVER_STEP_CPUS=$2 AVER_STEP_MIB=$3
+    export AVER_STEP_PROLOG=$_aver_folder/steps/$1.sh
 }
-_aver_let_go() { _aver_waiter= _aver_held= _aver_spare=; }
-_aver_take() { # SIGN NODE CPUS MIB GPUS WAITER: room goes (-) or comes back (+); WAITER was passed by
-    _aver_cpus[$2]=$((_aver_cpus[$2] $1 $3)) _aver_gpus[$2]=$((_aver_gpus[$2] $1 $5))
-    [ "${_aver_mib[$2]}" -lt 0 ] || _aver_mib[$2]=$((_aver_mib[$2] $1 $4))
-    if [ "$2" = "$_aver_held" ] && [ "$6" = "$_aver_waiter" ]; then _aver_spend "$1" "$3" "$4" "$5"; fi
+_aver_end_steps() { # KEY: end the steps that a job on several nodes left behind; its nodes are free when they are gone
+    local listed step left tries=0
+    while [ "$((tries += 1))" -le 120 ]; do
+        listed=$(squeue -h --steps -j "$SLURM_JOB_ID" -o %i 2>/dev/null) || listed=unknown
+        left=()
+        for step in "steps/$1"/*; do
+            step=$SLURM_JOB_ID.${step##*/}
+            [ "$listed" != unknown ] && [[ $'\\n'$listed$'\\n' != *$'\\n'$step$'\\n'* ]] || left+=("$step")
+        done
+        [ "${#left[@]}" -gt 0 ] || break
+        case $tries in
+        1) scancel --signal=TERM "${left[@]}" ;;
+        *[05]) scancel "${left[@]}" ;;
+        esac >/dev/null 2>&1
+        sleep 0.5
+    done
+    rm -rf "steps/$1" "steps/$1.sh"
 }
-_aver_start() { # NAME CPUS MIB GPUS KEY NODE MINUTES: claim it, and run it in the background
-    local file=started/$1@$SLURM_JOB_ID@$6 lines
+_aver_start() { # NAME CPUS MIB GPUS KEY MINUTES: claim it, and run it on $_aver_places in the background
+    local node=${_aver_places[0]} shown=${_aver_places[0]} lines own
+    mapfile -t lines 2>/dev/null <"in/$1" # step's name, own limit, signal, lead, scope, deadline
+    own=${lines[1]:-0}
+    if [ "${lines[5]:-0}" -gt 0 ]; then
+        _aver_now
+        [ "$_aver_reply" -lt "${lines[5]}" ] || return 1 # it is too late for it
+        [ "$own" -gt 0 ] && [ "$own" -le "$((lines[5] - _aver_reply))" ] || own=$((lines[5] - _aver_reply))
+    fi
+    if [ "${#_aver_places[@]}" -gt 1 ]; then
+        shown=$(IFS=,; scontrol show hostlistsorted "${_aver_places[*]}")
+        [ -n "$shown" ] && [ "${#shown}" -le 80 ] || shown=$node+$((${#_aver_places[@]} - 1))
+    fi
+    local file=started/$1@$SLURM_JOB_ID@$shown
     mv "in/$1" "$file" 2>/dev/null || [ -e "$file" ] || return 1 # cancelled, or another allocation's
-    mapfile -t lines <"$file" # step's name, own limit, signal, lead, scope
-    _aver_limits "$7" "${lines[1]:-0}" "${lines[2]:-0}" "${lines[3]:-0}" "${lines[4]:-p}"
-    local words=(--exact -N1 -n1 "-c$2" "--mem=${3}M" "-w$6" "--time=$_aver_time" "--job-name=${lines[0]}")
+    _aver_limits "$6" "$own" "${lines[2]:-0}" "${lines[3]:-0}" "${lines[4]:-p}"
+    local words=(--exact -N1 -n1 "-c$2" "--mem=${3}M" "-w$node" "--time=$_aver_time" "--job-name=${lines[0]}")
     [ "$3" -gt 0 ] || words[4]=--mem=0
     if [ "$4" -gt 0 ]; then words+=("--gres=gpu:$4"); elif [ "$_aver_has_gpus" -gt 0 ]; then words+=(--gres=none); fi
     [ "$1" != "$_aver_waiter" ] || _aver_let_go
-    local passed=${_aver_waiter:--}
-    _aver_take - "$6" "$2" "$3" "$4" "$passed"
+    _aver_rooms[$5]="$2 $3 $4 ${_aver_waiter:--} ${_aver_places[*]}"
+    _aver_take - ${_aver_rooms[$5]}
     _aver_running=$((_aver_running + 1))
     {
+        if [ "${#_aver_places[@]}" -gt 1 ]; then
+            _aver_several "$5" "$2" "$3"
+            words+=(--overlap)
+        fi
         srun "${words[@]}" --input=none /bin/bash --posix "orders/$5.sh" </dev/null >"said/$5" 2>&1 5>&-
         _aver_reply=$?
+        [ "${#_aver_places[@]}" -eq 1 ] || _aver_end_steps "$5" 5>&-
         printf '%s\\n' "$_aver_reply" >"done/$5"
         [ "$_aver_reply" -ne 1 ] || case $(<"said/$5") in *"srun: error: Unable to c"*) _aver_reply=255 ;; esac
-        printf '%s %s %s %s %s %s\\n' "$6" "$2" "$3" "$4" "$passed" "$_aver_reply" >&5
+        printf '%s %s\\n' "$5" "$_aver_reply" >&5
     } &
 }
 _aver_scan() { # start what fits, the oldest first
-    local name rest cpus mib gpus seconds key shape path minutes
+    local name rest cpus mib gpus seconds key nodes shape path minutes
     local -A full=()
     _aver_left
     minutes=$_aver_reply
@@ -195,26 +261,29 @@ _aver_scan() { # start what fits, the oldest first
         mib=${rest%%_*} rest=${rest#*_}
         gpus=${rest%%_*} rest=${rest#*_}
         seconds=${rest%%_*} key=${rest#*_}
-        shape=$cpus.$mib.$gpus
+        nodes=1
+        case $cpus in *x*) nodes=${cpus#*x} cpus=${cpus%x*} ;; esac
+        shape=$cpus.$mib.$gpus.$nodes
         if [ "$seconds" -gt "$((minutes * 60))" ]; then
             [ "$name" != "$_aver_waiter" ] || _aver_let_go
             continue
         fi
         [ -z "${full[$shape]}" ] || continue
-        if _aver_place "$cpus" "$mib" "$gpus" "$name"; then
-            _aver_start "$name" "$cpus" "$mib" "$gpus" "$key" "$_aver_node" "$minutes"
+        if _aver_place "$cpus" "$mib" "$gpus" "$name" "$nodes"; then
+            _aver_start "$name" "$cpus" "$mib" "$gpus" "$key" "$minutes"
         else
             full[$shape]=1
-            [ -n "$_aver_waiter" ] || _aver_hold "$name" "$cpus" "$mib" "$gpus"
-            _aver_place 1 0 0 || return 0 # no cpu is free
+            [ -n "$_aver_waiter" ] || _aver_hold "$name" "$cpus" "$mib" "$gpus" "$nodes"
+            _aver_place 1 0 0 "" 1 || return 0 # no cpu is free
         fi
         [ -z "$_aver_stop" ] || return 0
     done
 }
-_aver_ended() { # NODE CPUS MIB GPUS WAITER STATUS of a step
-    _aver_take + "$1" "$2" "$3" "$4" "$5"
+_aver_ended() { # KEY STATUS of a step
+    _aver_take + ${_aver_rooms[$1]}
+    unset '_aver_rooms[$1]'
     _aver_running=$((_aver_running - 1))
-    [ "$6" -lt 128 ] || _aver_doubt=1
+    [ "$2" -lt 128 ] || _aver_doubt=1
 }
 _aver_wait() { # for the end of a step, or a while; fails where there was none. All that have ended are heard
     local line='' rest=''
@@ -249,7 +318,7 @@ done
 _aver_pipe=$(mktemp -u "${TMPDIR:-/tmp}/aver.XXXXXXXXXX") && mkfifo -m 600 "$_aver_pipe" || exit 1
 exec 5<>"$_aver_pipe" # ends of steps come through here
 rm -f "$_aver_pipe"
-declare -A _aver_cpus=() _aver_mib=() _aver_gpus=() _aver_whole=()
+declare -A _aver_cpus=() _aver_mib=() _aver_gpus=() _aver_whole=() _aver_spare=() _aver_rooms=()
 _aver_let_go
 _aver_nodes=() _aver_running=0 _aver_has_gpus=0 _aver_end= _aver_asked=0
 _aver_stop= _aver_doubt= _aver_quiet=0 _aver_pause=0.5

@@ -20,23 +20,25 @@ from aver.engines.api import AllocationAsk
 from aver.model.codec import parse
 from aver.model.record import Record
 
-SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log")
+SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log", "steps")
 CLOSE = "close"
 LONGEST_SAID = 2000
 DAMAGED = ".damaged"
 _NAME = re.compile(
-    r"(?P<seq>[0-9]+)_(?P<cpus>[0-9]+)_(?P<mib>[0-9]+)_(?P<gpus>[0-9]+)_(?P<seconds>[0-9]+)_(?P<key>[^@/]+)"
+    r"(?P<seq>[0-9]+)_(?P<cpus>[0-9]+)(x(?P<nodes>[0-9]+))?_(?P<mib>[0-9]+)_(?P<gpus>[0-9]+)_(?P<seconds>[0-9]+)"
+    r"_(?P<key>[^@/]+)"
 )
 _STARTED = re.compile(r"(?P<name>[^@]+)@(?P<job>[0-9]{1,10})@(?P<node>[^@]+)")
 
 
 class Size(Record):
-    """What one step takes. `mib` 0: no limit of its own."""
+    """What one step takes, on each of its nodes. `mib` 0: no limit of its own."""
 
     cpus: int
     mib: int
     gpus: int
     seconds: int = 0  # that must be left; 0: any
+    nodes: int = 1
 
 
 class Node(Record):
@@ -132,12 +134,21 @@ class RunFolder:
 
     def put_order(self, seq: int, key: str, size: Size, lines: Sequence[str], script: bytes) -> str:
         """From now on an allocation may take it. OSError if it can't be written: then none will."""
-        name = f"{seq:016d}_{size.cpus}_{size.mib}_{size.gpus}_{size.seconds}_{key}"
+        cpus = f"{size.cpus}" if size.nodes == 1 else f"{size.cpus}x{size.nodes}"
+        name = f"{seq:016d}_{cpus}_{size.mib}_{size.gpus}_{size.seconds}_{key}"
         whole = self.path / "orders" / f"{key}.in"
         write_file(whole, "".join(f"{line}\n" for line in lines).encode())
         write_file(self.path / "orders" / f"{key}.sh", script)
         whole.rename(self.path / "in" / name)
         return name
+
+    def deadline_of(self, name: str) -> float | None:
+        """When the order that waits under this name is no longer to be started; None: at any time it may be."""
+        try:
+            lines = (self.path / "in" / name).read_text(errors="replace").splitlines()
+        except OSError:
+            return None
+        return float(lines[5]) if len(lines) > 5 and lines[5].isdecimal() and lines[5] != "0" else None
 
     def handed_over(self) -> set[str]:
         """Keys of all orders that are in the folder, wherever they are just now. OSError if it can't be read."""
@@ -261,7 +272,8 @@ def size_of(name: str) -> Size | None:
     order = _NAME.fullmatch(name)
     if order is None:
         return None
-    return Size(int(order["cpus"]), int(order["mib"]), int(order["gpus"]), int(order["seconds"]))
+    nodes = int(order["nodes"] or 1)
+    return Size(int(order["cpus"]), int(order["mib"]), int(order["gpus"]), int(order["seconds"]), nodes)
 
 
 def _decode(words: dict[str, Any]) -> Asked:

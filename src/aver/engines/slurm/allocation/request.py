@@ -95,28 +95,32 @@ def reason_for(folder: RunFolder, asks: Sequence[Asked]) -> Callable[[Size | Non
     """Why orders of this run that nobody has taken wait: a word and a sentence, by their size."""
     live = [one for asked in asks for one in asked.allocations if not one.is_over]
     coming = [asked for asked in asks if not asked.is_complete]
-    nodes = [node for one in live if one.id is not None for node in folder.nodes(one.id)]
+    began = [nodes for one in live if one.id is not None and (nodes := folder.nodes(one.id))]
     refused = asks[-1].refused if asks else ""
     also = f"; the last one was refused: {refused}" if refused else ""
     if not live and not coming:
         said = f'no allocation is left; aver allocate {folder.run} "…" takes another{also}'
         return lambda size: (reasons.NO_ALLOCATION, said)
-    if not nodes:
+    if not began:
         waits = next((one.reason for one in live if one.reason not in ("", "None", AFTER_ANOTHER)), "")
         waits = waits or next((asked.held_back for asked in coming if asked.held_back), "")
         text = f"its allocation waits in the queue{f': {waits}' if waits else ''}{also}"
         return lambda size: (reasons.ALLOCATION_PENDING, text)
 
     def reason(size: Size | None) -> tuple[str, str]:
-        if size is None or any(node.holds(size) for node in nodes):
+        if size is None or any(sum(node.holds(size) for node in nodes) >= size.nodes for nodes in began):
             time = (
                 "too little time" if size is None or not size.seconds else f"less than {duration_words(size.seconds)}"
             )
             return reasons.RESOURCES, f"its allocation has no room for it now, or {time} left{also}"
-        most = max(nodes, key=lambda node: (node.cpus, node.mib or 0, node.gpus))
         asks_for = f"{size.cpus} cpus, {size.mib} MiB, {size.gpus} gpus"
+        most = max((node for nodes in began for node in nodes), key=lambda node: (node.cpus, node.mib or 0, node.gpus))
         has = f"{most.cpus} cpus, {most.mib if most.mib is not None else '?'} MiB, {most.gpus} gpus"
         text = f"it asks for {asks_for}; the largest node of its allocation has {has}{also}"
+        if size.nodes > 1:
+            enough = max(sum(node.holds(size) for node in nodes) for nodes in began)
+            asks_for = f"{size.nodes} nodes with {asks_for} each"
+            text = f"it asks for {asks_for}; its allocation has {enough} such nodes, and the largest has {has}{also}"
         return reasons.ALLOCATION_TOO_SMALL, text
 
     return reason

@@ -6,6 +6,7 @@ others, whatever the round. An allocation's name has the run and the home.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 
@@ -39,7 +40,8 @@ def order_lines(order: Order) -> tuple[str, ...]:
     warning = order.warning
     scope = "a" if warning is None else SCOPES.get(warning.scope, "a")
     signal, lead = (0, 0) if warning is None else (warning.signal, warning.lead_s)
-    return order.step, str(order.request.time_s or 0), str(signal), str(lead), scope
+    deadline = 0 if order.deadline_at is None else math.ceil(order.deadline_at)
+    return order.step, str(order.request.time_s or 0), str(signal), str(lead), scope, str(deadline)
 
 
 def which_of(key: str) -> tuple[int, int]:

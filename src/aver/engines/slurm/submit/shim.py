@@ -16,7 +16,7 @@ from aver.engines.slurm.submit.script import IS_WITNESS, Witness, quote, witness
 
 # name, or name:letter
 FLAGS = (
-    "contiguous disable-status:X exact external external-launcher hold:H interactive label:l no-allocate:Z "
+    "contiguous disable-status:X exact hold:H interactive label:l no-allocate:Z "
     "overcommit:O oversubscribe:s preserve-env:E quiet:Q quit-on-interrupt reboot share spread-job "
     "stepmgr unbuffered:u use-min-nodes verbose:v wait-for-children"
 )
@@ -32,8 +32,8 @@ VALUES = (
     "time:t time-min tmp treewidth tres-bind tres-per-task uid wait:W wckey"
 )
 MAYBE = (
-    "compress exclusive immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step overlap propagate resv-ports "
-    "send-libs x11"
+    "compress exclusive external-launcher immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step overlap "
+    "propagate resv-ports send-libs x11"
 )
 # Not here, as any option that is not known: those with which the command is not that of each task, or runs where the
 # witness is not: bcast container clusters het-group jobid multi-prog pty help version.
@@ -97,7 +97,37 @@ _aver_find() {{ # the first $1 in PATH, or the first after the file $2 if that i
     done
 }}
 _aver_plain() {{
-    exec "$_aver_srun" "${{_aver_words[@]}}"
+    exec "$_aver_srun" "${{_aver_only[@]}}" "${{_aver_words[@]}}"
+}}
+
+_aver_share() {{ # in a part of an allocation: a task on each node, the CPUs of a node shared by its tasks
+    local tasks= each= nodes=$SLURM_JOB_NUM_NODES has_cpus= before= word
+    for word in "${{_aver_options[@]}}"; do
+        case $before in
+        -n | -[!-]*n | --ntasks) tasks=$word ;;
+        --ntasks-per-node | --tasks-per-node) each=$word ;;
+        -N | -[!-]*N | --nodes) nodes=$word ;;
+        esac
+        case $word in
+        --ntasks=*) tasks=${{word#*=}} ;;
+        --ntasks-per-node=* | --tasks-per-node=*) each=${{word#*=}} ;;
+        --nodes=*) nodes=${{word#*=}} ;;
+        -c* | --cpus-per-task* | --exact | --overlap*) has_cpus=yes ;;
+        --*) ;;
+        -*n[0-9]*) tasks=${{word##*n}} ;;
+        -*N[0-9]*) nodes=${{word##*N}} ;;
+        esac
+        before=$word
+    done
+    nodes=${{nodes#*-}} # the most of them
+    [[ $nodes$tasks$each =~ ^[0-9]+$ ]] && [ "$nodes" -gt 0 ] || return 0
+    if [ -z "$tasks" ]; then
+        tasks=$((nodes * ${{each:-1}}))
+        _aver_only+=("-n$tasks")
+    fi
+    [ -n "$each" ] || each=$(((tasks + nodes - 1) / nodes))
+    [ -n "$has_cpus" ] || [ "$each" -lt 1 ] || [ "$each" -gt "$AVER_NODE_CPUS" ] ||
+        _aver_only+=("-c$((AVER_NODE_CPUS / each))")
 }}
 
 _aver_find srun "$0"
@@ -106,7 +136,8 @@ if [ -z "$_aver_srun" ]; then
     echo "srun: command not found (this is Aver's $0, and there is no other in PATH)" >&2
     exit 127
 fi
-_aver_words=("$@")
+_aver_words=("$@") _aver_only=()
+[ -z "$AVER_OTHER_NODES" ] || _aver_only=("--exclude=$AVER_OTHER_NODES") # the job has a part of its allocation
 if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ]; then
     _aver_plain
 fi
@@ -175,5 +206,7 @@ if [ "${{SLURM_JOB_NUM_NODES:-1}}" != 1 ]; then # a node may not have the witnes
     _aver_guard='[ -x "$0" ] && exec "$0" "$@"; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
     _aver_task=(/bin/bash --posix -c "$_aver_guard" "${{_aver_task[@]}}")
 fi
-exec "$_aver_srun" "${{_aver_name[@]}}" "${{_aver_options[@]}}" "${{_aver_task[@]}}" -- "$_aver_program" "$@"
+[ -z "$AVER_NODE_CPUS" ] || _aver_share
+_aver_options=("${{_aver_name[@]}}" "${{_aver_only[@]}}" "${{_aver_options[@]}}")
+exec "$_aver_srun" "${{_aver_options[@]}}" "${{_aver_task[@]}}" -- "$_aver_program" "$@"
 """
