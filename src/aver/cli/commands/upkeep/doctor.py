@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import subprocess
@@ -19,7 +18,13 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.delivery import read_told
 from aver.config import SHIPPED_ENGINES, Config, load_config
-from aver.engines.local.capabilities import Capabilities, capabilities, delegated_cgroup, unified_cgroup
+from aver.engines.local.capabilities import (
+    Capabilities,
+    capabilities,
+    delegated_cgroup,
+    has_read_only_cgroups,
+    unified_cgroup,
+)
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus
 from aver.engines.local.login import ends_at_logout, linger_command
 from aver.engines.local.tools import container_problem, has_conda, has_container_engine, has_modules
@@ -139,7 +144,7 @@ def _memory_limit(found: Capabilities) -> Check:
     if found.cgroup is not None:
         return Check("memory limit", OK, f"by the kernel: {found.cgroup_reason}", None)
     what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
-    if os.strerror(errno.EROFS) in found.cgroup_reason:
+    if has_read_only_cgroups():
         what, remedy = found.cgroup_reason, WRITABLE[1 if unified_cgroup() is None else 2]
     number = _config().memory_rlimit
     also = "" if number == "none" else f", and by RLIMIT_{number.upper()} for each process"
