@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from aver.cli.group import HELPS
+from aver.client.slurm_bin import COMMANDS
+
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "aver"
 MODULES = sorted(SOURCE.rglob("*.py"))
 IO_AND_CLOCK = {
@@ -88,7 +91,7 @@ def test_tricks_for_fast_starts_are_in_one_module() -> None:
     for path in MODULES:
         if name_of(path) == "fast_start.py":
             continue
-        assert not {"_json", "_signal", "_socket"} & set(imports_of(path)), path
+        assert not {one for one in imports_of(path) if re.match("_[a-z]", one)}, path
         assert "TYPE_CHECKING = False" not in path.read_text(), path
 
 
@@ -165,3 +168,10 @@ def test_only_the_coordinators_program_imports_the_coordinator() -> None:
 
 def is_coordinator(module: str) -> bool:
     return f"{module}.".startswith("aver.coordinator.")
+
+
+@pytest.mark.parametrize("name", sorted({*HELPS, *COMMANDS}))
+def test_every_command_has_a_test_file_of_its_name(name: str) -> None:
+    """`test_NAME.py`, or a small family `test_NAME_*.py`: who changes a command finds its tests by its name."""
+    tests = Path(__file__).parent
+    assert [*tests.glob(f"*/test_{name}.py"), *tests.glob(f"*/test_{name}_*.py")]

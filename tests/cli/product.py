@@ -75,3 +75,15 @@ def wait_for_file(path: Path, text: str = "") -> None:
     while not (path.exists() and text in path.read_text()):
         assert time.monotonic() < deadline, f"{path}: {path.read_text() if path.exists() else 'is not there'}"
         time.sleep(0.01)
+
+
+def run_aver(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """`aver` in this folder, with these variables besides ours."""
+    return subprocess.run(
+        [sys.executable, "-m", "aver", *args],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )

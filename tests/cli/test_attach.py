@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from drawn_terminal import Terminal
 from product import Product
-from test_live import Terminal
 
 ECHO = "import sys; print('tty', sys.stdin.isatty()); print('got', input('name? ')); sys.exit(int(input('exit? ')))"
 DETACH = b"\x1c"

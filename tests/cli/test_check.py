@@ -1,17 +1,14 @@
-"""`aver check` and `aver graph`."""
+"""`aver check`."""
 
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from aver.cli.commands.run import check, graph
-from aver.errors import CantWriteError
-from aver.spec.mistakes import SpecError
+from aver.cli.commands.run import check
 
 GOOD = "jobs:\n  a: {run: x}\n  b: {run: 'x {n}', needs: a, matrix: {n: 1..3}, partition: p}\n"
 BAD = "jobs:\n  a: {run: x, mems: 3}\n  b: {needs: c, run: y}\n"
@@ -69,26 +66,6 @@ def test_json(folder: Path) -> None:
         "text": 'unknown key "mems" in job "a"',
         "hint": 'did you mean "mem"?',
     }
-
-
-def test_graph(folder: Path) -> None:
-    """Text to the terminal, SVG and DOT by the name of the file."""
-    runner = CliRunner()
-    assert runner.invoke(graph.command, ["good.yaml"]).stdout == "good\n└─ a\n   └─ b ×3\n"
-    assert runner.invoke(graph.command, ["good.yaml", "-o", "x.svg"]).exit_code == 0
-    ET.parse(folder / "x.svg")
-    assert runner.invoke(graph.command, ["good.yaml", "-f", "dot"]).stdout.startswith('digraph "good" {')
-
-
-def test_graph_says_what_is_wrong(folder: Path) -> None:
-    """Mistakes and unwritable files are errors of the user."""
-    runner = CliRunner()
-    assert isinstance(runner.invoke(graph.command, ["bad.yaml"]).exception, SpecError)
-    result = runner.invoke(graph.command, ["good.yaml", "-o", "no/such/x.svg"])
-    assert isinstance(result.exception, CantWriteError)
-    result = runner.invoke(graph.command, ["good.yaml", "-o", "x.png"])
-    assert "-f dot | dot -Tpng -o x.png" in str(result.exception)
-    assert not (folder / "x.png").exists()
 
 
 def test_what_can_never_be_is_a_mistake(folder: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from aver.cli.address import Named, Number, parse_address
+import pytest
+from stored_past import Aver
+
+from aver.cli.address import Named, Number, parse_address, runs_back, typed_address
 from aver.errors import UsageError
 
 
@@ -46,3 +49,24 @@ def test_anything_else_is_refused_with_the_forms(text: str) -> None:
 def test_names_globs_and_matrix_members(pattern: str, name: str, is_match: bool) -> None:
     """`*` and `?` are globs, brackets hold the values of members, and a matrix's name means all its members."""
     assert Named(3, pattern).matches(name) is is_match
+
+
+def test_last_is_the_newest_run(past: Path, call: Aver) -> None:
+    """`last`, `last/eval` and `-1` for every command that takes an address; `-2` is the run before."""
+    assert call("show", "last", "--json").document["run"]["id"] == 3
+    assert call("show", "last/eval", "--json").document["job"]["id"] == 6
+    assert call("show", "-1/eval", "--json").document["job"]["id"] == 6
+    assert call("why", "-2", "--json").document["job"]["id"] == 2
+    assert call("log", "-3").out == "hello\n"
+    assert call("results", "-1", "--json").document["run"] == 3
+    assert "only 3 runs" in call("show", "-9").err
+    assert call("jobs", "-n", "1", "--json").status == 0
+
+
+def test_words_that_are_no_addresses_stay_as_they_are() -> None:
+    """Only a dash and a number mean a run."""
+    words = ("-1", "-2/a", "-n", "--all", "-0", "-1x", "7")
+    assert [typed_address(word) for word in words] == ["last", "last~1/a", "-n", "--all", "-0", "-1x", "7"]
+    assert runs_back("last~2/x") == (2, "/x")
+    assert runs_back("last.0") == (0, ".0")
+    assert runs_back("lastly") is None

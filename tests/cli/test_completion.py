@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from product import DEADLINE_S, Product
+from product import DEADLINE_S, Product, run_aver
+from stored_past import SECRET
+
+from aver.cli.completion import complete_address
 
 PROMPT = "ready> "
 START = {
@@ -117,3 +120,32 @@ def test_fish_completes_the_same(path: Path, typed: str, offered: str) -> None:
         text=True, timeout=DEADLINE_S, check=True, env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert offered in [line.partition("\t")[0] for line in done.stdout.splitlines()], done
+
+
+def test_a_shell_completes_numbers_and_names(past: Path) -> None:
+    """The newest first; after a run's slash its jobs; values of secrets are not among them."""
+    assert [item.value for item in complete_address("")] == ["last", "6", "5", "4", "3", "2", "1"]
+    assert [item.value for item in complete_address("3/tr")] == ["3/train[seed=1]", "3/train[seed=2]"]
+    assert [item.value for item in complete_address("last/e")] == ["last/eval"]
+    assert complete_address("9/") == []
+    assert all(SECRET not in (item.help or "") for item in complete_address(""))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell: str) -> None:
+    """Each shell gets its script."""
+    done = run_aver("completion", shell)
+    assert done.returncode == 0
+    assert "_AVER_COMPLETE" in done.stdout
+
+
+def test_completion_knows_the_states() -> None:
+    """In any case, as the option takes them."""
+    done = run_aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver jobs --state fai", COMP_CWORD="3")
+    assert done.stdout == "plain,FAILED\n"
+
+
+def test_completion_knows_the_commands() -> None:
+    """The shell asks, and Aver answers with commands."""
+    done = run_aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver ca", COMP_CWORD="1")
+    assert "cancel" in done.stdout

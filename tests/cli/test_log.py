@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
+import pytest
 from product import Product, end, wait_for_file
+from stored_past import Aver
+from talkative_flow import ALL, FLOW
+
+WAITS = "touch started; while [ ! -e go ]; do sleep 0.05; done; exit 3"
 
 RETRIED = """
 jobs:
@@ -107,3 +113,89 @@ def test_what_a_later_attempt_has_overwritten_is_gone(aver: Product) -> None:
     assert (answer.status, answer.out) == (1, "")
     assert "what attempt 1 of job 2 wrote is gone: attempt 2 overwrote" in answer.err
     assert aver("log", "2").out == "try 2\n"
+
+
+def test_log_is_the_bytes_that_were_written(past: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Bytes that are not UTF-8 come out as they are."""
+    from aver.cli.main import invoke
+
+    assert invoke(["log", "2"]) == 0
+    assert capfdbinary.readouterr().out == b"token ***\nline \xff\n"
+
+
+def test_log_as_json_is_cut_at_lines(past: Path, call: Aver) -> None:
+    """-n keeps the last lines, and the document says so."""
+    document = call("log", "2", "-n", "1", "--json").document
+    assert document["text"] == "line \N{REPLACEMENT CHARACTER}\n"
+    assert document["is_cut"] is True
+
+
+def test_log_of_a_job_that_never_started_says_so(past: Path, call: Aver) -> None:
+    """A skipped job has no output."""
+    answer = call("log", "6")
+    assert answer.status == 2
+    assert "aver why 6" in answer.err
+
+
+def test_log_of_a_file_that_is_gone_names_it(past: Path, call: Aver, tmp_path: Path) -> None:
+    """The path and the cause are in the sentence."""
+    (tmp_path / "work" / "aver-1.out").unlink()
+    answer = call("log", "1")
+    assert answer.status == 1
+    assert "aver-1.out: No such file" in answer.err
+
+
+def test_log_follows_to_the_end(aver: Product) -> None:
+    """`log -f` shows what comes and ends with the job."""
+    number = aver.submit("--", "sh", "-c", f"echo first; {WAITS}")
+    wait_for_file(aver.folder / "started")
+    process = aver.start("log", str(number), "-f")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"first\n"
+    (aver.folder / "go").touch()
+    assert end(process).status == 0
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 5000])
+def test_log_shows_the_last_lines(aver: Product, lines: int) -> None:
+    """-n counts lines from the end, also of large files."""
+    number = aver.submit("--", "seq", "100000")
+    aver("watch", str(number))
+    wanted = "".join(f"{value}\n" for value in range(100001 - lines, 100001))
+    assert aver("log", str(number), "-n", str(lines)).out == wanted
+
+
+def test_the_log_of_a_run_is_that_of_its_jobs(aver: Product) -> None:
+    """In their order; a pattern chooses among them."""
+    (aver.folder / "flow.yaml").write_text(FLOW)
+    aver("run", "-q", "flow.yaml")
+    newest = [line for line in ALL if line != "again | try 1"]
+    assert sorted(aver("log", "1").out.splitlines()) == newest
+    assert sorted(aver("log", "1", "-f").out.splitlines()) == newest
+    assert aver("log", "1/train*", "-n", "1").out == "train[seed=1] | no end\ntrain[seed=2] | no end\n"
+    assert aver("log", "1", "--json").status == 2
+
+
+def test_a_run_is_followed_until_it_is_settled(aver: Product) -> None:
+    """What runs is shown from its beginning, what starts later as well; what was settled before is not."""
+    (aver.folder / "flow.yaml").write_text(
+        "jobs:\n"
+        "  early: {run: echo early}\n"
+        "  now: {needs: [early], run: 'echo before; touch begun; until test -e go; do sleep 0.02; done; echo after'}\n"
+        "  later: {needs: [now], run: echo later}\n"
+    )
+    run = aver.submit("flow.yaml")
+    wait_for_file(aver.folder / "begun")
+    follower = aver.start("log", "-f", str(run))
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == b"now | before\n"
+    (aver.folder / "go").touch()
+    answer = end(follower)
+    assert (answer.status, answer.out) == (0, "now | after\nlater | later\n")
+
+
+def test_secrets_are_masked_in_what_many_jobs_write(aver: Product) -> None:
+    """Also where a value is written in two parts."""
+    (aver.folder / "flow.yaml").write_text("jobs: {a: {run: 'printf hun; sleep 0.3; echo ter2'}}\n")
+    answer = aver("run", "--env", "TOKEN=hunter2", "--secret", "TOKEN", "flow.yaml", "--logs")
+    assert answer.out == "a | ***\n"

@@ -11,26 +11,17 @@ from pathlib import Path
 
 import click
 import pytest
+from product import run_aver
+from stored_past import Aver
 
 from aver.cli import main
 from aver.cli.group import HELPS, MODULES
 from aver.errors import CantWriteError, UnreachableError, UsageError
 
 
-def aver(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "aver", *args],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_the_groups_help_lists_every_command() -> None:
     """`aver --help` names each command with its short help."""
-    done = aver("--help")
+    done = run_aver("--help")
     assert done.returncode == 0
     for name in HELPS:
         assert re.search(rf"^  {name}\b", done.stdout, re.MULTILINE), name
@@ -103,7 +94,7 @@ def test_wrong_usage_is_one_line_with_a_hint_and_exit_2(
 def test_no_command_shows_the_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`aver` alone explains itself where there are no jobs to show."""
     monkeypatch.setenv("AVER_HOME", str(tmp_path / "home"))
-    done = aver()
+    done = run_aver()
     assert done.returncode == 0
     assert "Upkeep:" in done.stdout
 
@@ -178,26 +169,6 @@ def test_what_follows_two_dashes_is_the_command_untouched(
     assert main.split_command(argv) == (head, tail)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(shell: str) -> None:
-    """Each shell gets its script."""
-    done = aver("completion", shell)
-    assert done.returncode == 0
-    assert "_AVER_COMPLETE" in done.stdout
-
-
-def test_completion_knows_the_states() -> None:
-    """In any case, as the option takes them."""
-    done = aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver jobs --state fai", COMP_CWORD="3")
-    assert done.stdout == "plain,FAILED\n"
-
-
-def test_completion_knows_the_commands() -> None:
-    """The shell asks, and Aver answers with commands."""
-    done = aver(_AVER_COMPLETE="bash_complete", COMP_WORDS="aver ca", COMP_CWORD="1")
-    assert "cancel" in done.stdout
-
-
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize("args", ["jobs", "run -- echo x", "--help"])
 def test_closed_streams_are_no_bug(aver_home: Path, tmp_path: Path, closed: str, args: str) -> None:
@@ -221,22 +192,33 @@ def test_a_full_disk_behind_stdout_is_one_line_and_73(aver_home: Path, tmp_path:
 
 def test_debug_adds_the_traceback_and_keeps_the_line(tmp_path: Path) -> None:
     """The same last line and the same exit status as without."""
-    plain = aver("show", "1", AVER_HOME=str(tmp_path))
-    debug = aver("show", "1", AVER_HOME=str(tmp_path), AVER_DEBUG="1")
+    plain = run_aver("show", "1", AVER_HOME=str(tmp_path))
+    debug = run_aver("show", "1", AVER_HOME=str(tmp_path), AVER_DEBUG="1")
     assert (debug.returncode, debug.stderr.splitlines()[-1]) == (plain.returncode, plain.stderr.strip())
     assert debug.stderr.startswith("Traceback")
 
 
 def test_jobs_of_no_home_are_said_at_once(tmp_path: Path) -> None:
     """The same words as for a home in which nothing was submitted, without the imports of the command line."""
-    quick = aver("jobs", AVER_HOME=str(tmp_path / "none"))
+    quick = run_aver("jobs", AVER_HOME=str(tmp_path / "none"))
     (tmp_path / "empty").mkdir(mode=0o700)
-    slow = aver("jobs", AVER_HOME=str(tmp_path / "empty"))
+    slow = run_aver("jobs", AVER_HOME=str(tmp_path / "empty"))
     assert (quick.returncode, quick.stdout, quick.stderr) == (slow.returncode, slow.stdout, slow.stderr)
     assert not (tmp_path / "none").exists()
     (tmp_path / "file").touch()
-    assert aver("jobs", AVER_HOME=str(tmp_path / "file" / "home")).returncode == 73  # who can't look does not know
+    assert run_aver("jobs", AVER_HOME=str(tmp_path / "file" / "home")).returncode == 73  # who can't look does not know
     words = [sys.executable, "-X", "importtime", "-m", "aver", "jobs"]
     env = {**os.environ, "AVER_HOME": str(tmp_path / "none")}
     imported = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stderr
     assert "click" not in imported
+
+
+def test_words_of_other_tools_are_understood(past: Path, call: Aver) -> None:
+    """ls, logs, wait and the like are commands; only a near miss gets a suggestion."""
+    assert call("ls", "--json").document == call("jobs", "--json").document
+    assert call("logs", "1").out == "hello\n"
+    assert call("ps", "--json").document["jobs"] == []
+    assert call("describe", "1").out == call("show", "1").out
+    assert "did you mean `aver jobs`?" in call("jbos").err
+    assert "did you mean" not in call("zebra").err
+    assert "`aver cancel 2` ends jobs" in call("stop", "2").err

@@ -396,3 +396,10 @@ def test_a_job_behind_others_says_what_it_waits_for(aver: Product, tmp_path: Pat
     assert f"job {first} has" in said.read_text()
     aver("cancel", "--force", str(first), str(second))
     assert process.wait(DEADLINE_S) == 0
+
+
+def test_python_is_not_buffered(aver: Product) -> None:
+    """What a killed program wrote last is in its log, unless the environment says otherwise."""
+    script = "echo $PYTHONUNBUFFERED"
+    assert aver("run", "-q", "--", "sh", "-c", script).out == "1\n"
+    assert aver("run", "-q", "--env", "PYTHONUNBUFFERED=", "--", "sh", "-c", script).out == "\n"

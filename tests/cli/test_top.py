@@ -21,8 +21,9 @@ from product import Product, wait_for_file
 from stored_past import Aver
 
 from aver.cli.output.table import cell_count
+from aver.cli.session import Session
 from aver.cli.top.board import Act, Board, Quit, Show
-from aver.cli.top.feed import Item, Snapshot
+from aver.cli.top.feed import Feed, Item, Snapshot
 from aver.model.record import replace
 from aver.model.states import State
 
@@ -85,7 +86,7 @@ def test_keys_choose_a_job_and_it_stays_chosen() -> None:
 
 def test_keys_ask_for_commands() -> None:
     """What can't be undone is asked first."""
-    made = board(item(7), item(8, state=State.PENDING, note="waiting until it is released; held by ann"))
+    made = board(item(7), replace(item(8, state=State.PENDING), is_held=True))
     assert made.press("l") == Show("log", 7)
     assert made.press("q") is None
     assert made.press("w") == Show("why", 7)
@@ -101,6 +102,16 @@ def test_keys_ask_for_commands() -> None:
     made.press("down")
     assert made.press("h") == Act("release", 8)
     assert made.press("q") == Quit()
+
+
+def test_every_held_job_is_released_by_its_key(aver: Product) -> None:
+    """However many there are: only some are explained in words."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {matrix: {n: 1..6}, run: 'echo {n}', hold: true}\n")
+    run = aver.submit("flow.yaml")
+    found = Feed(Session()).read("all", "").items
+    assert [board(one).press("h") for one in found] == [Act("release", one.job) for one in found]
+    assert len(found) == 6
+    assert aver("cancel", str(run)).status == 0
 
 
 def test_a_search_and_a_view_are_chosen() -> None:

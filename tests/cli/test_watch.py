@@ -1,4 +1,4 @@
-"""`aver watch` and `aver log -f`, end to end."""
+"""`aver watch`, end to end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
 from product import Product, end, wait_for_file
 
 WAITS = "touch started; while [ ! -e go ]; do sleep 0.05; done; exit 3"
@@ -110,23 +109,3 @@ def test_a_killed_coordinator_is_said_at_once(aver: Product, aver_home: Path) ->
     assert answer.err.startswith("aver: the coordinator ended while this waited")
     (aver.folder / "go").touch()
     assert aver("watch", str(number), "--exit-status").status == 1
-
-
-def test_log_follows_to_the_end(aver: Product) -> None:
-    """`log -f` shows what comes and ends with the job."""
-    number = aver.submit("--", "sh", "-c", f"echo first; {WAITS}")
-    wait_for_file(aver.folder / "started")
-    process = aver.start("log", str(number), "-f")
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"first\n"
-    (aver.folder / "go").touch()
-    assert end(process).status == 0
-
-
-@pytest.mark.parametrize("lines", [0, 1, 2, 5000])
-def test_log_shows_the_last_lines(aver: Product, lines: int) -> None:
-    """-n counts lines from the end, also of large files."""
-    number = aver.submit("--", "seq", "100000")
-    aver("watch", str(number))
-    wanted = "".join(f"{value}\n" for value in range(100001 - lines, 100001))
-    assert aver("log", str(number), "-n", str(lines)).out == wanted

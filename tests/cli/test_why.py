@@ -1,13 +1,20 @@
-"""`aver why` of a job that waits, of one that is being ended, and what it advises."""
+"""`aver why`: of jobs that wait, end and have ended, and what it advises."""
 
 from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 from product import Product, wait_for_file
+from stored_past import T0, Aver, ended, origin, record
 
+from aver.cli import explanation
+from aver.model import events as ev
+from aver.model.job import FlowSpec, JobSpec, Matrix, Request, Shell, Submission
+from aver.model.record import replace
+from aver.store.write.writer import Writer
 from live_home import wait_for
 
 
@@ -93,3 +100,63 @@ def test_waiting_is_one_line_and_the_advice_helps(aver: Product) -> None:
     assert re.findall(r"waited .* s: (.*)", answer.out) == ["Dependency → Priority"]
     assert answer.out.endswith(f"Next:\n  aver recover {number}\n  aver log {number}\n")
     assert aver("recover", str(number), "--yes").status == 0
+
+
+def test_why_begins_with_the_sentence_and_ends_with_what_to_type(past: Path, call: Aver) -> None:
+    """The heart: sentence, timeline, next commands."""
+    lines = call("why", "2").out.splitlines()
+    assert lines[0] == (
+        "Killed by the kernel for memory: it reached 2.0 GiB of the 2 GiB asked for, 41 s after its start."
+    )
+    text = "\n".join(lines)
+    assert "submitted by ann on box" in text
+    assert "started as process 11, memory watched by a cgroup (v1)" in text
+    assert "ended with signal 9 (SIGKILL) after 41 s; the kernel killed 1 of its processes for memory" in text
+    assert "verdict: OUT_OF_MEMORY 0:9 OutOfMemory" in text
+    assert lines.index("Next:") < lines.index("  aver log 2")
+
+
+def test_why_of_a_run_names_the_job_that_failed_before_the_one_that_followed(past: Path, call: Aver) -> None:
+    """The skipped one comes last; each group has its jobs."""
+    causes = call("why", "3", "--json").document["causes"]
+    assert [cause["jobs"] for cause in causes] == [[5], [6]]
+
+
+def test_why_of_a_skipped_job_names_the_need(past: Path, call: Aver) -> None:
+    """The cause is one command away."""
+    assert call("why", "6").out.startswith("Skipped, it never ran: train[seed=2], which it needs, is FAILED.")
+
+
+@pytest.mark.parametrize("size", [2, 2001])
+def test_why_orders_events_by_their_number(tmp_path: Path, past: Path, call: Aver, size: int) -> None:
+    """The clock was set back an hour while the job ran: its timeline, what was asked of its whole run included, is in
+    the order in which events were stored, however many jobs the run has."""
+    sweep = JobSpec("sweep", Shell("true {n}"), matrix=Matrix((("n", tuple(map(str, range(size)))),)))
+    submission = Submission(FlowSpec("large", (sweep,)), origin(tmp_path / "work", ()))
+    planned, begun, end = ended(7, 8, record(8, raw=0))
+    earlier = T0 - 3600
+    writer = Writer.open(past / "aver.db")
+    writer.commit([ev.RunSubmitted(T0, 7, 8, submission), planned, begun])
+    writer.commit([ev.PersonAsked(earlier, 7, None, "bob", "cancel"), ev.PersonAsked(earlier, 7, 9, "eve", "hold")])
+    writer.commit([replace(end, at=earlier + 1)])
+    writer.close()
+    timeline = [item["what"] for item in call("why", "8", "--json").document["timeline"]]
+    assert timeline[0] == "submitted by ann on box"
+    assert timeline[-3] == "bob asked: cancel for the whole run"
+    assert not [what for what in timeline if "eve" in what]
+
+
+def test_who_cancelled_on_a_cluster() -> None:
+    """Whoever asked Aver is named; if nobody did, it was done there. On this machine nobody else can."""
+    there = ev.AttemptPlanned(T0, 1, 1, 1, "k", "slurm", Request())
+    asked = ev.PersonAsked(T0 + 1, 1, 1, "ann", "cancel")
+    assert explanation.cancelled_by([there]) == "somebody at the cluster"
+    assert explanation.cancelled_by([there, asked]) == "ann"
+    assert explanation.cancelled_by([replace(there, engine="local")]) is None
+
+
+def test_why_without_a_number_takes_the_newest_that_did_not_complete(past: Path, call: Aver) -> None:
+    """A skipped job only follows another."""
+    answer = call("why")
+    assert answer.out.startswith("Failed with exit code 3")
+    assert answer.err == "aver: job 5 (train[seed=2]) is the newest that did not complete\n"

@@ -178,6 +178,18 @@ def handed_over(word: str) -> tuple[Turn, LiveRun]:
     return turn, run
 
 
+def test_the_schedulers_number_is_a_field_of_its_event() -> None:
+    """Whoever asks the cluster about a job takes its number from there, not from a sentence."""
+    turn = Turn()
+    turn.submit(job("a", engine="slurm"), single=True)
+    turn.commit()
+    turn.started()
+    for evidence in (Taken(1.0, "7"), QueueSaid(2.0, read_word("RUNNING"), started_at=2.0, allocation=12)):
+        turn.machine.heard(Heard(turn.key(1), "test", "", evidence), turn.now)
+    seen = [one for one in turn.commit() if isinstance(one, Observed)]
+    assert [(one.scheduler_id, one.allocation) for one in seen] == [("7", None), (None, 12)]
+
+
 def controls(turn: Turn) -> list[Control]:
     turn.commit()
     done, turn.machine.out.controls = turn.machine.out.controls, []

@@ -40,7 +40,7 @@ MADE_AT = 1000.0
 NAME = "train.k1"
 RECORD = WitnessRecord("k1.r0", 2, ExitStatus(), 1001.0, 3.0, watch=MemoryWatch.CGROUP1)
 RUNNING = QueueRow(
-    job=7, index=None, raw_job=7, word="RUNNING", reason="None", exit="", derived="0:0", restarts=0,
+    job=7, index=None, word="RUNNING", reason="None", exit="", derived="0:0", restarts=0,
     submitted_at=1000.0, started_at=1001.0, ended_at=None, nodes="n1", name=NAME,
 )  # fmt: skip
 COMPLETED = replace(RUNNING, word="COMPLETED", exit="0:0", ended_at=1004.0)

@@ -219,7 +219,7 @@ def test_details() -> None:
         (Refused(1.0, "no such partition"), State.FAILED, "JobLaunchFailure", "no such partition"),
         (CancelledBefore(1.0, "alice"), State.CANCELLED, "None", "cancelled by alice before it started"),
         (
-            CancelledBefore(1.0, "a request before it began"),
+            CancelledBefore(1.0, "a request", "it began"),
             State.CANCELLED,
             "None",
             "cancelled by a request before it began",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from queue_past import Call, Past
 from recordings import FOLDER
 from slurm_commands import Slurm
 
@@ -87,27 +86,3 @@ def test_verbs_that_are_not_served_say_so(slurm: Slurm, verb: str) -> None:
     said = slurm("scontrol", verb, "1")
     assert said.status == 1
     assert said.err.startswith(f"scontrol: error: {verb} is not served")
-
-
-@pytest.mark.parametrize("argv", [["-k", "5"], ["-k", "1", "-K", "20"], ["-W", "key"], ["--array"]], ids=" ".join)
-def test_filters_of_sacct_filter(past: Past, call: Call, argv: list[str]) -> None:
-    """None is ignored: ten minutes is the limit of all jobs here, and none has a wckey."""
-    rows = call("sacct", "-nPX", "-S", "now-1hour", "-o", "jobid", *argv).lines
-    everything = call("sacct", "-nPX", "-S", "now-1hour", "-o", "jobid").lines
-    assert everything
-    if argv[0] == "--array":
-        assert len(rows) > len(everything)
-        assert not any("[" in row for row in rows)
-    else:
-        assert rows == (everything if "-K" in argv else [])
-
-
-def test_scancel_by_wckey_spares_the_others(slurm: Slurm) -> None:
-    """A filter that was ignored would cancel too much."""
-    kept = slurm.submit("-H", "--wrap", "true", "-o", "/dev/null")
-    gone = slurm.submit("-H", "--wckey=key", "--wrap", "true", "-o", "/dev/null")
-    assert slurm("scancel", "--wckey=key").status == 0
-    slurm.until_settled(gone)
-    assert not slurm.job(kept).state.is_settled
-    assert slurm("scancel", env={"SCANCEL_STATE": "PENDING"}).status == 0
-    slurm.until_settled(kept)

@@ -292,3 +292,16 @@ def test_files_are_patterns_unless_they_are_expanded(past: Past, call: Call) -> 
     assert call(*asked).out == "out-%j.txt|err-%j.txt|/dev/null\n"
     assert call(*asked, "--expand-patterns").out == f"{past.work}/out-33.txt|{past.work}/err-33.txt|/dev/null\n"
     assert call("sacct", "-nPX", "-j", "31", "-o", "StdErr").out == "\n"
+
+
+@pytest.mark.parametrize("argv", [["-k", "5"], ["-k", "1", "-K", "20"], ["-W", "key"], ["--array"]], ids=" ".join)
+def test_filters_of_sacct_filter(past: Past, call: Call, argv: list[str]) -> None:
+    """None is ignored: ten minutes is the limit of all jobs here, and none has a wckey."""
+    rows = call("sacct", "-nPX", "-S", "now-1hour", "-o", "jobid", *argv).lines
+    everything = call("sacct", "-nPX", "-S", "now-1hour", "-o", "jobid").lines
+    assert everything
+    if argv[0] == "--array":
+        assert len(rows) > len(everything)
+        assert not any("[" in row for row in rows)
+    else:
+        assert rows == (everything if "-K" in argv else [])

@@ -192,3 +192,9 @@ def names_in(parent: int) -> list[str]:
     except OSError:
         return found
     return found
+
+
+def test_salloc_refuses_a_begin_after_its_deadline(slurm: Slurm) -> None:
+    said = slurm("salloc", "--begin=now+2hour", "--deadline=now+1hour", "true")
+    assert (said.status, said.out) == (1, "")
+    assert "Incompatible begin and deadline time specification" in said.err

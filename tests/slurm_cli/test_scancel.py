@@ -180,3 +180,14 @@ def test_filters_that_fit_no_job_are_said_with_v(slurm: Slurm) -> None:
     assert slurm("scancel", "--name=nope").err == ""
     zero = slurm("scancel", "0")
     assert (zero.status, zero.err) == (1, "scancel: error: Invalid job id 0\n")
+
+
+def test_scancel_by_wckey_spares_the_others(slurm: Slurm) -> None:
+    """A filter that was ignored would cancel too much."""
+    kept = slurm.submit("-H", "--wrap", "true", "-o", "/dev/null")
+    gone = slurm.submit("-H", "--wckey=key", "--wrap", "true", "-o", "/dev/null")
+    assert slurm("scancel", "--wckey=key").status == 0
+    slurm.until_settled(gone)
+    assert not slurm.job(kept).state.is_settled
+    assert slurm("scancel", env={"SCANCEL_STATE": "PENDING"}).status == 0
+    slurm.until_settled(kept)

@@ -337,3 +337,9 @@ def test_top_puts_a_job_first(slurm: Slurm) -> None:
 
 def test_two_exclamation_marks_repeat_the_last_command(slurm: Slurm) -> None:
     assert slurm("scontrol", stdin="version\n!!\n").out == slurm("scontrol", "version").out * 2
+
+
+def test_verbose_scontrol_says_when_records_changed(slurm: Slurm) -> None:
+    """Of nodes and partitions, as clients of Slurm's API know it."""
+    assert slurm("scontrol", "-v", "show", "partition").out.startswith("last_update_time=")
+    assert "last_update_time" not in slurm("scontrol", "show", "partition").out

@@ -262,9 +262,3 @@ def test_verbose_shows_every_option(slurm: Slurm, command: str) -> None:
     assert "iterate     = 0\n" in out
     assert "noheader    = true\n" in out
     assert "verbose     = 1\n" in out
-
-
-def test_verbose_scontrol_says_when_records_changed(slurm: Slurm) -> None:
-    """Of nodes and partitions, as clients of Slurm's API know it."""
-    assert slurm("scontrol", "-v", "show", "partition").out.startswith("last_update_time=")
-    assert "last_update_time" not in slurm("scontrol", "show", "partition").out

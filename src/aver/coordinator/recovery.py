@@ -175,4 +175,4 @@ def _ask_of_tasks(machine: Machine, engines: Engines, now: float) -> None:
             evidence = MachineRestarted(now, boot_of(task.key), machine.identity.boot[:8])
             machine.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
         elif step.kill_asked:
-            machine.cancel_step(step, "a request before it began", now)
+            machine.cancel_step(step, "a request", now)

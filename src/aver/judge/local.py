@@ -359,8 +359,8 @@ def _judge_launch(record: WitnessRecord) -> Verdict:
 
 
 def cancelled_words(said: CancelledBefore) -> str:
-    """`cancelled by alice before it started`, unless `by` says itself before what."""
-    return f"cancelled by {said.by}" if " before " in said.by else f"cancelled by {said.by} before it started"
+    """`cancelled by alice before it started`."""
+    return f"cancelled by {said.by} before {said.before}"
 
 
 def _judge_accepted(accepted: Accepted) -> Verdict:

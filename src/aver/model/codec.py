@@ -15,12 +15,13 @@ that is half made. So descriptions are made one at a time.
 
 from __future__ import annotations
 
-import _thread
 import json
 import math
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
+
+from aver.fast_start import c_thread
 
 T = TypeVar("T")
 LARGEST_INTEGER = 1 << 63
@@ -122,7 +123,7 @@ def _small(text: str) -> int:
 
 
 _described: set[object] = set()  # types whose descriptions are complete
-_describing = _thread.allocate_lock()
+_describing = c_thread.allocate_lock()
 _NULL_IN_TEXT = b'\\":null'  # of JSON in a text, as records of witnesses are: no name of a field ends with a backslash
 _encode = msgspec.json.Encoder().encode
 _Plain = Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER - 1)] | float | str | bool | None

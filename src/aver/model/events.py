@@ -78,6 +78,8 @@ class Observed(Record):
     usage: Usage | None = None
     job_state: State | None = None  # None: the same as the attempt's
     job_reason: str | None = None
+    scheduler_id: str | None = None  # when the scheduler took it: `7` or `7_3`
+    allocation: int | None = None  # when it began as a step of one: the scheduler's number of that
 
 
 class StepStarted(Record):

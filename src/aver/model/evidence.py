@@ -231,6 +231,7 @@ class QueueSaid(Record):
     derived: str = ""
     started_at: float | None = None
     node: str = ""
+    allocation: int | None = None  # of which it is a step, where it is one
 
 
 class StartedAgain(Record):
@@ -303,6 +304,7 @@ class CancelledBefore(Record):
 
     at: float
     by: str
+    before: str = "it started"
     pending_reason: str = ""  # why it was pending, where Slurm keeps that as the reason of the cancelled job
 
 

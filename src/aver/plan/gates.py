@@ -416,11 +416,6 @@ class Gates:
                 self._cause[listener] = -1
                 self.changed.append(listener)
 
-    @property
-    def term_count(self) -> int:
-        """How many counters there are: it grows with needs as written, not with pairs of jobs."""
-        return len(self._good)
-
     def status(self, gate: int) -> int:
         return DEAD if self._dead[gate] else WAITING if self._waits[gate] else MET
 

@@ -38,6 +38,15 @@ class Reader:
         hint = f'did you mean "{instead}"?' if instead else did_you_mean(key.text, known)
         self.mistakes.add(key, f"unknown key {shown(key.text)} in {self.where}", hint)
 
+    def parts(
+        self, mapping: Mapping, known: Collection[str], foreign: dict[str, str] | None = None
+    ) -> dict[str, Entry]:
+        """The entries of a map that may have these keys; each other key is a mistake."""
+        for key, part in mapping.entries.items():
+            if key not in known:
+                self.unknown_key(part.key, known, foreign)
+        return mapping.entries
+
     def mapping(self, entry: Entry) -> Mapping | None:
         if isinstance(entry.value, Mapping):
             return entry.value

@@ -148,7 +148,7 @@ class Board:
         if key in ASKED:
             self.asking = Act(ASKED[key], item.job)
         if key == "h":
-            return Act("release" if item.note.startswith("waiting until it is released") else "hold", item.job)
+            return Act("release" if item.is_held else "hold", item.job)
         return None
 
     # ---- the screen ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from aver.cli.explanation import MachineUse, waiting_words
 from aver.cli.session import Session
 from aver.client.use.now import Meter
 from aver.errors import AverError
+from aver.model import reasons
 from aver.model.record import Record
 from aver.model.states import SETTLED, UNSETTLED, State
 from aver.render import verdict
@@ -36,6 +37,7 @@ class Item(Record):
     cpu: str  # CPUs that it uses now, and how many it asked for
     mem: str  # memory that it has now, and its limit
     note: str
+    is_held: bool = False
 
 
 class Snapshot(Record):
@@ -95,9 +97,8 @@ class Feed:
                 took = now - row.started_at
             text = "" if took is None else verdict.duration_words(took)
             name = self._session.output.masking.whole(row.name)
-            items.append(
-                Item(row.id, row.run, name, row.state, text, cpu, mem, self._session.output.masking.whole(note))
-            )
+            note, is_held = self._session.output.masking.whole(note), row.reason == reasons.JOB_HELD_USER
+            items.append(Item(row.id, row.run, name, row.state, text, cpu, mem, note, is_held))
         return items
 
     def _waits_for(self, row: JobRow, machine: MachineUse) -> str:

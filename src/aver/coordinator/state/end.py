@@ -174,9 +174,11 @@ def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan,
     )
 
 
-def cancel_unstarted(live: LiveState, attempt: LiveAttempt, now: float, by: str = "a request before it began") -> None:
+def cancel_unstarted(
+    live: LiveState, attempt: LiveAttempt, now: float, by: str = "a request", before: str = "it began"
+) -> None:
     """End an attempt that never began; without `by` its cancellation is durable."""
-    end_unstarted(live, live.runs[attempt.run], attempt.index, CancelledBefore(now, by), now)
+    end_unstarted(live, live.runs[attempt.run], attempt.index, CancelledBefore(now, by, before), now)
 
 
 # ---- durable ------------------------------------------------------------------------------------

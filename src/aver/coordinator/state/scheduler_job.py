@@ -91,14 +91,22 @@ def _move(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
     held = one.evidence.text if isinstance(one.evidence, HeldBack) else attempt.held_text
     if moved != (attempt.state, attempt.shown_reason) or usage is not None or held != attempt.held_text:
         attempt.held_text = held
-        _show(live, run, attempt, one.source, one.said, *moved, usage, now)
+        _show(live, run, attempt, one.source, one.said, *moved, usage, now, one.evidence)
 
 
 def _show(
     live: LiveState, run: LiveRun, attempt: LiveAttempt, source: str, said: str, state: State, reason: str,
-    usage: Usage | None, now: float,
+    usage: Usage | None, now: float, evidence: Evidence | None = None,
 ) -> None:  # fmt: skip
-    emit(live, Observed(now, run.number, attempt.job, attempt.attempt, source, said, state, reason, None, usage))
+    scheduler_id = evidence.id if isinstance(evidence, Taken) else None
+    allocation = evidence.allocation if isinstance(evidence, QueueSaid) else None
+    emit(
+        live,
+        Observed(
+            now, run.number, attempt.job, attempt.attempt, source, said, state, reason, None, usage,
+            scheduler_id=scheduler_id, allocation=allocation,
+        ),
+    )  # fmt: skip
     if state not in NOT_BEGUN and run.state is State.PENDING:
         emit(live, RunMoved(now, run.number, State.RUNNING, run.round))
     if usage is not None:

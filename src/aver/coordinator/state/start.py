@@ -31,7 +31,7 @@ from aver.plan.retry import requeue_wish
 BEHIND_EACH = 4  # attempts that an engine has for each that runs, where they are short
 SHORT_S = 0.05
 LOOK_AHEAD = 64  # intents that are made durable before there is room for them
-LOST_STREAMS = "a restart of the coordinator before it began, which lost the streams of its srun"
+LOST_STREAMS = "it began, which lost the streams of its srun"
 
 # ---- room ---------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ def start(live: LiveState, attempt: LiveAttempt, now: float) -> None:
     if run.spec(attempt.index).has_streams:
         attempt.streams, run.streams = run.streams, ()
         if not attempt.streams:
-            cancel_unstarted(live, attempt, now, LOST_STREAMS)
+            cancel_unstarted(live, attempt, now, "a restart of the coordinator", LOST_STREAMS)
             return
     attempt.phase = DISPATCHED
     live.out.starts.append(attempt)

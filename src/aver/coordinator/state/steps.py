@@ -12,6 +12,7 @@ from aver.coordinator.state.fold import STEP_WAIT, emit
 from aver.coordinator.state.live import LiveState
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
+from aver.judge.local import cancelled_words
 from aver.judge.step import JudgedTask, TaskRules, judge_step, judge_task, task_cause
 from aver.model.events import PersonAsked, StepEnded, StepStarted, TaskEnded
 from aver.model.evidence import (
@@ -290,8 +291,8 @@ def cancel(live: LiveState, step: LiveStep, by: str, now: float) -> None:
 def _cancel_undispatched(live: LiveState, step: LiveStep, by: str, now: float) -> None:
     for task in step.tasks:
         if not task.is_dispatched and task.verdict is None:
-            said = f"cancelled by {by} before it began"
-            heard(live, Heard(task.key, "coordinator", said, CancelledBefore(now, by)), now)
+            evidence = CancelledBefore(now, by, "it began")
+            heard(live, Heard(task.key, "coordinator", cancelled_words(evidence), evidence), now)
 
 
 def signal(live: LiveState, step: LiveStep, number: int) -> None:

@@ -158,6 +158,15 @@ def unified_cgroup(machine: Machine = Machine()) -> Path | None:
     return None if own is None or _own_cgroup(machine, 1) is not None else own.top
 
 
+def has_read_only_cgroups(machine: Machine = Machine()) -> bool:
+    """Whether the file system of cgroups that has the memory controller is mounted read-only, as in a container."""
+    own = _own_cgroup(machine, 1) or _own_cgroup(machine, 2)
+    try:
+        return own is not None and bool(os.statvfs(own.folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def memory_failure(machine: Machine = Machine()) -> str | None:
     """Why no job can have a cgroup with a memory limit in the scope that the process is in; None: it can."""
     scope = own_scope(machine)

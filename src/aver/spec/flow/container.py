@@ -68,10 +68,7 @@ def read_container(entry: Entry, reader: Reader) -> Container | None:
     if not isinstance(entry.value, Mapping):
         image = reader.filled(entry)
         return None if image is None else Container(image)
-    parts = entry.value.entries
-    for key, part in parts.items():
-        if key not in KEYS:
-            reader.unknown_key(part.key, KEYS, {"volumes": "mounts", "binds": "mounts", "args": "options"})
+    parts = reader.parts(entry.value, KEYS, {"volumes": "mounts", "binds": "mounts", "args": "options"})
     if "image" not in parts:
         reader.wrong(entry, 'has no "image"', "name it, such as image: docker.io/library/python:3.12")
         return None

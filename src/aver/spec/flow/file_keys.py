@@ -59,11 +59,9 @@ def _add_list(found: _Files, entry: Entry, value: Value, is_required: bool, read
 def _add_map(
     found: _Files, entry: Entry, mapping: Mapping, keys: tuple[str, ...], is_required: bool, reader: Reader
 ) -> None:
-    for key, part in mapping.entries.items():
-        if key not in keys:
-            reader.unknown_key(part.key, keys, FOREIGN_KEYS)
+    parts = reader.parts(mapping, keys, FOREIGN_KEYS)
     is_required = _flag(mapping, "required", is_required, reader)
-    files = mapping.entries.get("files")
+    files = parts.get("files")
     if files is None:
         reader.wrong(Entry(entry.key, mapping), 'has no "files"', "name them, such as files: results/*.csv")
     elif isinstance(files.value, Mapping):

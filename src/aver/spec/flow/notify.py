@@ -28,10 +28,7 @@ def read_notify(entry: Entry, reader: Reader) -> tuple[NotifyRule, ...]:
 
 
 def _read_rules(entry: Entry, mapping: Mapping, reader: Reader) -> list[NotifyRule]:
-    parts = mapping.entries
-    for key, one in parts.items():
-        if key not in KEYS:
-            reader.unknown_key(one.key, KEYS)
+    parts = reader.parts(mapping, KEYS)
     named = [key for key in ("run", *KINDS) if key in parts]
     if len(named) != 1:
         hint = "write it as notify: {on: failed, run: COMMAND} or notify: {on: failed, mail: me@example.org}"

@@ -58,10 +58,7 @@ def read_retry(entry: Entry, reader: Reader) -> RetryRule | None:
     mapping = reader.mapping(entry)
     if mapping is None:
         return None
-    parts = mapping.entries
-    for key, part in parts.items():
-        if key not in RETRY_KEYS:
-            reader.unknown_key(part.key, RETRY_KEYS)
+    parts = reader.parts(mapping, RETRY_KEYS)
     if "max" not in parts:
         reader.wrong(entry, 'has no "max"', "say how many further attempts there may be, such as max: 3")
     most = reader.integer(parts["max"], 0, MAX_ATTEMPTS) if "max" in parts else 0
@@ -174,10 +171,7 @@ def _read_ceiling(entry: Entry, reader: Reader) -> tuple[int | None, int | None]
     mapping = reader.mapping(entry)
     if mapping is None:
         return None, None
-    for key, part in mapping.entries.items():
-        if key not in ("mem", "time"):
-            reader.unknown_key(part.key, ("mem", "time"))
-    parts = mapping.entries
+    parts = reader.parts(mapping, ("mem", "time"))
     mem = reader.size(parts["mem"]) if "mem" in parts else None
     return mem, reader.time(parts["time"]) if "time" in parts else None
 
@@ -186,10 +180,7 @@ def _read_backoff(entry: Entry, reader: Reader) -> tuple[float, float]:
     factor = 2.0
     first: Entry | None = entry
     if isinstance(entry.value, Mapping):
-        parts = entry.value.entries
-        for key, part in parts.items():
-            if key not in BACKOFF_KEYS:
-                reader.unknown_key(part.key, BACKOFF_KEYS)
+        parts = reader.parts(entry.value, BACKOFF_KEYS)
         first = parts.get("first")
         factor = _growth(parts["factor"], reader) if "factor" in parts else 2.0
         if first is None:
@@ -204,10 +195,7 @@ def read_checkpoint(entry: Entry, reader: Reader) -> CheckpointRule | None:
     mapping = reader.mapping(entry)
     if mapping is None:
         return None
-    parts = mapping.entries
-    for key, part in parts.items():
-        if key not in CHECKPOINT_KEYS:
-            reader.unknown_key(part.key, CHECKPOINT_KEYS)
+    parts = reader.parts(mapping, CHECKPOINT_KEYS)
     codes: tuple[int, ...] = (0,)
     if "codes" in parts:
         value = parts["codes"].value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 
 import click
@@ -20,9 +19,6 @@ from aver.model.events import Observed
 from aver.store.read.reader import Reader
 
 MARGIN_S = 3600.0
-_BATCH = re.compile(r"Submitted batch job ([0-9]+)(?:_([0-9]+))?")
-_ALLOCATION = re.compile(r"started in allocation ([0-9]+) on ")
-_STEP = re.compile(r"wf([0-9]+)_j([0-9]+)_r[0-9]+_a([0-9]+)")
 Place = tuple[int, int | None]  # a job of the cluster, and its index in an array
 
 
@@ -56,10 +52,10 @@ def sacct(run: str, as_json: bool) -> None:
     with_ids = session.found_reader(run)
     jobs, allocations = _places(with_ids, row.id)
     if not jobs and not allocations:
-        raise UsageError(f"nothing of run {row.id} was handed to Slurm yet")
+        raise UsageError(f"no number at Slurm is known for run {row.id}")
     submission = with_ids.submission(row.id)
     host = "" if submission is None else submission.host
-    found = _ask(session.home, load_config(), host, jobs, allocations, row.id, row.submitted_at)
+    found = _ask(session.home, load_config(), host, jobs, allocations, row.submitted_at)
     answer(session.output, AccountList(row.id, found), as_json)
 
 
@@ -71,18 +67,18 @@ def _places(reader: Reader, run: int) -> tuple[dict[Place, tuple[int, int]], set
         event = stored.event
         if not isinstance(event, Observed):
             continue
-        if (batch := _BATCH.search(event.said)) is not None:
-            index = None if batch[2] is None else int(batch[2])
-            jobs[int(batch[1]), index] = (event.job, event.attempt)
-        elif (allocation := _ALLOCATION.match(event.said)) is not None:
-            allocations.add(int(allocation[1]))
+        if event.scheduler_id is not None:
+            number, _, index = event.scheduler_id.partition("_")
+            jobs[int(number), int(index) if index else None] = (event.job, event.attempt)
+        if event.allocation is not None:
+            allocations.add(event.allocation)
     return jobs, allocations
 
 
 def _ask(
-    home: Home, config: Config, host: str, jobs: dict[Place, tuple[int, int]], allocations: set[int], run: int,
-    since: float,
+    home: Home, config: Config, host: str, jobs: dict[Place, tuple[int, int]], allocations: set[int], since: float,
 ) -> tuple[AccountFacts, ...]:  # fmt: skip
+    from aver.engines.slurm.allocation.steps import which_step
     from aver.engines.slurm.cluster import commands_of  # few commands need these
     from aver.engines.slurm.commands.questions import Questions
     from aver.engines.slurm.commands.rows import Accounts
@@ -99,9 +95,9 @@ def _ask(
     found = []
     for row in reply.rows:
         whose = jobs.get((row.job, row.index))
-        step = _STEP.fullmatch(row.name) if row.job in allocations else None
-        if step is not None and int(step[1]) == run:
-            whose = (int(step[2]), int(step[3]))
+        step = which_step(row.name) if row.job in allocations else None
+        if step is not None:
+            whose = step
         elif whose is None and row.job not in allocations:
             continue
         index = "" if row.index is None else f"_{row.index}"

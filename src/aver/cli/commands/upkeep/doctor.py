@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import subprocess
@@ -24,6 +23,7 @@ from aver.engines.local.capabilities import (
     capabilities,
     container_cgroup,
     delegated_cgroup,
+    has_read_only_cgroups,
     unified_cgroup,
 )
 from aver.engines.local.cpu_sets import numa_nodes, own_cpus
@@ -148,7 +148,7 @@ def _memory_limit(found: Capabilities) -> Check:
     if container is not None:
         return Check("memory limit", OK, f"by the kernel: cgroup v2, that of the container at {container}", None)
     what, remedy = (found.cgroup_reason, None) if obstacle is None else (obstacle.what, obstacle.remedy)
-    if os.strerror(errno.EROFS) in found.cgroup_reason:
+    if has_read_only_cgroups():
         what, remedy = found.cgroup_reason, WRITABLE[1 if unified_cgroup() is None else 2]
     number = _config().memory_rlimit
     also = "" if number == "none" else f", and by RLIMIT_{number.upper()} for each process"

@@ -261,7 +261,7 @@ class AllocationEngine(Worker):
             track = self._tracks[order.key] = StepTrack(order.key, order.run, which_of(order.key))
             track.deadline_at = order.deadline_at
             if self._cancels.drop(order.key):
-                self._tell(order.key, "engine", TAKEN_BACK, [CancelledBefore(time.time(), TAKEN_BACK)])
+                self._tell(order.key, "engine", TAKEN_BACK, [_taken_back(time.time())])
                 continue
             self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
             mib = 0 if order.request.mem_bytes is None else -(-order.request.mem_bytes // MIB)
@@ -309,7 +309,7 @@ class AllocationEngine(Worker):
                 self._cancels.drop(key)
                 track.name = ""
                 track.told.add("cancelled")
-                self._tell(key, FOLDER, TAKEN_BACK, [CancelledBefore(time.time(), TAKEN_BACK)])
+                self._tell(key, FOLDER, TAKEN_BACK, [_taken_back(time.time())])
 
     def _take_back_late(self, at: float) -> None:
         """What nobody has taken by its deadline."""
@@ -407,7 +407,7 @@ class AllocationEngine(Worker):
             track = self._tracks.get(key)
             if track is not None and "cancelled" not in track.told:  # by an earlier coordinator
                 track.told.add("cancelled")
-                self._tell(key, FOLDER, TAKEN_BACK, [CancelledBefore(at, TAKEN_BACK)])
+                self._tell(key, FOLDER, TAKEN_BACK, [_taken_back(at)])
 
     def _hear_records(self) -> None:
         names = {f"{key}.r0": key for key, track in self._tracks.items() if track.claim is not None}
@@ -478,3 +478,7 @@ class AllocationEngine(Worker):
         if text != self._trouble:
             self._trouble = text
             self._log(f"allocations can't be asked for: {text}" if text else "slurm answers again")
+
+
+def _taken_back(at: float) -> CancelledBefore:
+    return CancelledBefore(at, "a request", "an allocation took it")

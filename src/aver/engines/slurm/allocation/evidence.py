@@ -61,7 +61,7 @@ class StepTrack:
         if self.claim is not None:
             return []
         self.claim, self.name = claim, ""
-        return [QueueSaid(at, read_word("RUNNING"), started_at=claim.at, node=claim.node)]
+        return [QueueSaid(at, read_word("RUNNING"), started_at=claim.at, node=claim.node, allocation=claim.job)]
 
     def hear_over(self, at: float) -> list[Evidence]:
         if self.is_over:

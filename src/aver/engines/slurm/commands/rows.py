@@ -15,7 +15,6 @@ class QueueRow(Record):
 
     job: int  # of an array: the array's id
     index: int | None  # in the array
-    raw_job: int | None  # the id of its own that a member of an array has; one that waits shows the array's
     word: str
     reason: str
     exit: str  # `code:signal`, whole; empty where it has not ended, or has none that can be read
@@ -53,7 +52,6 @@ class AccountRow(Record):
     nodes: str
     name: str
     partition: str = ""
-    raw_job: int | None = None
     members: Members | None = None
     het: int | None = None
     said: str = ""

@@ -69,12 +69,11 @@ def _call(since: float, cluster: str) -> list[str]:
 
 def _row(record: Sequence[str]) -> AccountRow | None:
     (
-        id_, raw, word, exit_, derived, partition, submitted, started, ended, elapsed, user, system, maxrss, nodes, name
+        id_, _, word, exit_, derived, partition, submitted, started, ended, elapsed, user, system, maxrss, nodes, name
     ) = record  # fmt: skip
     known = parse_id(id_)
     if known is None or not word:
         return None
-    own = parse_id(raw)
     return AccountRow(
         job=known.job,
         index=known.index,
@@ -92,7 +91,6 @@ def _row(record: Sequence[str]) -> AccountRow | None:
         nodes="" if nodes in _NO_NODES else nodes,
         name=name,
         partition=partition,
-        raw_job=None if own is None else own.job,
         members=known.members,
         het=known.het,
         said="|".join(record),

@@ -75,7 +75,7 @@ def _call(cluster: str) -> list[str]:
 
 
 def _row(record: Sequence[str]) -> QueueRow | None:
-    id_, raw, word, reason, exit_, derived, restarts, submitted, started, ended, nodes, name = record
+    id_, _, word, reason, exit_, derived, restarts, submitted, started, ended, nodes, name = record
     known = parse_id(id_)
     if known is None or known.step or not word:
         return None
@@ -83,7 +83,6 @@ def _row(record: Sequence[str]) -> QueueRow | None:
     return QueueRow(
         job=known.job,
         index=known.index,
-        raw_job=parse_count(raw),
         word=word,
         reason=reason,
         exit=exit_from_raw(exit_) if is_over else "",

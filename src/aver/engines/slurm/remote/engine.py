@@ -104,8 +104,9 @@ class SyncedEngine:
             for orders in self._orders.values():
                 for order in [one for one in orders if one.key == control.key]:
                     orders.remove(order)
+                    taken_back = CancelledBefore(now, "a request", "its files were there")
                     text = "a request before its files were there"
-                    self._own.append(Heard(control.key, "engine", text, CancelledBefore(now, text)))
+                    self._own.append(Heard(control.key, "engine", text, taken_back))
             if control.key in self._held:
                 self._log(f"{control.key}: {NO_FILES}")
                 self._release([control.key])

@@ -157,9 +157,9 @@ class Handover:
         if not gone:
             return orders
         now = time.time()
-        text = "a request before Slurm took it"
+        text, taken_back = "a request before Slurm took it", CancelledBefore(now, "a request", "Slurm took it")
         cancelled = [order.key for order in orders if order.key in gone]
-        self._ledger.put([Heard(key, "engine", text, CancelledBefore(now, text)) for key in cancelled])
+        self._ledger.put([Heard(key, "engine", text, taken_back) for key in cancelled])
         self._cancel_when_taken -= gone
         return [order for order in orders if order.key not in gone]
 

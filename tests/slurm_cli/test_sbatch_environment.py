@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 from slurm_commands import Slurm
 
@@ -102,32 +101,6 @@ def test_export_says_so_to_the_job() -> None:
     assert inherited("MINE,A=b=c")["A"] == "b=c"
 
 
-def test_env_puts_the_commands_on_path(slurm: Slurm) -> None:
-    """`eval "$(aver env)"`: sbatch is this home's, in front of any other."""
-    script = 'eval "$("$0" -m aver env)" && command -v sbatch && sbatch --version'
-    environment = {**slurm.environment, "SHELL": "/bin/sh"}
-    done = subprocess.run(
-        ["sh", "-c", script, sys.executable], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[0] == str(slurm.home / "bin" / "sbatch")
-    for shell, word in (("fish", "set -gx PATH "), ("csh", "setenv PATH "), ("sh", "export PATH=")):
-        line = subprocess.run(
-            [sys.executable, "-m", "aver", "env", "--shell", shell],
-            env=environment, capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
-        assert line.startswith(f"{word}{slurm.home / 'bin'}")
-
-
-def test_shell_runs_a_command_with_them(slurm: Slurm, tmp_path: Path) -> None:
-    """`aver shell -- command` becomes the command, with its exit status; one that is not there is 127."""
-    aver = [sys.executable, "-m", "aver", "shell", "--"]
-    words = [*aver, "sh", "-c", "command -v srun; exit 7"]
-    done = subprocess.run(words, env=slurm.environment, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == (f"{slurm.home / 'bin' / 'srun'}\n", 7)
-    done = subprocess.run([*aver, "no-such-command"], env=slurm.environment, capture_output=True, check=False)
-    assert done.returncode == 127
-
-
 def test_a_job_of_aver_run_has_the_commands_and_not_the_variables(slurm: Slurm) -> None:
     """Only what came through Slurm's commands looks like a Slurm job to the programs in it."""
     words = [sys.executable, "-m", "aver", "run", "--", "sh", "-c", "command -v sbatch; echo ${SLURM_JOB_ID-none}"]
@@ -159,9 +132,3 @@ def test_names_that_no_shell_can_read_are_exported(slurm: Slurm) -> None:
     said = slurm("sbatch", "--wait", "-o", "job.out", "--export=ALL,TEST.17=123", "job.sh")
     assert said.status == 0
     assert "TEST.17=123" in slurm.read("job.out").splitlines()
-
-
-def test_salloc_refuses_a_begin_after_its_deadline(slurm: Slurm) -> None:
-    said = slurm("salloc", "--begin=now+2hour", "--deadline=now+1hour", "true")
-    assert (said.status, said.out) == (1, "")
-    assert "Incompatible begin and deadline time specification" in said.err

@@ -1,4 +1,4 @@
-"""`aver submit --preview`: what would run, and nothing is submitted."""
+"""`aver submit`: what it prints, and its preview."""
 
 from __future__ import annotations
 
@@ -13,6 +13,21 @@ jobs:
   prep: {run: echo prepared}
   train: {needs: [prep], matrix: {seed: [1, 2]}, mem: 1G, run: "echo {seed} $TOKEN"}
 """
+
+
+def test_submit_prints_the_number_and_nothing_else(aver: Product) -> None:
+    """For scripts: job=$(aver submit …)."""
+    answer = aver("submit", "--", "true")
+    assert (answer.status, answer.out, answer.err) == (0, "1\n", "")
+    assert aver("submit", "--json", "--", "true").document == {"kind": "submitted", "run": 2, "first_job": 2, "jobs": 1}
+
+
+def test_submit_of_a_flow_prints_the_runs_number(aver: Product) -> None:
+    """Its jobs have the numbers after it."""
+    (aver.folder / "flow.yaml").write_text("jobs:\n  a: {run: 'true'}\n  b: {run: 'true'}\n")
+    assert aver("submit", "--json", "flow.yaml").document == {
+        "kind": "submitted", "run": 1, "first_job": 2, "jobs": 2,
+    }  # fmt: skip
 
 
 def test_a_preview_submits_nothing(aver: Product, aver_home: Path) -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import select
-import struct
-import subprocess
-import sys
-import termios
-import time
 from pathlib import Path
 
 import pytest
-from product import DEADLINE_S, Product, wait_for_file
+from drawn_terminal import Terminal
+from product import Product, wait_for_file
 
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.tree import Branch, cell_count, cells, tree_lines
@@ -75,43 +67,6 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert cells("名前", 3) == "名"
 
 
-class Terminal:
-    """`aver` with a terminal of its own; what it draws is kept."""
-
-    def __init__(self, product: Product, args: list[str], width: int, height: int, **env: str) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-        kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "aver", *args], cwd=product.folder, stdin=slave, stdout=slave, stderr=slave,
-            env={**kept, "TERM": "xterm", **env}, start_new_session=True,
-        )  # fmt: skip
-        os.close(slave)
-        self.seen = b""
-
-    def read_until(self, wanted: bytes | None) -> str:
-        """Read until the text is there; None: to the end."""
-        deadline = time.monotonic() + DEADLINE_S
-        while wanted is None or wanted not in self.seen:
-            assert time.monotonic() < deadline, self.seen.decode(errors="replace")
-            if select.select([self._master], [], [], 0.1)[0]:
-                try:
-                    data = os.read(self._master, 65536)
-                except OSError:  # the other side is closed
-                    break
-                if not data:
-                    break
-                self.seen += data
-        return self.seen.decode()
-
-    def press(self, keys: bytes) -> None:
-        os.write(self._master, keys)
-
-    def close(self) -> int:
-        os.close(self._master)
-        return self.process.wait(DEADLINE_S)
-
-
 def flow(product: Product) -> None:
     (product.folder / "flow.yaml").write_text(
         f"jobs:\n  a: {{run: '{WAITS}'}}\n  b: {{needs: [a], run: echo oops; exit 3}}\n"
@@ -162,16 +117,6 @@ def test_members_of_a_matrix_are_branches_of_one_tree(aver: Product) -> None:
     ]  # fmt: skip
 
 
-def test_doctor_fits_into_the_terminal(aver: Product) -> None:
-    """A long fact goes on below itself, and a pipe gets it whole."""
-    terminal = Terminal(aver, ["doctor"], 80, 60, NO_COLOR="1")
-    text = terminal.read_until(None).replace("\r", "")
-    assert terminal.close() == 0
-    lines = text.splitlines()
-    assert any(line.startswith("ok      witness ") for line in lines)
-    assert [line for line in lines if len(line) > 80 and " " in line[23:].strip()] == []
-
-
 def test_a_narrow_terminal_without_colours(aver: Product) -> None:
     """Width 40, 5 lines, NO_COLOR: no colour, no line that folds, never more than 4 lines at a time."""
     flow(aver)
@@ -219,15 +164,3 @@ def test_watch_of_a_run_draws_too(aver: Product, tmp_path: Path) -> None:
     assert terminal.close() == 0
     assert "└─ c (9)" in text
     assert f"aver: run {run} FAILED" in text.rstrip().splitlines()[-1]
-
-
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
-def test_a_table_shows_what_it_leaves_out(past: Path, aver: Product, width: int) -> None:
-    """States are never cut; a reason in words that is shortened has an ellipsis, and at 200 columns it is whole."""
-    terminal = Terminal(aver, ["jobs"], width, 24, AVER_HOME=str(past), NO_COLOR="1")
-    text = terminal.read_until(None)
-    assert terminal.close() == 0
-    assert "OUT_OF_MEMORY" in text
-    assert "exit 3" in text
-    assert "NonZeroExitCode" not in text
-    assert ("…" in text) <= (width < 200)

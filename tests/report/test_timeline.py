@@ -11,7 +11,7 @@ from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Allocation, Request
 from aver.model.states import State
-from aver.render.timeline import tell
+from aver.render.timeline import Told, in_order, tell
 from past_runs import Call, attempt
 
 
@@ -77,3 +77,15 @@ def test_a_wish_for_allocations_is_told_as_it_was_typed() -> None:
     """The words of sbatch, and how many."""
     event = ev.PersonAsked(9.0, 1, None, "ann", "allocate", dumps(encode(Allocation(("-N", "2"), count=3))))
     assert [one.what for one in tell(event, 2)] == ["ann asked for 3 more allocations: -N 2"]
+
+
+def test_what_a_witness_tells_late_stands_where_it_happened() -> None:
+    """An act of a record comes before what was told after it; another attempt's lines are not passed."""
+    told = [
+        Told(1.0, "witness", "started", 1),
+        Told(5.0, "coordinator", "step 0 ended", 1),
+        Told(3.0, "witness", "warned", 1),
+    ]
+    assert [one.what for one in in_order(told)] == ["started", "warned", "step 0 ended"]
+    later = [Told(9.0, "coordinator", "attempt 1", 1), Told(3.0, "witness", "started", 2)]
+    assert [one.what for one in in_order(later)] == ["attempt 1", "started"]
