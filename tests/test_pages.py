@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -47,3 +49,18 @@ def test_the_architecture_names_files_that_are_there() -> None:
     inside = [path.relative_to(source).as_posix() for path in source.rglob("*")]
     ends = tuple(f"/{path}" for path in inside)
     assert not [name for name in named if not any(one.endswith(f"/{name.rstrip('/')}") for one in ends)]
+
+
+def test_lines_in_troubleshooting_are_in_the_code() -> None:
+    """Each line that the page quotes is printed: its parts between the dots stand in the source."""
+    sources = [ROOT / "setup.py", *(ROOT / "src" / "aver").rglob("*.py")]
+    texts = [re.sub(r'"\s*\n\s*f?"', "", path.read_text()) for path in sources]  # strings that go on in the next line
+    page = (ROOT / "docs" / "en" / "troubleshooting.md").read_text()
+    section = page.split("## Lines that Aver prints", 1)[1].split("\n## ", 1)[0]
+    quoted = re.findall(r"^\| (`+)(.+?)\1", section, flags=re.MULTILINE)
+    assert len(quoted) >= 10
+    texts.append(os.strerror(errno.ENOSPC))
+    for _, line in quoted:
+        parts = [part.strip() for part in re.split("…|: (?=No space)", line) if part.strip()]
+        unknown = [part for part in parts if not any(part in text for text in texts)]
+        assert not unknown, line

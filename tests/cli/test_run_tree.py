@@ -47,6 +47,8 @@ def test_the_time_of_a_run_is_not_cut_off(width: int) -> None:
     head = texts([Branch("", "prep", {State.RUNNING: 1}, "", 139.0, None)], width=width)[0]
     assert head.endswith("  41 s")
     assert len(head) <= width
+    whole = texts([Branch("", "prep", {State.RUNNING: 1}, "", 139.0, None)], width=200)[0]
+    assert ("…" in head) is (head != whole)  # what was left out shows
 
 
 def test_what_does_not_fit_is_counted_and_failures_stay() -> None:

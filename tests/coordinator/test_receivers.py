@@ -164,7 +164,7 @@ def test_notify_on_the_command_line(live: LiveHome, hook: Hook, capfd: pytest.Ca
     assert "webhook:***" in shown
     assert TOKEN not in shown
     assert main.invoke(["submit", "--notify", "pigeon:home", "--", "true"]) == 2
-    assert "'pigeon' is no receiver" in capfd.readouterr().err
+    assert "'pigeon' is not a receiver" in capfd.readouterr().err
 
 
 def test_mail_of_a_batch_script(live: LiveHome, tmp_path: Path) -> None:

@@ -79,3 +79,27 @@ def test_a_crontab_that_cant_be_read_is_left_alone(
     else:
         service.enable(Home(aver_home))
     assert (tmp_path / "written").exists() is not is_kept
+
+
+def test_without_systemd_and_cron_the_named_command_starts_it(
+    aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing can start it at boot, the sentence ends with a command that does, when a shell runs it."""
+    monkeypatch.setattr(service, "_has_systemd", lambda: False)
+    monkeypatch.setattr(service, "CRON_PIDS", (tmp_path / "no-cron",))
+    with pytest.raises(UnreachableError, match="run this at boot, as your user: ") as refused:
+        service.enable(Home(aver_home))
+    command = str(refused.value).split("as your user: ", 1)[1]
+    started = subprocess.Popen(["sh", "-c", f"exec env {command}"], stdout=subprocess.PIPE)
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"ready\n"
+        client = Client.connect(Home(aver_home), start=False)
+        assert client.ask(Ping(), Pong).pid == started.pid
+        client.ask(Stop(), Done)
+        client.close()
+        assert started.wait(30) == 0
+    finally:
+        if started.poll() is None:
+            started.kill()
+        started.wait()

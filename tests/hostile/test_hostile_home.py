@@ -169,6 +169,17 @@ def test_full_disk_and_killed(small_disk: Path, live: LiveHome) -> None:
     home.assert_nothing_left()
 
 
+def test_full_disk_before_the_coordinator_starts(small_disk: Path, live: LiveHome, typed: Typed) -> None:
+    """A coordinator that finds no room for its first file says so: file, cause, and status 73."""
+    home = LiveHome(small_disk / "home", live.folder)
+    env = {"AVER_HOME": str(home.home.path)}
+    home.home.prepare()
+    _fill(small_disk)
+    _sentence(typed("run", "--", "true", env=env), 73, "can't write", str(home.home.path), "No space left on device")
+    (small_disk / "ballast").unlink()
+    assert typed("run", "--", "true", env=env).returncode == 0
+
+
 def test_files_can_not_grow(live: LiveHome, typed: Typed) -> None:
     """A coordinator whose files may not grow refuses in words and does not die of SIGXFSZ."""
     pid = _stays(live)

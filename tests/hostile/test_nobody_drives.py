@@ -24,7 +24,7 @@ def test_status_says_that_nobody_drives_them(live: LiveHome, typed: Typed) -> No
     live.kill_coordinator()
     said = typed("status")
     assert said.returncode == 1
-    assert b"2 runs wait and nobody drives them" in said.stdout
+    assert b"2 runs are unfinished, and no coordinator runs" in said.stdout
     document = json.loads(typed("status", "--json").stdout)
     assert (document["is_running"], document["running"], document["pending"]) == (False, 1, 1)
     (live.folder / "go").touch()
@@ -33,4 +33,4 @@ def test_status_says_that_nobody_drives_them(live: LiveHome, typed: Typed) -> No
     live.kill_coordinator()
     said = typed("status")
     assert said.returncode == 0
-    assert b"nobody drives" not in said.stdout
+    assert b"unfinished" not in said.stdout

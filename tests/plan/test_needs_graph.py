@@ -131,7 +131,7 @@ def test_a_member_may_need_a_job_by_its_name() -> None:
     [
         ("prep[sampl={sample}]", 'but its matrix has no "sampl"; did you mean "sample"?'),
         ("one[sample={sample}]", 'but "one" has no matrix; write one'),
-        ("prep[sample={smple}]", 'but "{smple}" is no value of sample; job "asks" has no axis smple'),
+        ("prep[sample={smple}]", 'but "{smple}" is not a value of sample; job "asks" has no axis smple'),
         ("prep[sample={sample}]", 'which matches no member for "sample=c" and 1 more; look at both matrices'),
         ("prep[same]", 'which matches no member for "sample=c" and 1 more; look at both matrices'),
         ("one[same]", "but they have no axis in common; write one, or give both jobs the axis"),

@@ -57,7 +57,7 @@ def test_the_allocation_s_own_time_limit(whole_cluster: ClusterHome) -> None:
 
 
 def test_a_killed_executor(whole_cluster: ClusterHome) -> None:
-    """Its steps end with it, which is no failure of theirs: they are tried again in the next allocation."""
+    """Its steps end with it, which is not a failure of theirs: they are tried again in the next allocation."""
     run, number = begin(whole_cluster, two_long_and_quick(FIRST_WAITS))
     kill_executor(whole_cluster, number)
     whole_cluster.settle([run], 120)

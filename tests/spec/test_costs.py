@@ -107,7 +107,7 @@ def test_many_rules_that_add_a_name() -> None:
 def test_rules_with_values_that_are_none_of_a_large_axis() -> None:
     exclude = ", ".join(f"{{n: x{number}}}" for number in range(1, 1001))
     said = read(matrix(f"n: 1..50000, m: 1..2, exclude: [{exclude}]"))
-    assert 'names "n=x1", which is no value of that axis' in said
+    assert 'names "n=x1", which is not a value of that axis' in said
 
 
 def test_many_needs_of_members_of_a_large_matrix() -> None:

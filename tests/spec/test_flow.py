@@ -179,7 +179,7 @@ def test_mistakes_of_a_job(body: str, complaint: str) -> None:
     [
         ("mem: -3", 'f.yaml:2:20: "mem" in job "a" is wrong: \'-3\' is not a size'),
         ("mem: 4Q", 'f.yaml:2:20: "mem" in job "a" is wrong: \'4Q\' is not a size'),
-        ("mem: 0", 'f.yaml:2:20: "mem" in job "a" is wrong: \'0\' is no memory at all'),
+        ("mem: 0", 'f.yaml:2:20: "mem" in job "a" is wrong: \'0\' is not an amount of memory'),
         ("time: 5 parsecs", 'f.yaml:2:21: "time" in job "a" is wrong: \'5 parsecs\' is not a time'),
         ("time: 1h, signal: BUZ@5m", 'f.yaml:2:33: "signal" in job "a" is wrong: \'BUZ\' is not a signal'),
         ("time: 1h, signal: TERM@soon", 'f.yaml:2:33: "signal" in job "a" is wrong: \'soon\' is not a lead'),

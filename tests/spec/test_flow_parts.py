@@ -61,7 +61,7 @@ def test_forms_of_needs(text: str, needs: Needs) -> None:
         ),
         ("'a[s=2]'", 'f.yaml:7:22: job "z" needs "a[s=2]", but "a" has no matrix; write a'),
         ("'m[t=2]'", 'f.yaml:7:22: job "z" needs "m[t=2]", but its matrix has no "t"'),
-        ("'m[s=3]'", 'f.yaml:7:22: job "z" needs "m[s=3]", but "3" is no value of s'),
+        ("'m[s=3]'", 'f.yaml:7:22: job "z" needs "m[s=3]", but "3" is not a value of s'),
         ("'m[s'", 'f.yaml:7:22: "needs" in job "z" is wrong: "m[s" is not an address; write name[axis=value]'),
         ("{a: failed}", 'f.yaml:7:26: "a" in job "z" can\'t end as "failed"; write "FAILED"'),
         ("{a: RUNNING}", 'f.yaml:7:26: "a" in job "z" can\'t end as "RUNNING"'),
@@ -170,8 +170,11 @@ def test_matrix_options() -> None:
             'f.yaml:2:15: "matrix" in job "j" zips axes of different lengths: a has 1, b has 2',
         ),
         ("a: [1], exclude: [{a: 1}]", 'f.yaml:2:15: "matrix" in job "j" has no member left; look at "exclude"'),
-        ("a: [1], exclude: [{a: 2}]", 'f.yaml:2:33: "exclude" in job "j" names "a=2", which is no value of that axis'),
-        ("a: [1], exclude: [{d: 2}]", 'f.yaml:2:33: "exclude" in job "j" names "d", which is no axis'),
+        (
+            "a: [1], exclude: [{a: 2}]",
+            'f.yaml:2:33: "exclude" in job "j" names "a=2", which is not a value of that axis',
+        ),
+        ("a: [1], exclude: [{d: 2}]", 'f.yaml:2:33: "exclude" in job "j" names "d", which is not an axis'),
         ("a: [1], b: [2], include: [{a: 7}]", 'f.yaml:2:41: "include" in job "j" leaves the member "[a=7]" without b'),
         ("a: [1], d: [2]", 'f.yaml:2:24: matrix key "d" is not used in job "j"; use {d} in run, env or output'),
         ("a: [1], max_parallel: 0", 'f.yaml:2:38: "max_parallel" in job "j" is 0; the least is 1'),
@@ -261,7 +264,7 @@ jobs:
         'f.yaml:4:62: job "b" needs "one[s={t}]", but "one" has no matrix; write one',
         'f.yaml:4:77: job "b" needs "a[same]", but they have no axis in common; write a, or give both jobs the axis',
         'f.yaml:5:50: job "c" needs "a[s={s}]", which matches no member for "s=r"; look at both matrices',
-        'f.yaml:6:25: job "d" needs "a[s={s}]", but "{s}" is no value of s; job "d" has no axis s',
+        'f.yaml:6:25: job "d" needs "a[s={s}]", but "{s}" is not a value of s; job "d" has no axis s',
         'f.yaml:6:37: job "d" needs "a[same]", but they have no axis in common; write a, or give both jobs the axis',
     ]
 
@@ -336,7 +339,7 @@ def test_retry(text: str, rule: RetryRule) -> None:
         ("{max: 1, backof: 2}", 'f.yaml:2:31: unknown key "backof" in job "j"; did you mean "backoff"?'),
         ("{max: 1, on: timeout}", 'f.yaml:2:35: "on" in job "j" has "timeout", which is not a state, reason, '
          'exit code or signal; did you mean "TIMEOUT"?'),
-        ("{max: 1, on: COMPLETED}", 'f.yaml:2:35: "on" in job "j" has COMPLETED, which is no failure'),
+        ("{max: 1, on: COMPLETED}", 'f.yaml:2:35: "on" in job "j" has COMPLETED, which is not a failure'),
         ("{max: 1, on: 'exit:0'}", 'f.yaml:2:35: "on" in job "j" has "exit:0"; an exit code is 1 to 255'),
         ("{max: 1, on: 'exit:256'}", 'f.yaml:2:35: "on" in job "j" has "exit:256"; an exit code is 1 to 255'),
         ("{max: 1, on: 'signal:BUZ'}", "f.yaml:2:35: \"on\" in job \"j\" has \"signal:BUZ\": 'BUZ' is not a signal"),

@@ -43,7 +43,7 @@ def test_a_flow_says_whom_to_tell(text: str, rules: tuple[NotifyRule, ...]) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("notify: tell", "'tell' is no receiver"),
+        ("notify: tell", "'tell' is not a receiver"),
         ("notify: {on: failed}", "needs one of run, desktop, mail, slack, webhook"),
         ("notify: {on: fail, run: x}", "did you mean"),
         ("notify: {run: x, wen: failed}", 'unknown key "wen"'),

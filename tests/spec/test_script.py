@@ -109,7 +109,7 @@ def test_lines_that_are_no_options() -> None:
         ("#SBATCH  -z", 't.sh:2:10: unknown option "-z"'),
         ("#SBATCH --time", "t.sh:2:9: --time needs a value"),
         ("#SBATCH --hold=1", "t.sh:2:9: --hold takes no value"),
-        ("#SBATCH hello", 't.sh:2:9: "hello" is no option; options begin with -'),
+        ("#SBATCH hello", 't.sh:2:9: "hello" is not an option; options begin with -'),
         ("#SBATCH -J 'x", "t.sh:2:9: no closing quotation in this #SBATCH line"),
         (
             "#SBATCH --array=1-3",

@@ -96,7 +96,7 @@ def test_the_coordinator_may_die_and_come_back(live: LiveHome, page: Page) -> No
     live.kill_coordinator()
     page.see("no coordinator", "#live")
     page.open("now", "1 running")
-    page.see("nobody drives it")
+    page.see("1 run is unfinished, and no coordinator runs")
     live.connect_again()
     page.wait("document.querySelector('#live').innerText === 'live'")
     with live.client() as client:

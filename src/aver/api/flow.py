@@ -225,7 +225,7 @@ class Flow:
             if not isinstance(value, FlowJob):
                 return None
             if value._call is None or value._flow is not self:
-                raise UsageError(f"{value!r} is no function of this flow: as an argument it has no result")
+                raise UsageError(f"{value!r} is not a function of this flow: as an argument it has no result")
             used[value.name] = value
             return SAME_FILE, str(value._call)
 

@@ -172,7 +172,7 @@ def _no_file(run: int, file: str | None) -> str:
     if file is None:
         return f"run {run} did not come from a flow's file; give the new requests when you submit it again"
     if not is_flow_file(file):
-        return f"{file} is no flow; give the new requests in its #SBATCH lines, or when you submit it again"
+        return f"{file} is not a flow; give the new requests in its #SBATCH lines, or when you submit it again"
     if not os.path.exists(file):
         return f"{file}, from which run {run} was submitted, is gone"
     return ""

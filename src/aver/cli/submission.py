@@ -114,7 +114,11 @@ def submission_options(function: Function) -> Function:
         ),
         click.option("--retry", metavar="N", help="Retry a failed job up to N times (default: 0)."),
         click.option("--priority", metavar="N", help="Higher numbers start first (default: 0)."),
-        click.option("--deadline", metavar="WHEN", help="Give up if it has not started by then: 16:00, now+2hours."),
+        click.option(
+            "--deadline",
+            metavar="WHEN",
+            help="Latest end: 16:00, now+2hours. A job that has not ended by then is ended, or never started.",
+        ),
         click.option("--comment", metavar="TEXT", help="A note that is kept with the job."),
         click.option(
             "--notify",

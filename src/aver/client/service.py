@@ -63,7 +63,7 @@ def find_service(home: Home) -> Service:
         missing = "" if has_linger() or not is_enabled else f"it starts at login, not at boot: `{linger_command()}`"
         return Service("systemd", name, is_enabled, is_active, missing)
     line = _cron_line(home)
-    return Service("cron", line, line in _crontab(), False)
+    return Service("cron", line, line in _crontab(home), False)
 
 
 def enable(home: Home) -> Service:
@@ -71,7 +71,7 @@ def enable(home: Home) -> Service:
     home.prepare()
     if not _has_systemd():
         line = _cron_line(home)
-        lines = _crontab()
+        lines = _crontab(home)
         if line not in lines:
             _write_crontab([*lines, line])
         return find_service(home)
@@ -93,7 +93,7 @@ def disable(home: Home) -> Service:
     """Undo `enable`. Jobs go on, and the next command starts a coordinator; linger is left as it is."""
     if not _has_systemd():
         line = _cron_line(home)
-        lines = _crontab()
+        lines = _crontab(home)
         if line in lines:
             _write_crontab([one for one in lines if one != line])
         return find_service(home)
@@ -159,17 +159,21 @@ def _environment() -> list[tuple[str, str]]:
 
 
 def _cron_line(home: Home) -> str:
+    return f"@reboot {_shell_line(home)} >/dev/null 2>&1".replace("%", "\\%")
+
+
+def _shell_line(home: Home) -> str:
+    """What a shell runs to start the coordinator as a service."""
     words = [f"{name}={shlex.quote(value)}" for name, value in _environment()]
-    words += [shlex.quote(word) for word in _command(home)]
-    return f"@reboot {' '.join(words)} >/dev/null 2>&1".replace("%", "\\%")
+    return " ".join([*words, *(shlex.quote(word) for word in _command(home))])
 
 
-def _crontab() -> list[str]:
+def _crontab(home: Home) -> list[str]:
     """The user's lines; UnreachableError where no cron runs."""
     if shutil.which("crontab") is None or not any(path.exists() for path in CRON_PIDS):
         raise UnreachableError(
             "this machine has no way to start the coordinator at boot: neither systemd nor cron runs; "
-            "start it from what starts the machine: `aver status`"
+            f"run this at boot, as your user: {_shell_line(home)}"
         )
     done = _run("crontab", "-l")
     if done.returncode != 0 and "no crontab for" not in done.stderr:

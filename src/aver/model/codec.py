@@ -94,7 +94,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
             raise ValueError("it is nested too deeply") from None
     value = parse(data)
     if not isinstance(value, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return value
 
 

@@ -21,7 +21,7 @@ def parse_target(text: str) -> str:
     kind, colon, address = text.strip().partition(":")
     address = address.strip()
     if kind not in KINDS:
-        raise ValueError(f"{kind!r} is no receiver: {_HOW}")
+        raise ValueError(f"{kind!r} is not a receiver: {_HOW}")
     if kind == "desktop":
         if colon:
             raise ValueError("desktop has no address")

@@ -68,7 +68,7 @@ def parse_size(text: str) -> int:
     factor = 1 if match[4] else 1024 ** (_LETTERS.index(match[3] or "m") + 1)
     size = int(Fraction(match[1] + (match[2] or "")) * factor)
     if size == 0:
-        raise ValueError(f"{text!r} is no memory at all: give {_SIZE_EXAMPLES}, or leave it out for no limit")
+        raise ValueError(f"{text!r} is not an amount of memory: give {_SIZE_EXAMPLES}, or leave it out for no limit")
     if size > LARGEST_BYTES:
         raise ValueError(f"{text!r} is more than 1 EiB: give {_SIZE_EXAMPLES}")
     return size

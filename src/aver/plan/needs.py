@@ -236,7 +236,7 @@ class Resolver:
                 hint = did_you_mean(value, known)
                 if names_in(value):
                     hint = f"job {shown(self._specs[at].name)} has no axis {min(names_in(value))}"
-                self._wrong(at, text, f"needs {shown(text)}, but {shown(value)} is no value of {axis}", hint)
+                self._wrong(at, text, f"needs {shown(text)}, but {shown(value)} is not a value of {axis}", hint)
         if not is_said:
             self._wrong(at, text, f"needs {shown(text)}, but there is no such member", "look at its matrix")
 

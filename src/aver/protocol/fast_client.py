@@ -63,7 +63,7 @@ def loads(line: bytes) -> dict[str, Any]:
     except (StopIteration, ValueError) as error:
         raise Lost(f"the coordinator's answer can't be read: {error}") from None
     if not isinstance(value, dict):
-        raise Lost("the coordinator's answer is no object")
+        raise Lost("the coordinator's answer is not an object")
     return value
 
 

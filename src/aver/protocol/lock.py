@@ -49,7 +49,7 @@ class Lock:
             database_fd = _open(home.database)
             try:
                 _lock_database(home, database_fd)
-                _write_text(text_fd)
+                _write_text(home, text_fd)
             except BaseException:
                 os.close(database_fd)
                 raise
@@ -69,7 +69,11 @@ class Lock:
         if not _lock_text(self._home, text_fd):
             os.close(text_fd)
             return False
-        _write_text(text_fd)
+        try:
+            _write_text(self._home, text_fd)
+        except CantWriteError:
+            os.close(text_fd)
+            raise
         os.close(self._text_fd)
         self._text_fd = text_fd
         return True
@@ -123,10 +127,13 @@ def _lock_database(home: Home, fd: int) -> None:
         raise CantWriteError(f"can't lock {home.database}: {error.strerror}") from None
 
 
-def _write_text(fd: int) -> None:
+def _write_text(home: Home, fd: int) -> None:
     text = {
         "host": socket.gethostname(), "boot": read_boot_id(), "pid": os.getpid(), "since": time.time(),
         "version": __version__,
     }  # fmt: skip
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, json.dumps(text).encode() + b"\n", 0)
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(text).encode() + b"\n", 0)
+    except OSError as error:
+        raise CantWriteError(f"can't write {home.lock}: {error.strerror}") from None

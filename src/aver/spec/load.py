@@ -112,7 +112,7 @@ def _missing(path: str, args: Sequence[str]) -> str:
         command = " ".join([name, *map(printable, args)])
         return f"`{name}` is a program, not a flow or a script: put the command after --:  aver run -- {command}"
     if " " in path and shutil.which(path.split()[0]):
-        return f"{shown(name)} is no file: a command comes after -- and without quotes:  aver run -- {name}"
+        return f"{shown(name)} is not a file: a command comes after -- and without quotes:  aver run -- {name}"
     return f"{shown(name)} does not exist: give a flow (.yaml, .json) or a batch script, or a command after --"
 
 

@@ -148,9 +148,9 @@ def damaged_text(path: Path | str, error: sqlite3.Error) -> str:
 
     where = shlex.quote(show_path(path))
     return (
-        f"the store {show_path(path)} is damaged, or is no database of Aver ({error}): put a backup in its place, or "
-        f"try `sqlite3 {where} .recover | sqlite3 recovered.db` (not every build of sqlite3 can); with the file moved "
-        "away Aver begins an empty one"
+        f"the store {show_path(path)} is damaged, or is not a database of Aver ({error}): put a backup in its place, "
+        f"or try `sqlite3 {where} .recover | sqlite3 recovered.db` (not every build of sqlite3 can); "
+        "with the file moved away Aver begins an empty one"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from aver.cli.output.documents import RunFacts
 from aver.cli.output.progress import bar
 from aver.cli.output.table import cell_count as cell_count
+from aver.cli.output.table import cut
 from aver.cli.output.text import BAD, COLOURS, Output
 from aver.cli.output.views import counts_text, duration
 from aver.model.record import Record
@@ -51,7 +52,7 @@ def tree_lines(
     lines: list[list[Piece]] = []
     for run, branches in runs:
         took = f"  {duration((run.ended_at or now) - run.submitted_at)}"
-        lines.append([(cells(bar(run), max(0, width - len(took))) + took, None)])
+        lines.append([(cut(bar(run), max(1, width - len(took))) + took, None)])
         kept, rest = _fitting(branches, room)
         names = [f"{branch.lead}{_label(branch)}" for branch in kept]
         column = min(max(map(len, names), default=0), max(12, width // 2))

@@ -38,7 +38,7 @@ def main() -> int:
             case "webhook":
                 _post(address, document)
             case _:
-                raise Undelivered(f"{kind!r} is no receiver")
+                raise Undelivered(f"{kind!r} is not a receiver")
     except Undelivered as error:
         print(error, file=sys.stderr)
         return 1

@@ -360,13 +360,13 @@ def words_of(line: bytes) -> dict[str, Any]:
     """The words of a line; ValueError if no witness can have written them."""
     words = parse_object(line)
     if not isinstance(words.get("ev"), str):
-        raise ValueError("it is no line of a witness")
+        raise ValueError("it is not a line of a witness")
     key = words.get("key")
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise ValueError("its key is none")
     if not isinstance(words.get("cpus", ""), str):
-        raise ValueError("its cpus are no list")
+        raise ValueError("its cpus are not a list")
     for name in ("pid", "witness", "journal"):
         if words.get(name) is not None and not (type(words[name]) is int and words[name] >= 0):
-            raise ValueError(f"its {name} is no number")
+            raise ValueError(f"its {name} is not a number")
     return words

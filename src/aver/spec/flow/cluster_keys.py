@@ -56,7 +56,7 @@ def _option(option: str, read: Callable[[Reader, Entry], Any]) -> Put:
 def _nodes(reader: Reader, entry: Entry) -> str | None:
     text = reader.filled(entry)
     if text is not None and not re.fullmatch(r"[1-9][0-9]{0,6}(-[1-9][0-9]{0,6})?", text):
-        reader.wrong(entry, f"is {shown(text)}, which is no number of nodes", "give 2 or 1-4")
+        reader.wrong(entry, f"is {shown(text)}, which is not a number of nodes", "give 2 or 1-4")
         return None
     return text
 
@@ -72,7 +72,7 @@ def _slurm_options(draft: Draft, entry: Entry, reader: Reader) -> None:
     for word in words or ():
         name = own_option(word)
         if not word.startswith("-"):
-            reader.wrong(entry, f"has {shown(word)}, which is no option", "write each as --name=value")
+            reader.wrong(entry, f"has {shown(word)}, which is not an option", "write each as --name=value")
         elif name is not None:
             reader.wrong(entry, f"has {name}, which is Aver's own", OWNED_OPTIONS[name])
     draft.slurm_options = (*draft.slurm_options, *(words or ()))

@@ -94,7 +94,7 @@ FLOW_KEYS: dict[str, Key] = {
     "params": Key({"type": "object", "additionalProperties": NAME}, "values by name, with defaults, for --set"),
     "max_parallel": Key(COUNT, "how many jobs of the run may be active at once"),
     "retry_budget": Key({"type": "integer", "minimum": 0}, "how many retries the whole run may use"),
-    "notify": Key(_ref("notify"), "who is told of verdicts: a command, the desktop, mail, Slack or a webhook"),
+    "notify": Key(_ref("notify"), "who is notified of verdicts: a command, the desktop, mail, Slack or a webhook"),
     "engine": Key(_ref("engine"), "where to run: local (this machine) or slurm"),
     "host": Key(TEXT, "on Slurm: the host that has Slurm's commands, reached through ssh, such as me@login"),
     "sync": Key(TEXTS, "folders that are brought to the host before its first job, and back when a job ends"),

@@ -360,10 +360,10 @@ def _check_exclude(mapping: Mapping, axes: dict[str, tuple[str, ...]], matrix: M
         for name, value in row:
             entry = mapping.entries["exclude"]
             if name not in axes:
-                reader.wrong(entry, f"names {shown(name)}, which is no axis", did_you_mean(name, axes))
+                reader.wrong(entry, f"names {shown(name)}, which is not an axis", did_you_mean(name, axes))
             elif value not in known[name]:
                 hint = did_you_mean(value, axes[name]) if len(axes[name]) <= MOST_HINTS else ""
-                reader.wrong(entry, f"names {shown(f'{name}={value}')}, which is no value of that axis", hint)
+                reader.wrong(entry, f"names {shown(f'{name}={value}')}, which is not a value of that axis", hint)
 
 
 def _is_expandable(

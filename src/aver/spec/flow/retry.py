@@ -130,7 +130,7 @@ def _read_word(at: Entry, word: str, on: _On, reader: Reader) -> None:
     elif word in RETRY_REASONS:
         on.reasons.append(word)
     elif word in State.__members__:
-        reader.wrong(at, f"has {word}, which is no failure")
+        reader.wrong(at, f"has {word}, which is not a failure")
     else:
         upper = word.upper()
         known = (*RETRY_STATES, *RETRY_REASONS)

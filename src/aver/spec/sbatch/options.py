@@ -177,7 +177,7 @@ def _tres_per_task(values: Values, text: str, now: float) -> None:
         elif name == "gres/gpu":
             values.gpus_per_task = _gpus(count or "1", now)
         elif not name:
-            raise ValueError(f"{text!r} is no list of resources: give cpu:2,gres/gpu:1")
+            raise ValueError(f"{text!r} is not a list of resources: give cpu:2,gres/gpu:1")
 
 
 def _open_mode(values: Values, text: str, now: float) -> None:

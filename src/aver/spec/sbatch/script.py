@@ -106,7 +106,7 @@ class _Options:
         for name, text in parsed.given:
             self._use(name, text or "")
         if parsed.operands:
-            self._wrong(f"{shown(parsed.operands[0])} is no option", "options begin with -")
+            self._wrong(f"{shown(parsed.operands[0])} is not an option", "options begin with -")
 
     def notify(self) -> tuple[NotifyRule, ...]:
         """Who gets a mail; the submitter where no other is named."""

@@ -66,7 +66,7 @@ def nobody(session: Session) -> CoordinatorFacts:
     """No coordinator answers. One that died has left its runs to the next."""
     running, pending = to_do(session)
     waiting = 0 if session.reader is None else len(session.reader.unsettled_runs())
-    nobodys = f"{waiting} runs wait and nobody drives them: " if waiting > 1 else "1 run waits and nobody drives it: "
+    nobodys = f"{waiting} runs are unfinished, and " if waiting > 1 else "1 run is unfinished, and "
     return CoordinatorFacts(
         is_running=False,
         pid=None,
