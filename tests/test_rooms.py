@@ -30,6 +30,7 @@ IO_AND_CLOCK = {
 }
 PURE = ("model/", "judge/", "plan/", "render/", "coordinator/state/")
 EDGES = {
+    "coordinator/commit_thread.py",  # the top of a thread: whoever waits for it must hear of it
     "cli/main.py", "coordinator/__main__.py", "coordinator/background.py", "coordinator/requests/dispatch.py",
     "calls/user_code.py",
 }  # fmt: skip
