@@ -300,18 +300,17 @@ def _enable_memory(folder: Path) -> str | None:
     control = folder / "cgroup.subtree_control"
     given = (_read(control) or "").split()
     available = (_read(folder / "cgroup.controllers") or "").split()
-    if "pids" in available and "pids" not in given:
+    if "memory" not in given:
+        if "memory" not in available:
+            return f"the memory controller is not available in {folder}"
+        try:
+            control.write_text("+memory")
+        except OSError as error:
+            # EBUSY is the kernel's rule that a cgroup has processes or controlled children, not both.
+            return f"the memory controller can't be enabled in {folder} ({error.strerror})"
+    if "pids" in available and "pids" not in given:  # after memory: pids alone makes a cgroup with processes threaded
         with contextlib.suppress(OSError):  # for `max_processes`: without it there is no such limit
             control.write_text("+pids")
-    if "memory" in given:
-        return None
-    if "memory" not in available:
-        return f"the memory controller is not available in {folder}"
-    try:
-        control.write_text("+memory")
-    except OSError as error:
-        # EBUSY is the kernel's rule that a cgroup has processes or controlled children, not both.
-        return f"the memory controller can't be enabled in {folder} ({error.strerror})"
     return None
 
 
