@@ -34,7 +34,7 @@ NOT_EXECUTED = {
     "docs/en/guides/submitit.md": {"$ python3 -m venv": "needs a registry: scripts/clients does it"},
     "docs/en/guides/upkeep.md": {
         "$ aver doctor": "needs systemd: tests/vm has it",
-        "aver stop": "an upgrade: tests/release does it",
+        "pip install --upgrade": "an upgrade: tests/release does it",
         "aver cancel 7": "removes Aver",
     },
     "docs/en/reference/conformance.md": {
