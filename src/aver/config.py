@@ -204,7 +204,7 @@ def _slurm(table: object) -> dict[str, Any]:
             case "host":
                 values[key] = _host(value)
             case "version":
-                values[key] = _word(value, tuple(RELEASES))
+                values[key] = _word(f"{value:.2f}" if isinstance(value, float) else value, tuple(RELEASES))
             case "max_submitted":
                 values[key] = _count(value, least=1)
             case "poll" | "poll_max" | "timeout":
