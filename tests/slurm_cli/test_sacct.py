@@ -14,7 +14,7 @@ from queue_past import Call, Past
 from recordings import recorded
 from slurm_commands import Slurm
 
-from aver.model.events import JobMoved, PersonAsked, RunMoved, StepEnded
+from aver.model.events import JobMoved, Observed, PersonAsked, RunMoved, StepEnded
 from aver.model.evidence import Verdict
 from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
@@ -47,6 +47,23 @@ def test_the_jobs_row_has_the_exit_that_scontrol_shows(past: Past, call: Call) -
     """Where Slurm's accounts say 0:0 for a cancelled job, we say how its script ended."""
     rows = columns(call("sacct", "-P", "-j", "37").lines, "JobID", "State", "ExitCode")
     assert rows == [("37", f"CANCELLED by {os.getuid()}", "0:15"), ("37.batch", "CANCELLED", "0:15")]
+
+
+def test_suspended_time_does_not_count(empty_past: Past, call: Call) -> None:
+    """Also once the job has ended: it ran for 70 of 100 s, and every command says so."""
+    past = empty_past
+    *begun, ended, moved = past.single(3, "slow", 0, ago=120.0, elapsed=100.0, suspended=30.0)
+    past.commit(
+        *begun,
+        PersonAsked(past.now - 100, 3, 3, "ann", "suspend"),
+        Observed(past.now - 100, 3, 3, 1, "witness", "{}", State.SUSPENDED, "None"),
+        PersonAsked(past.now - 70, 3, 3, "ann", "resume"),
+        Observed(past.now - 70, 3, 3, 1, "witness", "{}", State.RUNNING, "None"),
+        ended,
+        moved,
+    )
+    assert call("sacct", "-n", "-X", "-P", "-o", "Elapsed,Suspended").out == "00:01:10|00:00:30\n"
+    assert "RunTime=00:01:10 " in call("scontrol", "show", "job", "3").out
 
 
 def test_parsable_forms(past: Past, call: Call) -> None:

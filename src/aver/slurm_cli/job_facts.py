@@ -274,14 +274,14 @@ class JobFacts:
         if not self.has_run:
             return 0.0
         if self.row.elapsed_s is not None and not self.is_active:
-            return self.row.elapsed_s
+            return max(0.0, self.row.elapsed_s - self.suspended_s)
         assert self.row.started_at is not None
         end = self.book.now if self.row.ended_at is None else self.row.ended_at
         return max(0.0, end - self.row.started_at - self.suspended_s)
 
     @property
     def suspended_s(self) -> float:
-        if not self.is_active or self.row.attempt is None:
+        if self.row.attempt is None or not (self.is_active or self._was_suspended):
             return 0.0
         total, since = 0.0, None
         for at, said in self.book.said(self.row.id, self.row.attempt):
@@ -289,7 +289,13 @@ class JobFacts:
                 since = at if since is None else since
             elif since is not None:
                 total, since = total + at - since, None
-        return total if since is None else total + max(0.0, self.book.now - since)
+        end = self.book.now if self.row.ended_at is None else self.row.ended_at
+        return total if since is None else total + max(0.0, end - since)
+
+    @property
+    def _was_suspended(self) -> bool:
+        """Whether somebody asked for it: what was said of an attempt is read only then."""
+        return any(asked.get("what") == "suspend" for _, asked in self.book.asked(self.row.run, self.row.id))
 
     @property
     def suspended_at(self) -> float | None:
