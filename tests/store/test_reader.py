@@ -163,7 +163,7 @@ def test_a_damaged_file_is_a_sentence(path: Path, tmp_path: Path) -> None:
     """Garbage, and a database whose pages were overwritten, are said with the file's name."""
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"\x01" * 8192)
-    with pytest.raises(AverError, match=r"garbage\.db is damaged, or is no database"):
+    with pytest.raises(AverError, match=r"garbage\.db is damaged, or is not a database"):
         Reader.open(garbage)
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))

@@ -164,7 +164,7 @@ def test_garbage_is_refused_and_left_alone(tmp_path: Path) -> None:
     """A file that is no database stays as it is."""
     path = tmp_path / "aver.db"
     path.write_bytes(b"not a database" * 500)
-    with pytest.raises(CantWriteError, match="damaged, or is no database"):
+    with pytest.raises(CantWriteError, match="damaged, or is not a database"):
         Writer.open(path)
     assert path.read_bytes() == b"not a database" * 500
 
