@@ -281,7 +281,8 @@ class JobFacts:
 
     @property
     def suspended_s(self) -> float:
-        if self.row.attempt is None or not (self.is_active or self._was_suspended):
+        asked = self.book.asked(self.row.run, self.row.id)  # else an ended job's events need not be read
+        if self.row.attempt is None or not (self.is_active or any(one.get("what") == "suspend" for _, one in asked)):
             return 0.0
         total, since = 0.0, None
         for at, said in self.book.said(self.row.id, self.row.attempt):
@@ -291,11 +292,6 @@ class JobFacts:
                 total, since = total + at - since, None
         end = self.book.now if self.row.ended_at is None else self.row.ended_at
         return total if since is None else total + max(0.0, end - since)
-
-    @property
-    def _was_suspended(self) -> bool:
-        """Whether somebody asked for it: what was said of an attempt is read only then."""
-        return any(asked.get("what") == "suspend" for _, asked in self.book.asked(self.row.run, self.row.id))
 
     @property
     def suspended_at(self) -> float | None:
