@@ -143,6 +143,21 @@ def test_no_job_gets_a_cgroup_in_which_another_left_a_process(
     assert not left.exists()
 
 
+def test_the_cgroup_of_a_witness_that_was_killed_between_two_jobs_is_removed(
+    container: Path, tmp_path: Path, witness_binary: Path
+) -> None:
+    """Its journal is still there, and names no attempt."""
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    (folder / "7.log").touch()
+    left = container / f"0123abcd.w7-{place_of(tmp_path)}"
+    left.mkdir()
+    desk = Desk(folder, witness_binary, cgroup=CgroupBase(1, str(container)))
+    desk.engine.tidy()
+    desk.engine.close()
+    assert not left.exists()
+
+
 def test_sampling_does_not_lie(desk: Desk) -> None:
     """A burst over the limit is killed, or said: never a plain completion, and never a peak of a few KB."""
     for number in range(5):

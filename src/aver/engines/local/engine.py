@@ -111,7 +111,7 @@ class LocalEngine:
             self._catch_up(slot)
             if not is_alive:
                 self._bury(slot, was_connected=False)
-        used = self._cgroups.find_left(numbers)
+        used = self._cgroups.find_left({*living, *(slot.number for slot in self._slots.values())})
         self._next_number = max([*numbers, *used], default=0) + 1  # in whose cgroup nobody is
         deadline = time.monotonic() + HELLO_WAIT_S
         while any(not slot.has_said_hello for slot in self._slots.values()) and time.monotonic() < deadline:
