@@ -21,18 +21,20 @@ def spec(*options: str, host: str | None = None, slurm: SlurmOptions | None = No
     return JobSpec("train", Argv(("true",)), slurm_options=options, host=host, slurm=slurm)
 
 
-def test_a_job_may_have_several_nodes() -> None:
-    """As many as `nodes` says; one without it."""
-    check_allocation(submission(spec("--nodes=3")))
-    assert nodes_of(spec("--nodes=3")) == 3
+@pytest.mark.parametrize("word", ["--nodes=3", "-N=3", "-N3"])
+def test_a_job_may_have_several_nodes(word: str) -> None:
+    """As many as `nodes` says, however it is written; one without it."""
+    check_allocation(submission(spec(word)))
+    assert nodes_of(spec(word)) == 3
     assert nodes_of(spec("--partition=gpu")) == 1
 
 
-@pytest.mark.parametrize("value", ["1-4", "0", "two"])
-def test_nodes_must_be_one_number(value: str) -> None:
+@pytest.mark.parametrize("value", ["1-4", "0", "two", ""])
+@pytest.mark.parametrize("option", ["--nodes=", "-N"])
+def test_nodes_must_be_one_number(option: str, value: str) -> None:
     """The executor places a job once: it does not choose from a range."""
-    with pytest.raises(UsageError, match=f"give one number of nodes, not {value}"):
-        check_allocation(submission(spec(f"--nodes={value}")))
+    with pytest.raises(UsageError, match=f"give one number of nodes, not '{value}'"):
+        check_allocation(submission(spec(f"{option}{value}")))
 
 
 def test_a_batch_script_has_one_node() -> None:

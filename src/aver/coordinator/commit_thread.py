@@ -83,7 +83,8 @@ class Committer:
         except AverError as error:
             self._result = error
         except Exception as error:  # whoever waits for this commit would wait for ever
-            log(f"a bug, please report it: {traceback.format_exc()}")
+            if not isinstance(self._result, InternalError):  # it is tried again each second
+                log(f"a bug, please report it: {traceback.format_exc()}")
             self._result = InternalError(f"events that can't be stored: {type(error).__name__}: {error}")
         self._is_quick = self._result is None and time.monotonic() - began < QUICK_S
 

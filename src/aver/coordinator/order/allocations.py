@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from aver.coordinator.order.order import asked_nodes
 from aver.coordinator.state.fold import ALLOCATE
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
@@ -64,17 +65,16 @@ def check_allocation(submission: Submission) -> None:
                 f"job {spec.name!r}: no allocation can be taken over ssh ({host}): run aver on the cluster, "
                 "or leave --allocation out"
             )
+        nodes = asked_nodes(spec)
+        if nodes is not None and (not nodes.isdecimal() or int(nodes) < 1):
+            raise UsageError(f"job {spec.name!r}: in an allocation give one number of nodes, not {nodes!r}")
+        if nodes is not None and int(nodes) > 1 and spec.slurm is not None:
+            raise UsageError(
+                f"job {spec.name!r}: in an allocation a batch script runs on one node, not on {nodes}; "
+                "a job of a flow can have several (nodes)"
+            )
         for word in spec.slurm_options:
-            name, _, value = word.partition("=")
-            if name in ("--nodes", "-N") and value != "1":
-                if not value.isdecimal() or int(value) < 1:
-                    raise UsageError(f"job {spec.name!r}: in an allocation give one number of nodes, not {value}")
-                if spec.slurm is not None:
-                    raise UsageError(
-                        f"job {spec.name!r}: in an allocation a batch script runs on one node, not on {value}; "
-                        "a job of a flow can have several (nodes)"
-                    )
-            if name in ELSEWHERE:
+            if word.partition("=")[0] in ELSEWHERE:
                 raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from aver.spec.patterns import Facts, expand_pattern
 from aver.spec.prologue import interpreter, prologue
 
 MIB = 1 << 20
+NODES = re.compile(r"(?:--nodes=?|-N=?)(.*)")
 RLIM_INFINITY = -1
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
@@ -87,10 +89,16 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
     )
 
 
+def asked_nodes(spec: JobSpec) -> str | None:
+    """The number of nodes as the job's options say it: --nodes=2, -N=2, -N2; None: they do not."""
+    asked = [found[1] for word in spec.slurm_options if (found := NODES.fullmatch(word)) is not None]
+    return asked[-1] if asked else None
+
+
 def nodes_of(spec: JobSpec) -> int:
-    """How many nodes a job of an allocation has; `check_allocation` refuses what is no number."""
-    asked = [word.partition("=")[2] for word in spec.slurm_options if word.startswith(("--nodes=", "-N="))]
-    return int(asked[-1]) if asked and asked[-1].isdecimal() else 1
+    """How many nodes a job of an allocation has. ValueError for what `check_allocation` refuses."""
+    asked = asked_nodes(spec)
+    return 1 if asked is None else int(asked)
 
 
 def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:
