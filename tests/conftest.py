@@ -25,6 +25,8 @@ PR_GET_CHILD_SUBREAPER = 37
 
 Seen = TypeVar("Seen")
 
+if (Path.home() / ".config" / "aver" / "config.toml").exists():  # the settings of whoever runs the tests
+    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="aver-no-settings-")
 os.environ.setdefault("AVER_RESTART", "no")  # who kills a coordinator says when the next one comes
 
 # How long an example takes says how busy the machine is, and nothing about what it tests.

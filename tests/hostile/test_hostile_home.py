@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -274,7 +275,7 @@ def test_death_while_somebody_waits(live: LiveHome) -> None:
         for args in (["watch", str(number)], ["run", "--", "sleep", "600"])
     ]
     live.wait_running(2)
-    wait_for(lambda: _connections(live) >= 2, "both clients wait")
+    wait_for(lambda: _have_stayed(live), "both clients wait")
     live.kill_coordinator()
     for client in clients:
         _, err = client.communicate(timeout=DEADLINE_S)
@@ -287,15 +288,22 @@ def test_death_while_somebody_waits(live: LiveHome) -> None:
     live.settle([number, 2])
 
 
-def _connections(live: LiveHome) -> int:
-    """How many of this coordinator's sockets somebody has connected to: its listener's name is on each."""
+def _have_stayed(live: LiveHome) -> bool:
+    """Whether two connections are there for a while: a command's first one only sees to it that somebody answers."""
+    before = _connections(live)
+    time.sleep(0.3)
+    return len(before) == 2 and before == _connections(live)
+
+
+def _connections(live: LiveHome) -> set[str]:
+    """Those of this coordinator's sockets that somebody has connected to: its listener's name is on each."""
     pid = live.coordinator()
     own = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
             own.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
     lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:] if line.endswith("/sock")]
-    return sum(words[5] == "03" and f"socket:[{words[6]}]" in own for words in lines)
+    return {words[6] for words in lines if words[5] == "03" and f"socket:[{words[6]}]" in own}
 
 
 @needs_root
