@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from typing import Any
 
 from aver.cli.output import documents as doc
@@ -13,7 +14,7 @@ from aver.client.output_paths import JobFiles, Which, job_files
 from aver.errors import AverError
 from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, JobSpec, Script, Shell
-from aver.model.record import replace
+from aver.model.record import Record, replace
 from aver.plan.matrix import values_of
 from aver.plan.placeholders import fill
 from aver.plan.shell_text import fill_shell
@@ -33,34 +34,25 @@ def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]
 def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: WitnessRecord | None) -> doc.AttemptFacts:
     highest = None if record is None else record.highest
     files = files_of(session, job, attempt.attempt)
-    return doc.AttemptFacts(
-        attempt=attempt.attempt,
-        key=attempt.key,
-        engine=attempt.engine,
-        state=attempt.state.value,
-        reason=known_reason(attempt.reason),
-        exit=exit_facts(attempt.exit),
-        verified=attempt.verified,
-        source=attempt.source,
-        warnings=attempt.warnings,
-        detail=attempt.detail,
-        planned_at=attempt.planned_at,
-        started_at=attempt.started_at,
-        ended_at=attempt.ended_at,
-        elapsed_s=attempt.elapsed_s,
-        user_s=attempt.user_s,
-        sys_s=attempt.sys_s,
-        is_cpu_least=record is not None and record.is_cpu_least,
-        peak_bytes=attempt.peak_bytes,
-        peak_of=_peak_of(attempt.peak_bytes, highest),
-        node=attempt.node,
-        cpus=attempt.request.cpus,
-        gpus=attempt.request.gpus,
-        mem_bytes=attempt.request.mem_bytes,
-        time_s=attempt.request.time_s,
-        stdout=files.stdout,
-        stderr=files.stderr or files.stdout,
-    )
+    made = {
+        "state": attempt.state.value,
+        "reason": known_reason(attempt.reason),
+        "exit": exit_facts(attempt.exit),
+        "is_cpu_least": record is not None and record.is_cpu_least,
+        "peak_of": _peak_of(attempt.peak_bytes, highest),
+        "cpus": attempt.request.cpus,
+        "gpus": attempt.request.gpus,
+        "mem_bytes": attempt.request.mem_bytes,
+        "time_s": attempt.request.time_s,
+        "stdout": files.stdout,
+        "stderr": files.stderr or files.stdout,
+    }
+    return doc.AttemptFacts(**_same(attempt, doc.AttemptFacts, made) | made)
+
+
+def _same(row: object, document: type[Record], made: Container[str]) -> dict[str, Any]:
+    """The fields of a document that its row has under the same names, but for those that are made of it."""
+    return {name: getattr(row, name) for name in document.__struct_fields__ if name not in made}
 
 
 def _peak_of(peak_bytes: int | None, highest: tuple[int, bool] | None) -> str | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from aver.config import MOST_OF_POOL, POOL_NAME, SHIPPED_ENGINES, engine_names
 from aver.model.job import (
@@ -30,7 +31,7 @@ from aver.spec.flow.cluster_keys import CLUSTER_READERS
 from aver.spec.flow.container import read_container
 from aver.spec.flow.draft import DEFAULT_SHELL, Draft, Put, parsed, simple
 from aver.spec.flow.file_keys import put_inputs, put_outputs
-from aver.spec.flow.keys import DEFAULTS_KEYS, FOREIGN_JOB_KEYS, JOB_KEYS
+from aver.spec.flow.keys import COUNT, DEFAULTS_KEYS, FLAG, FOREIGN_JOB_KEYS, JOB_KEYS, TEXT, TEXTS, Schema
 from aver.spec.flow.matrix import Allowance, matrix_entries, values_by_name
 from aver.spec.flow.needs import GROUPS, ReadNeeds, read_needs
 from aver.spec.flow.params import FILLED_AT_START, Params
@@ -362,7 +363,15 @@ def _engine(draft: Draft, entry: Entry, reader: Reader) -> None:
     draft.engine = reader.word(entry, SHIPPED_ENGINES if is_shipped else engine_names()) or draft.engine
 
 
+_KINDS: tuple[tuple[Schema, Callable[[Reader, Entry], Any]], ...] = (
+    (TEXT, Reader.filled),
+    (TEXTS, Reader.texts),
+    (FLAG, Reader.boolean),
+    (COUNT, lambda reader, entry: reader.integer(entry, 1)),
+)  # a key with one of these schemas is read into the draft's attribute of its name, unless it has a reader below
+
 _READERS: dict[str, Put] = {
+    **{name: simple(name, read) for name, key in JOB_KEYS.items() for schema, read in _KINDS if key.schema is schema},
     "run": _run,
     "if": _if,
     "cpus": simple("cpus", lambda reader, entry: parsed(entry, reader, parse_cpus)),
@@ -374,18 +383,10 @@ _READERS: dict[str, Put] = {
     "checkpoint": simple("checkpoint", lambda reader, entry: read_checkpoint(entry, reader)),
     "retry": simple("retry", lambda reader, entry: read_retry(entry, reader)),
     "oom": _oom,
-    "background": simple("background", Reader.boolean),
-    "generates": simple("generates", Reader.filled),
     "inputs": put_inputs,
     "outputs": put_outputs,
     "env": _env,
     "shell": _shell,
-    "folder": simple("folder", Reader.filled),
-    "stdin": simple("stdin", Reader.filled),
-    "output": simple("output", Reader.filled),
-    "error": simple("error", Reader.filled),
-    "append": simple("append", Reader.boolean),
-    "hold": simple("hold", Reader.boolean),
     "begin": _begin,
     "deadline": _deadline,
     "priority": simple("priority", lambda reader, entry: reader.integer(entry, -MAX_PRIORITY, MAX_PRIORITY)),
@@ -393,11 +394,7 @@ _READERS: dict[str, Put] = {
     "tags": _tags,
     "pools": _pools,
     "env_file": _env_file,
-    "module": simple("module", Reader.texts),
     "container": simple("container", lambda reader, entry: read_container(entry, reader)),
-    "conda": simple("conda", Reader.text),
-    "venv": simple("venv", Reader.text),
     "engine": _engine,
-    "tasks": simple("tasks", lambda reader, entry: reader.integer(entry, 1)),
     **CLUSTER_READERS,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from aver.model.job import JobSpec, Request, Scope, Streams, WarningSignal
 from aver.model.record import replace
@@ -102,28 +103,20 @@ class Values:
         return tuple(f"--{name}={text}" if text else f"--{name}" for name, text in passed)
 
     def slurm(self) -> SlurmOptions:
-        """What Slurm's commands show of what was said, as that of a batch job."""
-        said = self.said.get
+        """What Slurm's commands show of what was said, as that of a batch job.
+
+        A field that is not named below has the text of the option of its name."""
+        texts: dict[str, Any] = {name: self.said[name] for name in SlurmOptions.__struct_fields__ if name in self.said}
         has_tasks = self.tasks is not None or self.tasks_per_node is not None or (self.nodes or 1) > 1
-        return SlurmOptions(
-            partition=said("partition"),
-            account=said("account"),
-            qos=said("qos"),
-            ntasks=self.task_count if has_tasks else None,
-            ntasks_per_node=self.tasks_per_node,
-            cpus_per_task=self.cpus_per_task,
-            mem_per_cpu=self.mem_per_cpu if self.mem is None else None,
-            requeue=self.requeue,
-            exclusive=said("exclusive"),
-            gres=said("gres"),
-            licenses=said("licenses"),
-            features=said("constraint"),
-            reservation=said("reservation"),
-            nodelist=said("nodelist"),
-            exclude=said("exclude"),
-            wckey=said("wckey"),
-            nice=said("nice"),
-        )
+        read = {
+            "features": self.said.get("constraint"),
+            "ntasks": self.task_count if has_tasks else None,
+            "ntasks_per_node": self.tasks_per_node,
+            "cpus_per_task": self.cpus_per_task,
+            "mem_per_cpu": self.mem_per_cpu if self.mem is None else None,
+            "requeue": self.requeue,
+        }
+        return SlurmOptions(**texts | read)
 
 
 def _put(field: str, parse: Callable[[str, float], object]) -> Callable[[Values, str, float], None]:
