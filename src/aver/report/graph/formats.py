@@ -10,7 +10,7 @@ import json
 from html import escape
 
 from aver.model.job import FlowSpec
-from aver.report.graph.layers import Picture, picture
+from aver.report.graph.layers import Edge, Note, Picture, picture
 
 DEEPEST = 30  # the tree goes no further to the right
 
@@ -40,7 +40,7 @@ def draw_text(flow: FlowSpec) -> str:
     needs: list[list[int]] = [[] for _ in shown.nodes]
     for edge in shown.edges:
         needs[edge.target].append(edge.source)
-    labels = {(edge.source, edge.target): edge.label for edge in shown.edges}
+    edges = {(edge.source, edge.target): edge for edge in shown.edges}
     children: list[list[int]] = [[] for _ in shown.nodes]
     roots: list[int] = []
     for number, above in enumerate(needs):
@@ -55,7 +55,7 @@ def draw_text(flow: FlowSpec) -> str:
     while todo:
         number, depth, bars, is_last, parent = todo.pop()
         lead = "".join("   " if ended else "│  " for ended in bars)
-        line = f"{lead}{'└─ ' if is_last else '├─ '}{_line(shown, number, parent, needs[number], labels)}"
+        line = f"{lead}{'└─ ' if is_last else '├─ '}{_line(shown, number, parent, needs[number], edges)}"
         lines.append(line)
         below = children[number]
         inner = (*bars, is_last) if depth < DEEPEST else bars
@@ -64,12 +64,12 @@ def draw_text(flow: FlowSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(shown: Picture, number: int, parent: int, needs: list[int], labels: dict[tuple[int, int], str]) -> str:
+def _line(shown: Picture, number: int, parent: int, needs: list[int], edges: dict[tuple[int, int], Edge]) -> str:
     node = shown.nodes[number]
-    notes = list(node.notes)
-    if parent >= 0 and labels[parent, number]:
-        label = labels[parent, number]
-        notes.insert(0, label if label.startswith("per ") else f"after {label}")
+    notes: list[str] = list(node.notes)
+    edge = edges.get((parent, number))
+    if edge is not None and edge.label:
+        notes.insert(0, f"after {edge.label}" if edge.outcome else edge.label)
     others = [source for source in needs if source != parent]
     if others:
         names = [shown.nodes[source].label for source in others[:3]]
@@ -84,7 +84,7 @@ def draw_dot(flow: FlowSpec) -> str:
     lines = [f"digraph {_quoted(shown.title)} {{", "  rankdir=LR;", '  node [shape=box, style="rounded"];']
     for number, node in enumerate(shown.nodes):
         text = "\n".join([node.label, *(f"({note})" for note in node.notes)])
-        style = ', style="rounded,dashed"' if "background" in node.notes else ""
+        style = ', style="rounded,dashed"' if Note.BACKGROUND in node.notes else ""
         lines.append(f"  n{number} [label={_quoted(text)}{style}];")
     for edge in shown.edges:
         parts = [f"label={_quoted(edge.label)}"] if edge.label else []
@@ -153,7 +153,7 @@ def _width(shown: Picture, number: int) -> float:
 def _box(shown: Picture, number: int, place: tuple[float, float, float]) -> str:
     left, middle, width = place
     node = shown.nodes[number]
-    kinds = " ".join(["node", *(note.removeprefix("if ") for note in node.notes)])
+    kinds = " ".join(["node", *(note.name.lower() for note in node.notes)])
     deck = ""
     if "×" in node.label or node.jobs > 1:  # several jobs: a second card behind the first
         deck = f'<rect x="{left + 4:.1f}" y="{middle - _BOX / 2 + 4:.1f}" width="{width:.1f}" height="{_BOX}" rx="7"/>'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 
 from aver.model.job import Condition, FlowSpec, JobSpec, Need, Outcome
 from aver.model.record import Record, replace
@@ -20,10 +21,20 @@ from aver.plan.placeholders import names_in
 MOST_NODES = 150
 
 
+class Note(StrEnum):
+    """What is special about a job, in the words of a picture."""
+
+    ALWAYS = "if always"
+    FAILURE = "if failure"
+    BACKGROUND = "background"
+    GENERATES = "generates"
+    HELD = "held"
+
+
 class Node(Record):
     label: str  # `train ×3`
     layer: int
-    notes: tuple[str, ...] = ()  # always, background, generates …
+    notes: tuple[Note, ...] = ()
     jobs: int = 1  # how many jobs of the flow it stands for
     specs: tuple[int, ...] = ()  # which: their numbers in the flow
 
@@ -31,8 +42,13 @@ class Node(Record):
 class Edge(Record):
     source: int
     target: int
-    label: str = ""  # `failure per sample`; empty: success of all members
+    outcome: str = ""  # `failure`; empty: success
+    lane: str = ""  # `per sample`, where each member needs members of its own; empty: all members
     is_alternative: bool = False
+
+    @property
+    def label(self) -> str:
+        return " ".join(filter(None, (self.outcome, self.lane)))
 
 
 class Picture(Record):
@@ -48,7 +64,7 @@ def picture(flow: FlowSpec, most: int = MOST_NODES) -> Picture:
     layers = _layers(len(flow.jobs), edges)
     nodes = tuple(
         [
-            Node(_label(spec), layer, notes_of(spec), 1, (number,))
+            Node(_label(spec), layer, _notes(spec), 1, (number,))
             for number, (spec, layer) in enumerate(zip(flow.jobs, layers, strict=True))
         ]
     )
@@ -75,18 +91,15 @@ def overview(flow: FlowSpec, most: int) -> Picture:
     return _grouped(shown, [(node.layer // each, band(node.layer)) for node in shown.nodes])
 
 
-def notes_of(spec: JobSpec) -> tuple[str, ...]:
-    """What is special about the job, in single words."""
-    notes = []
-    if spec.condition is not Condition.NEEDS:
-        notes.append(f"if {spec.condition}")
-    if spec.background:
-        notes.append("background")
-    if spec.generates is not None:
-        notes.append("generates")
-    if spec.hold:
-        notes.append("held")
-    return tuple(notes)
+def _notes(spec: JobSpec) -> tuple[Note, ...]:
+    has = {
+        Note.ALWAYS: spec.condition is Condition.ALWAYS,
+        Note.FAILURE: spec.condition is Condition.FAILURE,
+        Note.BACKGROUND: spec.background,
+        Note.GENERATES: spec.generates is not None,
+        Note.HELD: spec.hold,
+    }
+    return tuple(note for note, is_so in has.items() if is_so)
 
 
 def _label(spec: JobSpec) -> str:
@@ -98,14 +111,12 @@ def _edges(flow: FlowSpec) -> list[Edge]:
     edges: dict[tuple[int, int], Edge] = {}
     for target, spec in enumerate(flow.jobs):
         for (need, is_alternative), means in zip(_needs_of(spec), graph.groups[target].targets, strict=True):
-            label = " ".join(filter(None, (_edge_label(need), _lane_label(means))))
             for source in graph.specs_in(means):
-                edges[source, target] = Edge(source, target, label, is_alternative)
+                edges[source, target] = Edge(source, target, _outcome(need), _lane(means), is_alternative)
     return list(edges.values())
 
 
-def _lane_label(means: Target | Link) -> str:
-    """`per sample`, where each member needs members of its own."""
+def _lane(means: Target | Link) -> str:
     return f"per {', '.join(sorted(names_in(means.text)))}" if isinstance(means, Link) else ""
 
 
@@ -115,7 +126,7 @@ def _needs_of(spec: JobSpec) -> list[tuple[Need, bool]]:
     ]
 
 
-def _edge_label(need: Need) -> str:
+def _outcome(need: Need) -> str:
     if need.states:
         return " or ".join(need.states)
     return "" if need.outcome is Outcome.SUCCESS else need.outcome.value
