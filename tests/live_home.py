@@ -27,7 +27,7 @@ from aver.model.job import FlowSpec, JobSpec, Origin, Request, Shell, Submission
 from aver.protocol.client import Client
 from aver.store.read.reader import Reader
 from aver.store.read.rows import AttemptRow, JobRow
-from aver.store.replay import replay
+from store_replay import replay
 
 DEADLINE_S = 60.0
 SH = ("/bin/sh",)

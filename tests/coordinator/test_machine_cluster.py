@@ -52,8 +52,8 @@ from aver.plan.packing import Room
 from aver.protocol.lock import Lock
 from aver.protocol.messages import Accept
 from aver.store.read.reader import Reader
-from aver.store.replay import replay
 from aver.store.write.writer import Writer
+from store_replay import replay
 
 
 def record(key: str, code: int = 0) -> WitnessRecord:

@@ -25,8 +25,8 @@ from aver.model.states import State
 from aver.plan.packing import Room
 from aver.protocol.messages import SignalStep
 from aver.store.read.reader import Reader
-from aver.store.replay import replay
 from aver.store.write.writer import Writer
+from store_replay import replay
 
 FAILED = ExitStatus(code=1)
 CANCEL = Act(ActKind.CANCEL, 1.0, 15)

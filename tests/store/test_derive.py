@@ -28,8 +28,8 @@ from aver.model.job import FlowSpec, JobSpec, Need, Needs, Origin, Shell, StepSp
 from aver.model.states import State
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
-from aver.store.replay import replay
 from aver.store.write.writer import Writer
+from store_replay import replay
 
 
 class Store:

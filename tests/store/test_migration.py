@@ -23,9 +23,9 @@ from aver.store.read.light import LightReader
 from aver.store.read.pages import RunQuery, run_page
 from aver.store.read.reader import Reader
 from aver.store.read.sketch import Sketch
-from aver.store.replay import replay
 from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
 from aver.store.write.writer import Writer
+from store_replay import replay
 
 
 def step(

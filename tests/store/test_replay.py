@@ -33,9 +33,9 @@ from aver.model.job import Request, StepSpec
 from aver.model.states import State
 from aver.store.encoding import decode_event, event_row
 from aver.store.read.reader import Reader
-from aver.store.replay import replay
 from aver.store.write.steps import StepEvent
 from aver.store.write.writer import Writer
+from store_replay import replay
 
 texts = st.text(st.characters(), max_size=6)  # lone surrogates, NUL and newlines included
 times = st.floats(0, 1e10)

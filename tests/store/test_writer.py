@@ -23,9 +23,9 @@ from aver.model.job import Argv, FlowSpec, JobSpec, Origin, Submission
 from aver.model.states import State
 from aver.store import schema
 from aver.store.read.reader import Reader
-from aver.store.replay import replay
 from aver.store.write import writer
 from aver.store.write.writer import Writer
+from store_replay import replay
 
 JOBS_PER_BATCH = 10
 EVENTS_PER_BATCH = 1 + 2 * JOBS_PER_BATCH

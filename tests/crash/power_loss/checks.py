@@ -19,10 +19,10 @@ from aver.model.states import State
 from aver.store.open import connect
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
-from aver.store.replay import replay
 from power_loss.disk import Disk, Tree
 from power_loss.trace import Kind, Op
 from power_loss.workload import HOME, expected
+from store_replay import replay
 
 BEGIN = re.compile(rb'\{"ev":"begin","key":"([^"]+)"')
 StoredRow = tuple[object, ...]
