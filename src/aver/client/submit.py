@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from aver.errors import AverError, UnreachableError, UsageError
 from aver.home import Home
@@ -38,6 +39,7 @@ def submit_once(home: Home, submission: Submission, environment: Sequence[str]) 
     is_again = bool(submission.key)
     if not is_again:
         submission = replace(submission, key=new_key())
+    environment = _with_folder(environment, submission.origin.folder)
     lost: AnswerLost | None = None
     for _ in range(TRIES):
         try:
@@ -47,13 +49,22 @@ def submit_once(home: Home, submission: Submission, environment: Sequence[str]) 
                 raise
             return look_up(home, submission.key, error)
         try:
-            return client.ask(Submit(submission, tuple(environment), is_again or lost is not None), Submitted)
+            return client.ask(Submit(submission, environment, is_again or lost is not None), Submitted)
         except AnswerLost as error:
             lost = error
         finally:
             client.close()
     assert lost is not None
     return look_up(home, submission.key, lost)
+
+
+def _with_folder(environment: Sequence[str], folder: str) -> tuple[str, ...]:
+    """With the PWD that a shell would set, which not every job has: the one that is there, if it names the folder."""
+    given = next((pair[4:] for pair in environment if pair.startswith("PWD=/")), "")
+    with suppress(OSError, ValueError):
+        if given and os.path.samefile(given, folder):
+            return tuple(environment)
+    return (*(pair for pair in environment if not pair.startswith("PWD=")), f"PWD={folder}")
 
 
 def look_up(home: Home, key: str, error: Exception) -> Submitted:

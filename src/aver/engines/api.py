@@ -107,6 +107,7 @@ class Order(Record):
     env_defaults: tuple[str, ...] = ()  # NAME=VALUE, where the environment has no such name
     own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
     files: tuple[str, ...] = ()  # KIND PATTERN each, for its witness: inputs and outputs (docs/design/witness.md)
+    bare: tuple[str, ...] = ()  # `args` without the shell in them, which an engine may start if it finds the program
     warm: tuple[str, ...] = ()  # the command of a server that can fork it; an engine without servers starts `args`
     is_srun: bool = False  # alone: its step is the job, and its own memory is not the job's, where a cgroup can tell
     lane: str = ""  # of orders that are alike: one may have the room of another when that has ended

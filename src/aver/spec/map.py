@@ -3,8 +3,6 @@
 The text is read as that of a flow, with the same checks. GNU parallel's placeholders are names of columns here: `{}` is
 the input, `{.}` without its extension, `{/}` its last part, `{//}` its folder, `{/.}` the last part without extension,
 `{#}` its number from 1.
-
-Where bash would do nothing but start a program with these words, the program is started without it.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import io
 import json
 import os.path
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aver.errors import UsageError
 from aver.model.job import FlowSpec
@@ -33,13 +31,6 @@ _FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
 NUMBER = "number"
 _FORM = re.compile(r"(?<!\$)\{(|\.|/|//|/\.|#)\}")
 _TABLE = "inputs"
-_PLAIN_WORD = re.compile(r"(?:[A-Za-z0-9_./:=+,@%-]|\{([A-Za-z_][A-Za-z0-9_]*)\})+")  # bash takes it as it is
-_OF_BASH = frozenset(
-    """. : [ alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs
-    disown do done echo elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if
-    in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt
-    source suspend test then time times trap type typeset ulimit umask unalias unset until wait while""".split()
-)  # words that it does not look for on PATH; `true` and `false` are the same there
 
 
 class _Inputs:
@@ -60,13 +51,12 @@ class _Inputs:
 
 
 def flow_of_map(
-    text: str, inputs: Sequence[str] | None, params: Sequence[str], keys: Mapping[str, object], *, now: float,
-    is_program: Callable[[str], bool] = lambda word: False,
-) -> FlowSpec:  # fmt: skip
+    text: str, inputs: Sequence[str] | None, params: Sequence[str], keys: Mapping[str, object], *, now: float
+) -> FlowSpec:
     """The flow; raise UsageError or SpecError. `inputs` None: the parameters alone make the members.
 
     `params` are NAME=VALUES, with commas and ranges; `keys` are further keys of the job, None for those that are not
-    given, with `name` and `max_parallel`. `is_program` says whether a word is one that needs no shell.
+    given, with `name` and `max_parallel`.
     """
     if inputs is not None and not inputs:
         raise UsageError("there are no inputs: give them after the command, or on stdin, one on each line")
@@ -86,8 +76,7 @@ def flow_of_map(
         table = _table(text, inputs)
     job = {key: value for key, value in keys.items() if value is not None and key not in ("name", "max_parallel")}
     columns = table.partition("\n")[0].split(",")
-    run = _FORM.sub(lambda found: f"{{{_name(found[1])}}}", text)
-    job |= {"run": _words(run, {*matrix, *columns}, is_program) or run, "matrix": matrix}
+    job |= {"run": _FORM.sub(lambda found: f"{{{_name(found[1])}}}", text), "matrix": matrix}
     if NUMBER in columns:
         job["comment"] = f"input {{{NUMBER}}}"
     name = str(keys.get("name") or _job_name(text))
@@ -98,16 +87,6 @@ def flow_of_map(
         return parse_flow(json.dumps(document), "aver map", now=now, is_json=True, files=_Inputs(table))
     except SpecError as error:  # there is no file: lines and columns would say nothing
         raise SpecError(Mistake(one.file, 0, 0, one.text, one.hint) for one in error.mistakes) from None
-
-
-def _words(text: str, names: Collection[str], is_program: Callable[[str], bool]) -> list[str] | None:
-    """The words that bash would start a program with; None where it has more to do."""
-    words = text.split(" ")
-    if words[0] in _OF_BASH or "=" in words[0] or "{" in words[0]:
-        return None
-    if not all(_PLAIN_WORD.fullmatch(word) for word in words) or not set(re.findall(r"\{(\w+)\}", text)) <= {*names}:
-        return None
-    return words if is_program(words[0]) else None
 
 
 def wants_inputs(text: str) -> bool:

@@ -56,8 +56,9 @@ enum phase { IDLE, RUN, SWEEP, LOOK, RECORD };
 static struct { /* what is to be started; pointers into the frame or into argv, valid until the exec */
     char **argv, **over, **unset, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME; unset: if it lacks NAME */
     char **files; /* KIND PATTERN each: i an input, o an output, p an output that may be missing */
+    char **bare;  /* argv without its shell */
     char **warm;  /* the command of the server that can fork it */
-    size_t args, overs, unsets, files_n, warms;
+    size_t args, bares, overs, unsets, files_n, warms;
     const char *value[128]; /* of the fields d e i o r g A B F O c, by tag */
     cpu_set_t cpus;         /* with B */
     int umask, limits, levels;
@@ -1520,7 +1521,7 @@ static void child_sets_limits(void) {
     }
 }
 
-static void child_tries(const char *path) { /* what it becomes is noted first: it may soon become something else */
+static void child_tries(const char *path, char **argv) { /* what it becomes is noted first: it may soon become something else */
     char mark[2];
     int fd = job.warn_scope == 'p' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     job.program.st_ino = 0;
@@ -1529,30 +1530,49 @@ static void child_tries(const char *path) { /* what it becomes is noted first: i
         if (!is_known) job.program.st_ino = 0;
         close(fd);
     }
-    execve(path, order.argv, environ);
+    execve(path, argv, environ);
 }
 
 static char task_pid[sizeof "SLURM_TASK_PID=" + 20];
+static const char *child_path; /* what could not be started */
 
-static void child_execs(void) {
-    static char path[PATH_KEPT + 256];
-    const char *name = order.argv[0], *given = getenv("PATH"), *list = given ? given : "/bin:/usr/bin", *next;
+static bool child_finds(char **argv) { /* becomes the program; or false, and errno and child_path say why not */
+    const char *name = argv[0], *given = getenv("PATH"), *list = given ? given : "/bin:/usr/bin", *next;
     int refused = ENOENT;
-    snprintf(task_pid, sizeof task_pid, "SLURM_TASK_PID=%d", (int)getpid());
+    child_path = name;
     if (strchr(name, '/') || !*name) {
-        child_tries(name);
-        child_fails("exec", name);
+        child_tries(name, argv);
+        return false;
     }
     for (; list; list = *next ? next + 1 : NULL) {
+        static char path[PATH_KEPT + 256];
         next = strchrnul(list, ':');
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
-        child_tries(path);
+        child_tries(path, argv);
         if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not by a closed folder */
-        else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) child_fails("exec", path);
+        else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) {
+            child_path = path;
+            return false;
+        }
     }
     errno = refused;
-    child_fails("exec", name);
+    return false;
+}
+
+static bool is_plain_bash(void) { /* it has no functions, files and options that could change what a command means */
+    for (char **one = environ; *one; one++)
+        if (!strncmp(*one, "BASH_FUNC_", 10) || !strncmp(*one, "AVER_BASH_ENV=", 14) ||
+            !strncmp(*one, "SHELLOPTS=", 10) || !strncmp(*one, "BASHOPTS=", 9))
+            return false;
+    return true;
+}
+
+static void child_execs(void) {
+    snprintf(task_pid, sizeof task_pid, "SLURM_TASK_PID=%d", (int)getpid());
+    if (order.bares && is_plain_bash()) child_finds(order.bare); /* or the shell says what is wrong */
+    child_finds(order.argv);
+    child_fails("exec", child_path);
 }
 
 /* ---- warm calls ----
@@ -2073,6 +2093,9 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'a':
         order.argv[order.args++] = v;
         return true;
+    case 'b':
+        order.bare[order.bares++] = v;
+        return true;
     case 'W':
         order.warm[order.warms++] = v;
         return true;
@@ -2122,6 +2145,7 @@ static const char *order_run(char *p, char *end) {
     for (char *f = p; f < end; f += strlen(f) + 1) fields++;
     clear_order();
     order.argv = need(calloc(fields, sizeof *order.argv));
+    order.bare = need(calloc(fields, sizeof *order.bare));
     order.over = need(calloc(fields, sizeof *order.over));
     order.unset = need(calloc(fields, sizeof *order.unset));
     order.warm = need(calloc(fields, sizeof *order.warm));
@@ -2131,6 +2155,7 @@ static const char *order_run(char *p, char *end) {
                       : !order.args ? "an order without a program" : NULL;
     if (!wrong) start_job();
     free(order.argv);
+    free(order.bare);
     free(order.over);
     free(order.files);
     free(order.unset);

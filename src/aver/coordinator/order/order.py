@@ -24,6 +24,7 @@ from aver.model.slurm_options import SlurmKind
 from aver.model.threads import thread_pairs
 from aver.model.units import limit_until
 from aver.plan.placeholders import PARAMETER, fill
+from aver.plan.plain_command import plain_words
 from aver.plan.shell_text import fill_shell
 from aver.spec.flow.container import in_container
 from aver.spec.flow.setup import after_setup, with_setup
@@ -33,6 +34,7 @@ from aver.spec.prologue import interpreter, prologue
 MIB = 1 << 20
 NODES = re.compile(r"(?:--nodes=?|-N=?)(.*)")
 RLIM_INFINITY = -1
+_OF_BASH = frozenset({"BASH_ENV", "BASHOPTS", "SHELLOPTS"})  # change what a bash does when it starts
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
 
@@ -52,10 +54,11 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
     return Order(
         key=attempt.key,
         args=_args(home, run, attempt, spec),
+        bare=_bare(run, attempt, spec),
         warm=spec.command.warm if isinstance(spec.command, Argv) and spec.setup == Setup() else (),
         folder=files.folder,
         env_file=_env_file(home, run.number),
-        env=_env(home, run, attempt, spec, now),
+        env=_env(home, run, attempt, spec, files.folder, now),
         env_defaults=() if spec.slurm is not None or can.has_queue else thread_pairs(attempt.request.whole_cpus),
         umask=origin.umask,
         limits=origin.limits,
@@ -312,6 +315,18 @@ def _plain_args(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -
             return after_setup(spec.setup, name, (*shell, path), shell)
 
 
+def _bare(run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> tuple[str, ...]:
+    """The command of a shell's text that needs no shell. A warning is for a program that the shell became."""
+    command = spec.command
+    if not isinstance(command, Shell) or spec.setup != Setup() or spec.warning is not None or attempt.can.has_queue:
+        return ()
+    if any(name in _OF_BASH for name, _ in spec.env):
+        return ()
+    words = plain_words(command.text, command.shell)
+    values = dict(run.values(attempt.index)) if words else {}
+    return tuple(fill(word, values) for word in words) if values else words
+
+
 def _text_path(home: Home, run: LiveRun, attempt: LiveAttempt) -> str:
     return os.fspath(home.scripts(run.number) / f"run-{attempt.job}")
 
@@ -344,7 +359,7 @@ def _of_home(home: Home) -> tuple[str, str]:
     return f"AVER_HOME={home.path}", f"BASH_ENV={home.bin / BASH_ENV}"
 
 
-def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, now: float) -> tuple[str, ...]:
+def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, folder: str, now: float) -> tuple[str, ...]:
     values = {} if spec.slurm is not None else dict(run.values(attempt.index))
     of_home, of_shell = _of_home(home)
     pairs = [
@@ -359,6 +374,8 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, now: flo
         pairs.append(f"{CONTAINER}={spec.setup.container.engine}")
     if not attempt.can.tells_steps:
         pairs.append(of_shell)
+    if folder != run.submission.origin.folder and not attempt.can.has_queue:
+        pairs.append(f"PWD={folder}")
     if attempt.request.gpus and not attempt.can.has_queue:
         pairs.append("CUDA_VISIBLE_DEVICES=" + ",".join(str(gpu) for gpu in attempt.gpus))
     pairs += [f"{PARAMETER}{key}={value}" for key, value in values.items()]

@@ -103,6 +103,7 @@ def run_frame(
     if order.clean:
         fields.append("c" + order.clean)
     fields += ["W" + word for word in order.warm]
+    fields += ["b" + word for word in order.bare]
     fields += ["a" + argument for argument in order.args]
     return _frame(fields)
 

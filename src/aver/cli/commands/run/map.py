@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
 import time
 from typing import Any
@@ -25,10 +23,9 @@ from aver.client.documents import run_facts
 from aver.client.origin import origin_of
 from aver.config import load_config
 from aver.errors import UsageError
-from aver.model.job import Argv, FlowSpec, Shell, Submission
+from aver.model.job import FlowSpec, Shell, Submission
 from aver.model.states import State
 from aver.plan.matrix import members
-from aver.plan.placeholders import fill
 from aver.plan.shell_text import fill_shell
 from aver.store.read.rows import JobRow
 
@@ -116,29 +113,16 @@ def flow_of(text: str, words: list[str], params: tuple[str, ...], keys: dict[str
         except UnicodeDecodeError:
             raise UsageError("the inputs on stdin are not UTF-8") from None
         inputs = [line.removesuffix("\r") for line in lines if line.strip()]
-    return flow_of_map(text, inputs, params, keys, now=time.time(), is_program=_is_program)
-
-
-def _is_program(word: str) -> bool:
-    """Whether the kernel can start it: a text without a `#!` line is for the shell."""
-    path = shutil.which(word)
-    try:
-        with open(path or "", "rb") as file:
-            return file.read(4).startswith((b"#!", b"\x7fELF"))
-    except OSError:
-        return False
+    return flow_of_map(text, inputs, params, keys, now=time.time())
 
 
 def show_commands(session: Session, flow: FlowSpec) -> None:
     """Print each command as a shell would get it."""
     (spec,) = flow.jobs
+    command = spec.command
+    assert isinstance(command, Shell)
     for member in members(spec):
-        values = dict(member.values)
-        match spec.command:
-            case Shell(text=text, shell=shell):
-                session.output.line(fill_shell(text, values, shell))
-            case Argv(args=args):
-                session.output.line(shlex.join(fill(word, values) for word in args))
+        session.output.line(fill_shell(command.text, dict(member.values), command.shell))
 
 
 class _Mapped(Attached):
