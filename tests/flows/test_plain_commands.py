@@ -86,6 +86,17 @@ def test_what_changes_a_bash_is_heeded(lab: Lab, env: dict[str, str]) -> None:
     ] in said
 
 
+def test_a_tilde_in_path_is_the_shells(lab: Lab) -> None:
+    """bash looks in the user's folder for it; another program of that name may be elsewhere."""
+    for folder, text in (("own", "the own one"), ("other", "another one")):
+        (lab.folder / folder).mkdir()
+        write(lab.folder / folder / "hello", f"#!/bin/sh\necho {text}\n")
+    lab.write("jobs: {a: {run: hello}}")
+    path = f"~/own:{lab.folder}/other:{os.environ['PATH']}"
+    assert lab("run", "flow.yaml", env={"PATH": path, "HOME": str(lab.folder)}).status == 0
+    assert aver.Run(1)["a"].log() == "the own one\n"
+
+
 def test_a_job_that_sets_bash_env_itself(lab: Lab) -> None:
     write(lab.folder / "own", "echo by a file\n")
     assert "by a file" in outcome(lab, "true", env={"BASH_ENV": str(lab.folder / "own")})[2]

@@ -1561,6 +1561,8 @@ static bool child_finds(char **argv) { /* becomes the program; or false, and err
 }
 
 static bool is_plain_bash(void) { /* it has no functions, files and options that could change what a command means */
+    const char *path = getenv("PATH");
+    if (path && strchr(path, '~')) return false; /* bash looks in the folder that is meant */
     for (char **one = environ; *one; one++)
         if (!strncmp(*one, "BASH_FUNC_", 10) || !strncmp(*one, "AVER_BASH_ENV=", 14) ||
             !strncmp(*one, "SHELLOPTS=", 10) || !strncmp(*one, "BASHOPTS=", 9))
