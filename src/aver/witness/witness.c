@@ -403,7 +403,7 @@ static void tell_due(void) {
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":7,\"witness\":%d", getpid());
+    say(",\"protocol\":8,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_due();

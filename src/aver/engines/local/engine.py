@@ -37,7 +37,7 @@ from aver.engines.local.devices import Devices
 from aver.engines.local.job_cgroup import job_of_task, oomd_kills
 from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, run_frame
 from aver.engines.local.process import advice_on, reap_stranger, take_orphans
-from aver.engines.local.slot import Ahead, Launch, Slot, take_idle, words_of
+from aver.engines.local.slot import Ahead, Launch, Slot, take_behind, take_idle, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.engines.local.witness_cgroups import WitnessCgroups
@@ -48,7 +48,7 @@ from aver.ownership import make_folder
 
 IDLE_SLOT_S = 5.0
 WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
-PROTOCOL = 7  # of a witness that knows every order of ours
+PROTOCOL = 8  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
@@ -118,7 +118,10 @@ class LocalEngine:
             self._listen(0.1)
 
     def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
-        return [self._submit(order) for order in orders]
+        replies = [self._submit(order) for order in orders]
+        for slot in {self._by_key[order.key] for order in orders if order.key in self._by_key}:
+            slot.flush(self._poller)
+        return replies
 
     def _submit(self, order: Order) -> SubmitReply:
         if order.is_behind:
@@ -131,7 +134,7 @@ class LocalEngine:
             of_witness = self._cgroups.name(order.key, slot.number)
             fields = self._devices.take(order)
             frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds)
-            slot.send(frame, self._poller, order.streams)
+            slot.gather(frame, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
             self._devices.release(order.key)
@@ -146,18 +149,15 @@ class LocalEngine:
 
     def _put_behind(self, order: Order) -> SubmitReply:
         """Give the order to the witness of one of its lane; without one it is not taken."""
-        slots = [slot for slot in self._slots.values() if slot.may_take_behind(order)]
-        if not slots:
+        slot = take_behind(self._slots.values(), order)
+        if slot is None or slot.key is None:
             self._tell_not_taken(order.key)
             return Submitted(order.key)
-        slot = min(slots, key=lambda one: len(one.ahead))
-        assert slot.key is not None
         cpus = self._devices.of(slot.key)
         try:
             of_witness = self._cgroups.name(order.key, slot.number)
             fields = self._devices.fields(order, cpus)
-            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds)
-            slot.send(frame, self._poller)
+            slot.gather(run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds))
         except (ValueError, OverflowError, OSError) as error:
             return Rejected(order.key, str(error))
         slot.ahead.append(Ahead(order, of_witness, cpus))

@@ -19,7 +19,7 @@ import socket
 import time
 import zlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +96,9 @@ class Slot:
         self.idle_since = 0.0
         self.unsettled: set[str] = set()  # ends that are heard and not yet durable in the store
         self._received = b""
-        self._unsent: deque[tuple[bytes, tuple[int, ...]]] = deque()  # with duplicates of the descriptors
+        self._gathered: list[tuple[bytes, tuple[int, ...]]] = []  # frames, with duplicates of descriptors
+        self._unsent: deque[tuple[bytes, tuple[int, ...]]] = deque()  # the same, joined where they may be
+        self._mask = select.EPOLLIN  # of what its connection is polled for
 
     def take(self, order: Order, of_witness: str) -> None:
         """The order is the one that it runs next, or runs."""
@@ -189,15 +191,23 @@ class Slot:
             return self.connection.fileno()
         return -1 if self.process is None else self.process
 
-    def send(self, frame: bytes, poller: select.epoll, fds: Sequence[int] = ()) -> None:
-        """Send, now or when the witness reads on; the descriptors stay the caller's. OSError if they can't be sent.
-
-        A broken connection is noticed by `receive`.
-        """
-        self._unsent.append((frame, _duplicates(fds)))
+    def send(self, frame: bytes, poller: select.epoll) -> None:
+        """Send, now or when the witness reads on. A broken connection is noticed by `receive`."""
+        self.gather(frame)
         self.flush(poller)
 
+    def gather(self, frame: bytes, fds: Sequence[int] = ()) -> None:
+        """Send it with the next `flush`, so that the witness wakes once for several frames.
+
+        The descriptors stay the caller's. OSError if they can't be sent.
+        """
+        self._gathered.append((frame, _duplicates(fds)))
+
     def flush(self, poller: select.epoll) -> None:
+        plain = [frame for frame, fds in self._gathered if not fds]
+        with_fds = [one for one in self._gathered if one[1]]
+        self._unsent.extend([*with_fds, (b"".join(plain), ())] if plain else with_fds)
+        self._gathered.clear()
         if self.connection is None:
             return
         while self._unsent:
@@ -215,11 +225,15 @@ class Slot:
                 break
             self._unsent.popleft()
         mask = select.EPOLLIN | select.EPOLLOUT if self._unsent else select.EPOLLIN
-        poller.modify(self.connection, mask)
+        if mask != self._mask:
+            poller.modify(self.connection, mask)
+            self._mask = mask
 
     def _drop_unsent(self) -> None:
-        while self._unsent:
-            _close(self._unsent.popleft()[1])
+        for _, fds in (*self._unsent, *self._gathered):
+            _close(fds)
+        self._unsent.clear()
+        self._gathered.clear()
 
     def receive(self) -> tuple[list[bytes], bool]:
         """Return the whole lines' JSON that have come, and whether the witness is still there."""
@@ -288,6 +302,12 @@ def take_idle(idle: list[Slot], order: Order) -> Slot | None:
     usable = [number for number, slot in enumerate(idle) if slot.untruncated < MOST_UNTRUNCATED or not slot.unsettled]
     alike = [number for number in usable if idle[number].warm == order.warm]
     return idle.pop((alike or usable)[-1]) if usable else None
+
+
+def take_behind(slots: Iterable[Slot], order: Order) -> Slot | None:
+    """The one that has the fewest orders of those in which it may begin when one of its lane has ended."""
+    usable = (slot for slot in slots if slot.may_take_behind(order))
+    return min(usable, key=lambda slot: len(slot.ahead), default=None)
 
 
 def _connect(path: str) -> socket.socket | None:
