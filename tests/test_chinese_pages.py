@@ -76,6 +76,18 @@ def test_tables_have_as_many_rows(page: Path) -> None:
     assert rows(page.read_text()) == rows(english_of(page).read_text())
 
 
+def test_lists_of_slurms_options_are_the_same() -> None:
+    """Each list of the generated part names the same options, fields and variables."""
+
+    def lists(page: Path) -> list[list[str]]:
+        lines = page.read_text().partition("\n### sbatch\n")[2].splitlines()
+        return [sorted(re.findall(r"`([^`]+)`", line)) for line in lines if line.startswith("- ")]
+
+    name = "reference/slurm-commands.md"
+    assert lists(CHINESE / name) == lists(ENGLISH / name)
+    assert len(lists(ENGLISH / name)) > 50
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_and_anchors_lead_somewhere(page: Path) -> None:
     """Every link names a file that is there, and a heading that this file has."""

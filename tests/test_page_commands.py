@@ -47,7 +47,6 @@ NOT_EXECUTED = {
         "aver run --only": "a list of forms",
     },
     "docs/en/reference/slurm-commands.md": dict.fromkeys(("sbatch", "srun", "salloc", "scancel"), "a synopsis"),
-    "docs/en/troubleshooting.md": {"aver recover RUN": "a list of forms"},
 }
 """Blocks with commands that are not executed, by the beginning of their first command, and why not."""
 GENERATED = {"docs/en/reference/commands.md"}  # from the help of the commands; tests/cli holds it to them

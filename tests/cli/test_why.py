@@ -57,6 +57,25 @@ def test_a_job_names_the_jobs_that_it_needs(aver: Product) -> None:
     aver("cancel", str(run), "--force")
 
 
+def test_a_deadline_is_not_called_a_time_limit(aver: Product) -> None:
+    """A job that runs past its deadline is ended: every surface names the deadline, Slurm's commands TimeLimit."""
+    (aver.folder / "flow.yaml").write_text("jobs: {a: {run: exec sleep 600, time: 1h, deadline: now+5seconds}}\n")
+    assert aver("run", "-q", "--", "true").status == 0  # so that a coordinator runs before the deadline is set
+    assert aver("run", "-q", "flow.yaml").status == 3
+    said = aver("why", "3", "--json").document
+    assert said["sentence"].startswith("Ended because its deadline passed: it ended with signal 15 (SIGTERM), ")
+    assert [one["what"] for one in said["timeline"] if "passed" in one["what"]] == [
+        "sent SIGTERM to all its processes: the deadline passed"
+    ]
+    assert said["next"] == ["aver log 3"]
+    of_run = aver("why", "2").out
+    assert "job 3 (a) passed its deadline while it ran\n  next: aver log 3\n" in of_run
+    assert "time limit" not in of_run
+    assert aver("jobs", "--json", "3").document["jobs"][0]["reason"] == "DeadLine"
+    assert aver("recover", "2", "--dry-run").out.startswith("3: left alone (a), TIMEOUT: its deadline passed;")
+    assert "JobState=TIMEOUT Reason=TimeLimit " in aver("shell", "--", "scontrol", "-o", "show", "job", "3").out
+
+
 def test_the_settings_limit_has_a_name(aver: Product, config: None) -> None:
     """max_running is not said to be a lack of CPUs."""
     first = aver.submit("--", "sh", "-c", "touch started; exec sleep 600")

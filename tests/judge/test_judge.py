@@ -389,6 +389,25 @@ def test_a_limit_that_had_passed_at_the_end_is_timeout() -> None:
     assert (verdict.state, verdict.reason) == (State.TIMEOUT, reasons.TIME_LIMIT)
 
 
+@pytest.mark.parametrize(
+    ("time_limit_s", "lead_s", "reason"),
+    [
+        (None, 2.0, "DeadLine"),
+        (600.0, 2.0, "DeadLine"),
+        (2.0, 600.0, "TimeLimit"),
+        (2.0, None, "TimeLimit"),
+    ],
+)
+def test_a_deadline_that_passes_before_the_limit_is_the_reason(
+    time_limit_s: float | None, lead_s: float | None, reason: str
+) -> None:
+    """The witness ends the job at whichever comes first, and the verdict says which one it was."""
+    late = ended(0, 15, TIME)
+    rules = Rules(time_limit_s=time_limit_s, deadline_at=None if lead_s is None else late.started_at + lead_s)
+    verdict = verdict_on(late, rules=rules)
+    assert (verdict.state, verdict.reason) == (State.TIMEOUT, reason)
+
+
 def test_what_a_witness_says_of_the_limit_is_no_end() -> None:
     """A limit that moved or passed: the record of the end is still to come."""
     assert judge([START, LimitMoved(5.0), LimitPassed(2.0)], PLAIN) is None

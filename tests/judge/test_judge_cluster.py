@@ -527,3 +527,13 @@ def test_jobs_that_could_not_be_added_make_a_completion_none() -> None:
     verdict = verdict_on(ended(), GONE, GeneratedRead(9.0, "no jobs"))
     assert short(verdict) == ("FAILED", "0:0", "GeneratedJobs")
     assert verdict.detail == "no jobs"
+
+
+@pytest.mark.parametrize(
+    "evidence", [(GONE, account("TIMEOUT", "0:0", "0:15")), (ended(0, 15), queue("TIMEOUT", "0:15"))]
+)
+def test_a_deadline_while_it_ran_is_the_reason(evidence: tuple[Evidence, ...]) -> None:
+    """Slurm calls a running job past its deadline TIMEOUT, as one past its own limit."""
+    for deadline_at, reason in ((30.0, "DeadLine"), (900.0, "TimeLimit")):
+        rules = Rules(time_limit_s=600.0, deadline_at=deadline_at)
+        assert short(verdict_on(*evidence, rules=rules)) == ("TIMEOUT", "0:15", reason)

@@ -50,6 +50,13 @@ def test_an_unlisted_state_is_not_tried_again() -> None:
     assert decide(spec(RetryRule(max=2, states=(State.TIMEOUT,))), [], verdict(State.FAILED), None) is None
 
 
+def test_a_job_whose_deadline_passed_while_it_ran_is_not_tried_again() -> None:
+    """Another attempt would be past the deadline from its start. A time limit that passed is another matter."""
+    job = spec(RetryRule(max=2, states=(State.TIMEOUT,), signals=(15,)))
+    assert decide(job, [], verdict(State.TIMEOUT, ExitStatus(0, 15), reasons.DEADLINE), None) is None
+    assert decide(job, [], verdict(State.TIMEOUT, ExitStatus(0, 15), reasons.TIME_LIMIT), None) is not None
+
+
 def test_completed_is_never_tried_again() -> None:
     """Whatever the rule lists."""
     rule = RetryRule(max=2, states=(State.COMPLETED,), codes=(0,), reasons=("None",))

@@ -135,6 +135,21 @@ def test_the_witness_for_aarch64_tells_how_its_child_ended(
     assert f'"raw":{raw},'.encode() in (tmp_path / "record").read_bytes()
 
 
+def test_a_debian_that_was_removed_is_made_again(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note of its packages may outlive it, where old files of /tmp are removed."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # only root makes one; any other user is told that it is missing
+    lab = release.load_lab()
+    lab.FOLDER = tmp_path
+    tree = tmp_path / "release-trixie"
+    (tmp_path / "release-trixie.packages").write_text("python3")
+    with pytest.raises(lab.LabError, match="release-trixie is missing, and only root can make it"):
+        lab.make_tree(tree, "trixie", "python3")
+    tree.mkdir()
+    lab.make_tree(tree, "trixie", "python3")
+
+
 def test_the_version_is_said_once() -> None:
     """The package has it; the newest entry of the changelog is of it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -28,6 +28,7 @@ def test_the_sentences_of_a_bad_evening() -> None:
         Failed(13, "gone", "FAILED", "JobLaunchFailure", None, "exec /no/such: No such file or directory", 1),
         Failed(19, "either", "FAILED", "NonZeroExitCode", None, "exit code 9 or 137: accounting takes 128 off", 1),
         *(Failed(job, "late", "TIMEOUT", "TimeLimit", ExitStatus(signal=15), "", 1, None, 3600) for job in (14, 15)),
+        Failed(20, "due", "TIMEOUT", "DeadLine", ExitStatus(signal=15), "", 1, None, 3600),
         Failed(16, "lost", "UNVERIFIED", "WitnessVanished", None, "", 1),
         *(Failed(job, "eval", "SKIPPED", "NeedFailed:train(OUT_OF_MEMORY)", None, "", 0) for job in (17, 18)),
     ]
@@ -40,13 +41,15 @@ def test_the_sentences_of_a_bad_evening() -> None:
         "job 13 (gone) could not start: exec /no/such: No such file or directory",
         "job 19 (either) failed, exit code not known: exit code 9 or 137: accounting takes 128 off",
         "2 jobs passed their time limit of 1 h",
+        "job 20 (due) passed its deadline while it ran",
         "job 16 (lost) left no record of how it ended",
         "2 jobs never ran: train, which they need, is OUT_OF_MEMORY",
     ]
     assert causes[0].next[0] == "aver recover 3 --dry-run"
     assert causes[2].next == ("aver log 10", "aver retry 3", "aver reinit 3")
     assert causes[4].next == ("aver why 13",)
-    assert [cause.has_log for cause in causes] == [True, True, True, True, False, True, True, True, False]
+    assert causes[7].next == ("aver log 20",)
+    assert [cause.has_log for cause in causes] == [True, True, True, True, False, True, True, True, True, False]
 
 
 def test_a_job_that_was_cancelled_while_it_ran_is_not_said_to_have_never_begun() -> None:

@@ -231,6 +231,10 @@ def test_warnings_are_in_the_sentence() -> None:
         (made(State.CANCELLED, ExitStatus(signal=15)), "Cancelled; it ended with signal 15 (SIGTERM)."),
         (made(State.TIMEOUT, ExitStatus()), "Ended because its time limit passed: it ended with exit code 0."),
         (
+            made(State.TIMEOUT, ExitStatus(signal=15), "DeadLine"),
+            "Ended because its deadline passed: it ended with signal 15 (SIGTERM).",
+        ),
+        (
             made(State.SKIPPED, reason=need_reason("prep", State.FAILED)),
             "Skipped, it never ran: prep, which it needs, is FAILED.",
         ),

@@ -19,7 +19,7 @@ from aver.report.correction.rules import (
     whole_memory,
     whole_time,
 )
-from aver.report.measure import GIB, MIB, Mark, Measured, Resource, Rules, mem_mark
+from aver.report.measure import GIB, MIB, Mark, Measured, Resource, Rules, mem_mark, time_mark
 
 HOUR = 3600
 MINUTE = 60
@@ -143,6 +143,14 @@ def test_a_ceiling_of_time(ceiling: int, becomes: int | None) -> None:
 
 
 # ---- cpus -----------------------------------------------------------------------------------------
+
+
+def test_a_deadline_asks_for_no_more_time() -> None:
+    """The job was ended within its own limit, which says nothing of how long it takes."""
+    assert new(group(ended("TIMEOUT")), Resource.TIME) is not None
+    assert new(group(ended("TIMEOUT", is_past_deadline=True)), Resource.TIME) is None
+    assert time_mark(ended("TIMEOUT"), RULES) is Mark.OVER
+    assert time_mark(ended("TIMEOUT", is_past_deadline=True), RULES) is Mark.FINE
 
 
 @pytest.mark.parametrize(

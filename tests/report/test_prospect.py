@@ -51,3 +51,10 @@ def test_only_the_newest_attempt_counts() -> None:
     first = row(7, "COMPLETED").changed(state="OUT_OF_MEMORY")
     found = prospect([first, first.changed(attempt=2, state="COMPLETED")], {"train": "x"}, {})
     assert not found.mended
+
+
+def test_more_time_is_no_help_after_a_deadline() -> None:
+    """What ended the job was no limit of its own, and its deadline is still past."""
+    found = prospect([row(7, "TIMEOUT", reason="DeadLine")], {"train": "time 1h to 2h"}, {})
+    assert [(one.job, one.why) for one in found.hopeless] == [(7, "its deadline passed")]
+    assert not found.mended

@@ -48,7 +48,7 @@ def test_every_option_of_the_man_page_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
 def test_lists_name_options_that_there_are(command: Command) -> None:
-    """What is called without meaning, or not served, is in the command's table, and in one list only."""
+    """What is called without meaning, or not supported, is in the command's table, and in one list only."""
     assert set(command.without_meaning) <= set(command.options.takes)
     assert set(command.not_served) <= set(command.options.takes)
     assert not set(command.without_meaning) & set(command.not_served)
@@ -64,7 +64,7 @@ def test_what_is_not_served_says_so(slurm: Slurm, name: str, option: str) -> Non
         words.append("true")
     said = slurm(name, *words, *(["--wrap", "true"] if name == "sbatch" else []))
     assert (said.status, said.out) == (1, "")
-    assert "is not served" in said.err
+    assert "is not supported" in said.err
     assert len(said.err.splitlines()) == 1
     assert slurm("squeue", "-h").out == ""
 
@@ -85,4 +85,4 @@ def test_verbs_that_are_not_served_say_so(slurm: Slurm, verb: str) -> None:
     """One line, exit 1."""
     said = slurm("scontrol", verb, "1")
     assert said.status == 1
-    assert said.err.startswith(f"scontrol: error: {verb} is not served")
+    assert said.err.startswith(f"scontrol: error: {verb} is not supported")

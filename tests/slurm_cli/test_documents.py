@@ -116,7 +116,7 @@ def test_other_shapes_are_refused(past: Past, call: Call) -> None:
         for asked in ("v0.0.99", "v0.0.44+complex"):
             reply = call(*argv, f"--json={asked}")
             assert reply.status == 1
-            assert reply.err == f"{argv[0]}: error: --json={asked} is not served by aver: {served} are\n"
+            assert reply.err == f"{argv[0]}: error: --json={asked} is not supported by aver: {served} are\n"
     assert call("scontrol", "show", "config", "--json").status == 1
 
 

@@ -19,7 +19,7 @@ PAGES = {
     "scancel": ("Usage: scancel [OPTIONS]", "Help options:"),
     "sacct": ("sacct [<OPTION>]", "Valid <OPTION> values are:", "-A, --accounts:", "valid start/end time formats are"),
     "sstat": ("sstat [<OPTION>]", "Valid <OPTION> values are:", "-j, --jobs:"),
-    "scontrol": ("Valid <COMMAND> values are:", "show <ENTITY> [<ID>]", "     reconfigure              not served"),
+    "scontrol": ("Valid <COMMAND> values are:", "show <ENTITY> [<ID>]", "     reconfigure              not supported"),
     "sacctmgr": ("Valid <OPTION> values are:", "Valid <COMMAND> values are:", "<ENTITY> may be", "add cluster"),
 }
 USAGES = {

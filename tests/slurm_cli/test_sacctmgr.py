@@ -8,7 +8,7 @@ import pytest
 from queue_past import Call, Past
 
 USER = getpass.getuser()
-NOT_SERVED = "is not served by aver: on one machine there are no accounts to change\n"
+NOT_SERVED = "is not supported by aver: on one machine there are no accounts to change\n"
 
 
 def test_a_user_is_shown_as_slurm_shows_one(empty_past: Past, call: Call) -> None:
@@ -51,7 +51,7 @@ def test_qos_cluster_and_tres(empty_past: Past, call: Call) -> None:
         (["show", "user", "format=foo"], " Unknown field 'foo'\n"),
         (["show", "assoc", "foo=1"], " Unknown condition: foo=1\n Use keyword 'set' to modify value\n"),
         (["frobnicate"], "invalid keyword: frobnicate\n"),
-        (["show", "stats"], "sacctmgr: error: show stats is not served by aver\n"),
+        (["show", "stats"], "sacctmgr: error: show stats is not supported by aver\n"),
     ],
 )  # fmt: skip
 def test_refusals_of_sacctmgr(empty_past: Past, call: Call, argv: list[str], said: str) -> None:

@@ -142,7 +142,7 @@ def test_a_shell_at_a_terminal(slurm: Slurm) -> None:
     [
         (["--foo"], "salloc: unrecognized option '--foo'\nTry \"salloc --help\" for more information\n", 255),
         (["-t", "foo", "true"], "salloc: error: Invalid --time specification\n", 255),
-        (["--container=x", "true"], "salloc: error: --container is not served by aver\n", 1),
+        (["--container=x", "true"], "salloc: error: --container is not supported by aver\n", 1),
         (["-n", "x", "true"], 'salloc: error: Invalid numeric value "x" for --ntasks.\n', 1),
     ],
 )

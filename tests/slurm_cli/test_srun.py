@@ -295,7 +295,7 @@ def test_a_task_that_ignores_term_and_forks_away_is_gone(place: Place) -> None:
         (["--mem", "lots", "true"], "Invalid --mem specification", 255),
         (["--begin", "soon", "true"], "Invalid --begin specification", 255),
         (["--dependency", "nonsense", "true"], "Job dependency problem", 1),
-        (["--container=x", "true"], "--container is not served", 1),
+        (["--container=x", "true"], "--container is not supported", 1),
     ],
 )
 def test_bad_usage_is_a_sentence(place: Place, arguments: list[str], message: str, status: int) -> None:

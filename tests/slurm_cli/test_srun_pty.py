@@ -143,7 +143,7 @@ def test_mpi_types(slurm: Slurm) -> None:
     assert unknown.err.splitlines()[-1] == "srun: error: Invalid MPI type 'foo', --mpi=list for acceptable types"
     many = slurm("srun", "--mpi=pmix", "-n2", "true")
     assert many.status == 1
-    assert many.err.startswith("srun: error: --mpi=pmix is not served on one machine")
+    assert many.err.startswith("srun: error: --mpi=pmix is not supported on one machine")
 
 
 @pytest.mark.parametrize("option", ["--container=x", "--uid=0", "--no-allocate"])
@@ -151,14 +151,14 @@ def test_what_would_change_the_program_is_refused(slurm: Slurm, option: str) -> 
     """One line and exit 1, and nothing runs."""
     said = slurm("srun", option, "echo", "ran")
     assert (said.status, said.out) == (1, "")
-    assert said.err == f"srun: error: {option.partition('=')[0]} is not served on one machine\n"
+    assert said.err == f"srun: error: {option.partition('=')[0]} is not supported on one machine\n"
 
 
 def test_several_commands_are_refused(slurm: Slurm) -> None:
     """No command with strange arguments comes of it."""
     job = slurm.submit("-n2", "-O", "-o", "out", "--wrap", "srun true : -n2 true; echo status=$?")
     slurm.until_settled(job)
-    assert "not served on one machine" in slurm.read("out")
+    assert "not supported on one machine" in slurm.read("out")
     assert "status=1" in slurm.read("out")
     assert sorted(path.name for path in slurm.folder.iterdir()) == ["out"]
 

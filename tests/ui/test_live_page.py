@@ -271,6 +271,26 @@ def test_a_phone_shows_it_without_scrolling_sideways(live: LiveHome, phone: Page
         assert phone.value("document.documentElement.scrollWidth") == 390, route
 
 
+def test_names_break_between_words_on_a_phone(live: LiveHome, phone: Page) -> None:
+    """A word stays whole, a member's values go to the next line, and a name without end still fits."""
+    tops = "new Set([...a.getClientRects()].map(one => one.top)).size"
+    heights = f"Object.fromEntries([...document.querySelectorAll('td.name a')].map(a => [a.innerText, {tops}]))"
+    endless = "x" * 60
+    runs = [live.submit(shell_job(name, "true"), name=name) for name in ("nightly", "preprocessing", endless)]
+    matrix = Matrix((("seed", ("1", "2")),))
+    many = live.submit(shell_job("preprocessing", "true", matrix=matrix), name="many", is_single=False)
+    live.settle([*runs, many])
+    phone.open("runs", "Runs")
+    phone.see("preprocessing")
+    lines = phone.value(heights)
+    assert (lines["nightly"], lines["preprocessing"]) == (1, 1)
+    assert 1 < lines[endless] < 6
+    phone.open(f"runs/{many}", "many: COMPLETED")
+    phone.wait("document.querySelectorAll('td.name a').length === 2")
+    assert phone.value(heights) == {"preprocessing[seed=1]": 2, "preprocessing[seed=2]": 2}
+    assert phone.value("document.querySelector('td.name wbr').previousSibling.data") == "preprocessing"
+
+
 def test_dark_and_print(live: LiveHome, page: Page, tmp_path: Path) -> None:
     """Colours follow the preference; on paper there are no buttons, and details are open."""
     run = mixed_flow(live)

@@ -18,6 +18,7 @@ from aver.config import load_config
 from aver.engines.registry import capabilities_of
 from aver.errors import AverError
 from aver.model.job import FlowSpec, Request
+from aver.model.reasons import DEADLINE
 from aver.model.record import Record, replace
 from aver.model.states import State
 from aver.plan.planner import Plan
@@ -139,7 +140,7 @@ def _larger(reader: Reader, found: RunCorrection, flow: FlowSpec) -> dict[str, s
     now = {spec.name: spec.request for spec in flow.jobs}
     tried: dict[tuple[str, Resource], int] = {}
     for row in found.rows:
-        if row.request is None or row.job_state != row.state:
+        if row.request is None or row.job_state != row.state or row.reason == DEADLINE:
             continue
         short = _short_of(row.state, reader.request(row.request))
         if short is not None:

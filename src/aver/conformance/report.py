@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from dataclasses import asdict, dataclass
 
@@ -185,13 +186,14 @@ def generated_part() -> str:
     lines = [
         BEGIN,
         "",
-        f"{len(cases)} cases: " + ", ".join(f"{count} {theme}" for theme, count in themes.items()) + ".",
+        *_wrapped(f"{len(cases)} cases: " + ", ".join(f"{count} {theme}" for theme, count in themes.items()) + "."),
         "",
         "## Intended differences",
         "",
     ]
     for name, why in differences().items():
-        lines += [f"### {name}", "", why, "", f"| case | row | Slurm {release(OLDEST)} | Aver |", "| --- " * 4 + "|"]
+        lines += [f"### {name}", "", *_wrapped(why), ""]
+        lines += [f"| case | row | Slurm {release(OLDEST)} | Aver |", "| --- " * 4 + "|"]
         lines += [
             f"| `{case.name}` | {row.name}{f' from {release(row.since)} on' if row.since else ''} "
             f"| `{row.slurm}` | `{row.aver}` |"
@@ -201,6 +203,10 @@ def generated_part() -> str:
         ]
         lines.append("")
     return "\n".join([*lines, END])
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def renew_page(page: str) -> str:

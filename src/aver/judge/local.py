@@ -216,7 +216,7 @@ def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
         warnings = (_memory_warning(record), *warnings)
     ended = _first(record, ActKind.TIME, ActKind.JOB_TIME, ActKind.CANCEL)
     if (ended is None and _is_over_time(record)) or (ended is not None and ended.kind is ActKind.TIME):
-        return _witnessed(State.TIMEOUT, exit_status, reasons.TIME_LIMIT, record, warnings)
+        return _witnessed(State.TIMEOUT, exit_status, late_reason(record.started_at, rules), record, warnings)
     if ended is not None:
         reason = reasons.TIME_LIMIT if ended.kind is ActKind.JOB_TIME else reasons.NONE
         return _witnessed(State.CANCELLED, exit_status, reason, record, warnings)
@@ -230,6 +230,14 @@ def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
         others = tuple(one for one in warnings if one != overrun)
         return Verdict(State.FAILED, exit_status, reasons.MEMORY_OVERRUN, True, WITNESS, others, overrun)
     return _witnessed(State.COMPLETED, exit_status, reasons.NONE, record, warnings)
+
+
+def late_reason(started_at: float | None, rules: Rules) -> str:
+    """What ended a job that was out of time: its own time limit, or its deadline if that came first."""
+    if rules.deadline_at is None or started_at is None:
+        return reasons.TIME_LIMIT
+    is_own = rules.time_limit_s is not None and started_at + rules.time_limit_s <= rules.deadline_at
+    return reasons.TIME_LIMIT if is_own else reasons.DEADLINE
 
 
 def launch_text(launch: LaunchFailure) -> str:

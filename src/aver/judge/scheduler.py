@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aver.judge.files import with_files
-from aver.judge.local import is_unseen, judge_record, judge_unstarted, with_generated
+from aver.judge.local import is_unseen, judge_record, judge_unstarted, late_reason, with_generated
 from aver.model import reasons
 from aver.model.evidence import (
     Accepted,
@@ -282,7 +282,7 @@ def _with_record(heard: Heard, record: WitnessRecord, word: SchedulerState | Non
         text = f"the scheduler says {word}; its witness saw it end by itself with {record.exit}, before its time limit"
         return replace(alone, warnings=(*alone.warnings, text))
     if word in CAUSES and not _is_decided(record, alone, word):
-        state, reason = CAUSES[word]
+        state, reason = _cause(heard, word, rules)
         forgiven = state is State.OUT_OF_MEMORY and rules.oom_warns and record.exit is not None
         if forgiven and record.exit is not None and record.exit.is_success:
             if record.oom_kills:
@@ -305,6 +305,15 @@ def is_clean(record: WitnessRecord) -> bool:
         and not record.oom_kills
         and record.watch.is_cgroup
     )
+
+
+def _cause(heard: Heard, word: SchedulerState, rules: Rules) -> tuple[State, str]:
+    """The state and reason of a word that names a cause. Slurm calls a running job past its deadline TIMEOUT."""
+    state, reason = CAUSES[word]
+    if state is not State.TIMEOUT:
+        return state, reason
+    said = (heard.record, heard.account, heard.queue)
+    return state, late_reason(next((one.started_at for one in said if one and one.started_at), None), rules)
 
 
 def _is_decided(record: WitnessRecord, alone: Verdict, word: SchedulerState) -> bool:
@@ -367,7 +376,7 @@ def _without_record(heard: Heard, word: SchedulerState, rules: Rules) -> Verdict
     exit_status, either = _exit_of(heard, word)
     detail = _detail(heard, word)
     if word in CAUSES:
-        state, reason = CAUSES[word]
+        state, reason = _cause(heard, word, rules)
         if state is State.CANCELLED and exit_status is None and not detail and (heard.has_run or _has_started(heard)):
             detail = "cancelled after it had begun; exit code unknown"
         return Verdict(state, exit_status, reason, True, source, (), detail)

@@ -393,6 +393,7 @@ class Rules(Record):
     must_write: bool = False  # it has outputs that must be there
     time_limit_s: float | None = None  # that it asked for
     overrun_fails: bool = False  # `memory_overrun: fail`: over a memory limit that could only be sampled
+    deadline_at: float | None = None  # by which it must have ended
 
 
 class Verdict(Record):

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from aver.model.evidence import Verdict
 from aver.model.job import JobSpec, Request, RetryRule
+from aver.model.reasons import DEADLINE
 from aver.model.record import Record
 from aver.model.states import State
 
@@ -112,6 +113,8 @@ def _was_continued(spec: JobSpec, attempt: AttemptSummary) -> bool:
 
 
 def _applies(rule: RetryRule, verdict: Verdict) -> bool:
+    if verdict.state is State.TIMEOUT and verdict.reason == DEADLINE:
+        return False  # another attempt would be past the deadline from its start
     if verdict.state in rule.states:
         return True
     if verdict.state is State.CANCELLED:

@@ -68,6 +68,8 @@ def _key(one: Failed) -> tuple[object, ...]:
     match State(one.state):
         case State.OUT_OF_MEMORY:
             return (one.state, one.mem_bytes)
+        case State.TIMEOUT if one.reason == reasons.DEADLINE:
+            return (one.state, one.reason)
         case State.TIMEOUT:
             return (one.state, one.time_s)
         case State.FAILED if one.reason in reasons.THOUGH_ZERO:
@@ -107,6 +109,8 @@ def _what(state: State, jobs: list[Failed]) -> str:
         case State.OUT_OF_MEMORY:
             limit = "" if first.mem_bytes is None else f" at {limit_words(first.mem_bytes)}"
             return f"ran out of memory{limit or ' without a limit of its own'}{_peaks(jobs)}"
+        case State.TIMEOUT if first.reason == reasons.DEADLINE:
+            return f"passed {'their deadlines' if many else 'its deadline'} while {'they' if many else 'it'} ran"
         case State.TIMEOUT:
             limit = "" if first.time_s is None else f" of {duration_words(first.time_s)}"
             return f"passed {'their' if many else 'its'} time limit{limit}"
@@ -175,6 +179,8 @@ def _skipped(jobs: list[Failed]) -> str:
 
 def _next(run: int, state: State, first: Failed) -> tuple[str, ...]:
     match state:
+        case State.TIMEOUT if first.reason == reasons.DEADLINE:
+            return (f"aver log {first.job}",)
         case State.OUT_OF_MEMORY | State.TIMEOUT:
             return (f"aver recover {run} --dry-run", f"aver usage {run} --correct --dry-run")
         case State.FAILED if first.reason in reasons.NOT_STARTED:

@@ -18,7 +18,7 @@ from aver.model import events as ev
 from aver.model.codec import loads
 from aver.model.evidence import Act, ActKind, FilesSeen, MemoryWatch, Verdict, WitnessRecord, WitnessStart
 from aver.model.job import Allocation, Request
-from aver.model.reasons import NONE
+from aver.model.reasons import DEADLINE, NONE
 from aver.model.record import Record
 from aver.model.signals import signal_name
 from aver.model.states import State
@@ -200,7 +200,9 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
             yield Told(said.at, event.source, what, event.attempt, event.said)
         case WitnessRecord():
             for act in said.acts:
-                yield Told(said.started_at + act.at_s, event.source, _act(act), event.attempt, None)
+                yield Told(
+                    said.started_at + act.at_s, event.source, _act(act, _is_at_deadline(event)), event.attempt, None
+                )
             yield Told(said.started_at + said.elapsed_s, event.source, _end(said), event.attempt, event.said)
             if said.files is not None:
                 yield Told(max(said.files.at, said.started_at + said.elapsed_s), event.source, _look(said.files),
@@ -263,14 +265,18 @@ def _watched(watch: MemoryWatch) -> str:
             assert_never(watch)
 
 
-def _act(act: Act) -> str:
+def _is_at_deadline(event: ev.Observed) -> bool:
+    return event.verdict is not None and event.verdict.reason == DEADLINE
+
+
+def _act(act: Act, at_deadline: bool) -> str:
     sent = f"sent {signal_name(act.signal)}" if act.signal else "acted"
     match act.kind:
         case ActKind.WARN:
             return f"{sent} as the warning before the time limit"
         case ActKind.TIME:
             to = " to all its processes" if act.signal else ", it had ended"
-            return f"{sent}{to}: the time limit passed"
+            return f"{sent}{to}: the {'deadline' if at_deadline else 'time limit'} passed"
         case ActKind.JOB_TIME:
             return f"{sent} to all its processes: the job's time limit passed"
         case ActKind.CANCEL:

@@ -199,6 +199,8 @@ def sentence(
             return _failed(verdict, record, after)
         case State.OUT_OF_MEMORY:
             return _out_of_memory(verdict, record, request, after)
+        case State.TIMEOUT if verdict.reason == reasons.DEADLINE:
+            return f"Ended because its deadline passed: it ended with {exit_words(verdict.exit)}{after}."
         case State.TIMEOUT:
             limit = "" if request is None or request.time_s is None else f" of {duration_words(request.time_s)}"
             return f"Ended because its time limit{limit} passed: it ended with {exit_words(verdict.exit)}{after}."
@@ -239,6 +241,8 @@ def next_steps(
         case State.OUT_OF_MEMORY:
             is_helped = _limit(record, request) is not None and not (record and record.beyond_oom_kills)
             return (recover, log) if is_helped else (log, retry)
+        case State.TIMEOUT if verdict.reason == reasons.DEADLINE:
+            return (log,)
         case State.TIMEOUT:
             return (log,) if request is None or request.time_s is None else (recover, log)
         case State.FAILED if verdict.reason in reasons.NOT_STARTED:

@@ -46,6 +46,7 @@ class Measured(NamedTuple):
     cpu_s: float | None
     peak_bytes: int | None
     is_peak_whole: bool = True  # else it is that of the largest task alone, as accounting has it
+    is_past_deadline: bool = False  # what ended it was no limit of its own
 
     @property
     def used_cpus(self) -> float | None:
@@ -94,7 +95,7 @@ def mem_mark(one: Measured, rules: Rules) -> Mark:
 
 
 def time_mark(one: Measured, rules: Rules) -> Mark:
-    if one.state == State.TIMEOUT:
+    if one.state == State.TIMEOUT and not one.is_past_deadline:
         return Mark.OVER
     if one.elapsed_s is None:
         return Mark.UNKNOWN

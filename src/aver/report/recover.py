@@ -62,6 +62,8 @@ def prospect(rows: Sequence[Outcome], larger: Mapping[str, str], why_not: Mappin
         group = row.name.partition("[")[0]
         if state in LOST:
             mended.append(Rerun(row.job, row.name, LOST[state]))
+        elif state is State.TIMEOUT and row.job_reason == reasons.DEADLINE:
+            hopeless.append(Hopeless(row.job, row.name, state, "its deadline passed", f"aver why {row.job}"))
         elif state in SHORT_OF and group in larger:
             mended.append(Rerun(row.job, row.name, f"it was {state}: {larger[group]}"))
         elif state in SHORT_OF:

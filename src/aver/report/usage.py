@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from aver.model.job import Request
+from aver.model.reasons import DEADLINE
 from aver.model.record import Record
 from aver.model.states import UNSETTLED
 from aver.report.measure import Mark, Measured, Rules, cpu_mark, mem_mark, share, time_mark, worst
@@ -108,7 +109,7 @@ def measured_of(row: Outcome, requests: Requests) -> Measured | None:
     asked = requests(row.request)
     is_whole = measured_by(row) == "witness"
     used = row.elapsed_s, cpu_of(row), row.peak_bytes
-    return Measured(row.state, asked.cpus, asked.mem_bytes, asked.time_s, *used, is_whole)
+    return Measured(row.state, asked.cpus, asked.mem_bytes, asked.time_s, *used, is_whole, row.reason == DEADLINE)
 
 
 def group_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What each command serves, from its own tables, and the part of `docs/en/reference/slurm-commands.md` that says so.
+"""What each command supports, from its own tables, and the part of `docs/en/reference/slurm-commands.md` that says so.
 
 `python -m aver.slurm_cli.coverage docs/en/reference/slurm-commands.md` writes that part again; a test compares the
 two, and the tables with the option lists of Slurm's man pages.
@@ -34,7 +34,7 @@ _HIDDEN = ("as-job",)
 
 
 class Command(Record):
-    """`status`: of an option that there is not."""
+    """`status`: the exit status after an unknown option."""
 
     name: str
     options: Table
@@ -85,12 +85,12 @@ def page() -> str:
     """The lists, command by command."""
     parts = []
     for command in commands():
-        lines = [f"### {command.name}", "", _line("Served", _flags(command, command.served))]
+        lines = [f"### {command.name}", "", _line("Supported", _flags(command, command.served))]
         if command.without_meaning:
-            lines.append(_line("Accepted, and without meaning here", _flags(command, command.without_meaning)))
+            lines.append(_line("Accepted, without effect here", _flags(command, command.without_meaning)))
         if command.not_served:
-            lines.append(_line("Not served: one line, exit 1", _flags(command, command.not_served)))
-        lines.append(f"- An option that there is not: getopt's words, exit {command.status}")
+            lines.append(_line("Not supported (one-line error, exit 1)", _flags(command, command.not_served)))
+        lines.append(f"- Unknown options: getopt's error message, exit {command.status}")
         lines += _more(command.name)
         named = variables().get(command.name, ())
         if named:
@@ -107,52 +107,52 @@ def renew(text: str) -> str:
 
 
 def _more(name: str) -> list[str]:
-    """What a command has beside options."""
+    """The lists of a command other than its options."""
     match name:
         case "squeue":
             return [
                 _line("Letters of `-o`", squeue_fields.LETTERS),
-                _line("… of them constant here", _constants(squeue_fields.LETTERS)),
+                _line("Of these, constant here", _constants(squeue_fields.LETTERS)),
                 _line("Names of `-O`", squeue_fields.NAMES),
-                _line("… of them constant here", _constants(squeue_fields.NAMES)),
+                _line("Of these, constant here", _constants(squeue_fields.NAMES)),
                 _line("Letters of `-o` with `-s`", squeue_fields.STEP_LETTERS),
                 _line("Names of `-O` with `-s`", squeue_fields.STEP_NAMES),
             ]
         case "sinfo":
             return [
                 _line("Letters of `-o`", sinfo.LETTERS),
-                _line("… of them constant here", _constants(sinfo.LETTERS)),
+                _line("Of these, constant here", _constants(sinfo.LETTERS)),
                 _line("Names of `-O`", sinfo.NAMES),
-                _line("… of them constant here", _constants(sinfo.NAMES)),
+                _line("Of these, constant here", _constants(sinfo.NAMES)),
             ]
         case "sacct":
             empty = [field[0] for field in sacct_fields.FIELDS if field[3] is sacct_fields.nothing]
             return [
                 _line("Fields", (field[0] for field in sacct_fields.FIELDS)),
-                _line("… of them always empty, since not measured or not there", empty),
+                _line("Of these, always empty (not measured, or not applicable)", empty),
             ]
         case "sstat":
             empty = [field[0] for field in sstat.FIELDS if field[3] is sstat.nothing]
             return [
                 _line("Fields", (field[0] for field in sstat.FIELDS)),
-                _line("… of them always empty, since not measured", empty),
+                _line("Of these, always empty (not measured)", empty),
             ]
         case "sacctmgr":
             shown = [entity for entity in sacctmgr.ENTITIES if entity not in sacctmgr.NOT_SERVED]
             return [
                 _line("Entities of `list` and `show`", shown),
-                _line("Entities that are not served: one line, exit 1", sacctmgr.NOT_SERVED),
+                _line("Entities that are not supported (one-line error, exit 1)", sacctmgr.NOT_SERVED),
                 _line("Conditions", sacctmgr.CONDITIONS),
-                _line("Words that write, and are not served: one line, exit 1", sacctmgr.WRITES),
+                _line("Commands that write: not supported (one-line error, exit 1)", sacctmgr.WRITES),
             ]
         case "scontrol":
             entities = [entity for entity, _ in scontrol_show.ENTITIES if entity not in scontrol_show.NOT_SERVED]
             return [
                 _line("Commands", scontrol.VERBS),
-                _line("Commands that are not served: one line, exit 1", scontrol.NOT_SERVED),
+                _line("Commands that are not supported (one-line error, exit 1)", scontrol.NOT_SERVED),
                 _line("Entities of `show`", entities),
-                _line("Entities that are not served: one line, exit 1", scontrol_show.NOT_SERVED),
-                _line("Words of `update JobId=`", update.WORDS),
+                _line("Entities that are not supported (one-line error, exit 1)", scontrol_show.NOT_SERVED),
+                _line("Keys of `update JobId=`", update.WORDS),
             ]
         case _:
             return []

@@ -29,7 +29,7 @@ FORMS = ("json", "yaml")
 SHAPES = {"23.11": 40, "24.05": 41, "24.11": 42, "25.05": 43, "25.11": 44}
 """The releases that came with a new shape, which is their default."""
 SERVED = {f"v0.0.{shape}": shape for shape in (*SHAPES.values(), 45)}  # 45 is that of 26.05
-OLDEST = "23.11.0"  # what documents say of releases whose own shape is older, and not served
+OLDEST = "23.11.0"  # what documents say of releases whose own shape is older, and not supported
 TRES_IDS = {"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "gres/gpu": 1001}
 _CORE = 0x80
 
@@ -43,7 +43,7 @@ class Form:
 
 
 def form_of(parsed: Parsed, program: str) -> Form | None:
-    """What is asked for, or None; Refusal for a shape that is not served, after the list for `list`."""
+    """What is asked for, or None; Refusal for a shape that is not supported, after the list for `list`."""
     found = next((name for name, _ in reversed(parsed.given) if name in FORMS), None)
     if found is None:
         return None
@@ -55,7 +55,7 @@ def form_of(parsed: Parsed, program: str) -> Form | None:
         show("".join(f"data_parser/{name}\n" for name in SERVED))
         raise Refusal("Possible data_parser plugins:", 0)
     if asked not in SERVED or flags not in ("", "fast"):
-        raise Refusal(f"{program}: error: --{found}={text} is not served by aver: {', '.join(SERVED)} are")
+        raise Refusal(f"{program}: error: --{found}={text} is not supported by aver: {', '.join(SERVED)} are")
     return Form(found, SERVED[asked])
 
 

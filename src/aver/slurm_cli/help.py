@@ -289,7 +289,7 @@ def listing(table: Table, synopsis: str, idle: Sequence[str], not_served: Sequen
     lines = [synopsis, "    Valid <OPTION> values are:"]
     for _, options in _groups(table, _READING):
         for name, _, words in options:
-            notes = " (no effect here)" if name in idle else " (not served here)" if name in not_served else ""
+            notes = " (no effect here)" if name in idle else " (not supported here)" if name in not_served else ""
             lines += [f"     {_flags(table, name, '').strip()}:", f"                   {words}{notes}"]
     return "\n".join(lines) + "\n"
 

@@ -50,7 +50,7 @@ def _seff(argv: Sequence[str]) -> int:
         return 0
     for name in NOT_SERVED:
         if parsed.has(name):
-            raise Refusal(f"seff: error: -{name[0]} is not served by aver")
+            raise Refusal(f"seff: error: -{name[0]} is not supported by aver")
     if len(parsed.operands) != 1:
         raise Refusal(USAGE.rstrip())
     book = Book.open()

@@ -51,11 +51,13 @@ def state_number(state: str) -> int:
 
 
 def reason(state: str, ours: str) -> str:
-    """Slurm's reason: ours, but where a job waits for another attempt, or where a need did not end as required."""
+    """Slurm's reason: ours, except for a wait for another attempt, a need that failed, and a deadline while it ran."""
     if state in ("PENDING", "SUBMITTED"):
         return _REASONS.get(ours, ours) or "None"
     if state == "SKIPPED" and ours.startswith("Need"):
         return "DependencyNeverSatisfied"
+    if state == "TIMEOUT" and ours == "DeadLine":
+        return "TimeLimit"
     return ours or "None"
 
 

@@ -77,7 +77,7 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
         if attempt.state is State.PENDING:
             _started(live, run, attempt, one, one.evidence.at, now)
         return
-    verdict = judge(attempt.evidence, run.rules(attempt.index))
+    verdict = judge(attempt.evidence, run.rules(attempt.index, attempt.request))
     if verdict is None:
         return
     if attempt.is_busy:

@@ -208,14 +208,16 @@ class LiveRun:
         own = self.spec(index).host
         return self.submission.host if own is None else own
 
-    def rules(self, index: int, time_limit_s: float | None = None) -> Rules:
-        """How to judge an attempt of the job. `time_limit_s`: what that attempt asked for, if it is known."""
+    def rules(self, index: int, request: Request | None = None) -> Rules:
+        """How to judge an attempt of the job. `request`: of that attempt, if it is known."""
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
         usual = self.usual_rules
+        limit_s, deadline_at = (None, None) if request is None else (request.time_s, spec.deadline_at)
         return Rules(
-            codes, spec.oom_warns, usual.fallback_completes, bool(spec.outputs), time_limit_s, usual.overrun_fails
-        )
+            codes, spec.oom_warns, usual.fallback_completes, bool(spec.outputs), limit_s, usual.overrun_fails,
+            deadline_at,
+        )  # fmt: skip
 
     def _held_in(self, segment: Segment) -> set[int]:
         """Jobs that are to be held from the start."""

@@ -112,7 +112,11 @@ def _memory_after(one: Measured, rules: Rules) -> float:
 
 
 def _more_time(group: Group, rules: Rules) -> Change | Blocked | None:
-    late = [one.time_s for one in group.attempts if one.state == State.TIMEOUT and one.time_s is not None]
+    late = [
+        one.time_s
+        for one in group.attempts
+        if one.state == State.TIMEOUT and one.time_s is not None and not one.is_past_deadline
+    ]
     if not late:
         return None
     ended = [one.elapsed_s for one in group.attempts if one.state == State.COMPLETED and one.elapsed_s is not None]

@@ -63,7 +63,7 @@ def _sacct(argv: Sequence[str]) -> int:
         return 0
     for name in NOT_SERVED:
         if parsed.has(name):
-            raise Refusal(f"sacct: error: --{name} is not served by aver")
+            raise Refusal(f"sacct: error: --{name} is not supported by aver")
     if parsed.operands:
         raise Refusal(
             "sacct: error: Unknown arguments:" + "".join(f"\nsacct: error:  {one}" for one in parsed.operands)

@@ -1,7 +1,7 @@
 """sacctmgr, for reading: this machine as a cluster on which there are no accounts to be kept.
 
 Every account and every QOS is accepted and enforced by nobody, so that the caller is a user with one association, whose
-account is empty, and `normal` is the one QOS. What writes says in one line that it is not served.
+account is empty, and `normal` is the one QOS. What writes says in one line that it is not supported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ sacctmgr [<OPTION>] [<COMMAND>]
     Valid <COMMAND> values are:
      list|show <ENTITY> [<SPECS>]  such as: list associations, show qos
      version
-    Not served on one machine: add account, add cluster, add user, archive, clear stats, delete qos, dump,
+    Not supported on one machine: add account, add cluster, add user, archive, clear stats, delete qos, dump,
      load, modify cluster, modify user, reconfigure, shutdown
     <ENTITY> may be account, association, cluster, event, federation, problem, qos, reservation, resource,
      runawayjobs, transaction, tres, user, wckey
@@ -90,7 +90,7 @@ def _sacctmgr(argv: Sequence[str]) -> int:
     while words and words[0].lower() in _MODES:
         parsed.given.append((words.pop(0).lower(), None))
     if not words:
-        raise Refusal("sacctmgr: error: a conversation is not served by aver: give a command, such as show user")
+        raise Refusal("sacctmgr: error: a conversation is not supported by aver: give a command, such as show user")
     verb = words[0].lower()
     if verb == "version":
         show(f"{version_line()}\n")
@@ -101,7 +101,9 @@ def _sacctmgr(argv: Sequence[str]) -> int:
     elif verb in ("exit", "quit"):
         return 0
     elif any(len(verb) >= 2 and one.startswith(verb) for one in WRITES):
-        raise Refusal(f"sacctmgr: error: {verb} is not served by aver: on one machine there are no accounts to change")
+        raise Refusal(
+            f"sacctmgr: error: {verb} is not supported by aver: on one machine there are no accounts to change"
+        )
     else:
         raise Refusal(f"invalid keyword: {words[0]}")
     return 0
@@ -112,7 +114,7 @@ def _list(parsed: Parsed, words: list[str]) -> None:
     if name is None:
         raise Refusal(_NO_ENTITY)
     if name in NOT_SERVED:
-        raise Refusal(f"sacctmgr: error: show {name} is not served by aver")
+        raise Refusal(f"sacctmgr: error: show {name} is not supported by aver")
     asked = _Asked(name, words[1:])
     has_assocs = parsed.has("associations") or "withassoc" in asked.flags or "withassocs" in asked.flags
     usual = BY_DEFAULT[

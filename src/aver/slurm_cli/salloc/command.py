@@ -57,7 +57,7 @@ def _salloc(argv: Sequence[str]) -> int:
     given = _in_order(parsed, os.environ)
     for name, _ in given:
         if name in NOT_SERVED:
-            raise Refusal(f"salloc: error: --{name} is not served by aver")
+            raise Refusal(f"salloc: error: --{name} is not supported by aver")
     asked = Asked(parsed, given)
     if verbosity(given):
         say(*defined_options("salloc", given))

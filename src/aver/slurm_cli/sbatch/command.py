@@ -112,7 +112,7 @@ def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[
     found += later
     for name, _ in found:
         if name in NOT_SERVED:
-            raise Refusal(f"sbatch: error: --{name} is not served by aver")
+            raise Refusal(f"sbatch: error: --{name} is not supported by aver")
     return [[name, text or ""] for name, text in found if name not in ABOUT]
 
 

@@ -86,7 +86,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _help() -> str:
-    others = "".join(f"     {name:<24} not served on one machine\n" for name in NOT_SERVED)
+    others = "".join(f"     {name:<24} not supported on one machine\n" for name in NOT_SERVED)
     return f"{_HELP}{others}     version                  show the version"
 
 
@@ -136,7 +136,7 @@ def _converse(options: list[str]) -> int:
 
 def _run(options: list[str], words: Sequence[str]) -> int:
     if words[0].lower() in NOT_SERVED:
-        raise Refusal(f"scontrol: error: {words[0].lower()} is not served by aver")
+        raise Refusal(f"scontrol: error: {words[0].lower()} is not supported by aver")
     verb = _verb(words[0])
     if verb is None:
         raise Refusal(f"invalid keyword: {words[0]}")
@@ -156,7 +156,7 @@ def _run(options: list[str], words: Sequence[str]) -> int:
         case "listpids" | "pidinfo" | "notify":
             return _of_processes(verb, words)
         case "cancel" | "wait_job":
-            raise Refusal(f"scontrol: error: {verb} is not served on one machine")
+            raise Refusal(f"scontrol: error: {verb} is not supported on one machine")
         case "quit" | "exit":
             return 0
         case _:

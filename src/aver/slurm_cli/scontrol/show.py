@@ -106,7 +106,7 @@ def _publish(parsed: Parsed, verb: str, words: Sequence[str], argv: Sequence[str
             book = Book.open()
             document = partitions_document(_nodes(book, "", asked), book.now, form.shape)
         case _:
-            raise Refusal(f"scontrol: error: --{form.name} with `{' '.join([verb, *words])}` is not served by aver")
+            raise Refusal(f"scontrol: error: --{form.name} with `{' '.join([verb, *words])}` is not supported by aver")
     publish(form, document, list(argv), "scontrol")
     return 0
 
@@ -144,7 +144,7 @@ def show_verb(
     asked = rest[0] if rest else ""
     name = _entity(entity)
     if name in NOT_SERVED:
-        raise Refusal(f"scontrol: error: show {name} is not served by aver")
+        raise Refusal(f"scontrol: error: show {name} is not supported by aver")
     if is_verbose and name in ("nodes", "partitions"):
         show(f"last_update_time={moment(Book.open().now)}, records=1\n")
     match name:

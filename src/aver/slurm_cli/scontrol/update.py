@@ -81,7 +81,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
     while left:
         tag, equals, value = left.pop(0).partition("=")
         if tag.lower() == "stepid":
-            raise Refusal("scontrol: error: StepId is not served by aver: the limit of a step is set by srun -t")
+            raise Refusal("scontrol: error: StepId is not supported by aver: the limit of a step is set by srun -t")
         if not equals:
             if not left:
                 raise Refusal(f"Invalid input: {tag}\nRequest aborted")

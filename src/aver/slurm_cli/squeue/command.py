@@ -157,7 +157,7 @@ def _publish(parsed: Parsed, ids: list[tuple[int, str | None]], chosen: _Filter,
     form = form_of(parsed, "squeue")
     assert form is not None
     if parsed.has("steps"):
-        raise Refusal(f"squeue: error: --steps with --{form.name} is not served by aver")
+        raise Refusal(f"squeue: error: --steps with --{form.name} is not supported by aver")
     if chosen.states is None:
         chosen.states = set()
     book = Book.open()

@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
             return 0
         for name in NOT_SERVED:
             if name in options.flags or name in options.values:
-                raise BadOption(f"error: --{name} is not served on one machine")
+                raise BadOption(f"error: --{name} is not supported on one machine")
         if not options.command:
             raise BadOption("fatal: No command given to execute.")
         if options.verbosity and "as-job" not in options.flags:
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
             return test_only(options)
         if ":" in options.command[:-1]:
-            raise BadOption("error: several commands with ` : ` between them are not served on one machine")
+            raise BadOption("error: several commands with ` : ` between them are not supported on one machine")
         if "multi-prog" in options.flags:
             from aver.slurm_cli.srun.task_program import read_programs
 

@@ -222,7 +222,9 @@ def check_mpi(options: Options) -> bool:
         )
         raise BadOption("\nsrun: ".join(lines))
     if task_count(options) > 1:
-        raise BadOption(f"error: --mpi={kind} is not served on one machine: start the ranks with mpirun inside the job")
+        raise BadOption(
+            f"error: --mpi={kind} is not supported on one machine: start the ranks with mpirun inside the job"
+        )
     return True
 
 

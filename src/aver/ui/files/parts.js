@@ -53,6 +53,11 @@ export const href = (path, words = {}) => {
   return `#/${path}${query.size ? `?${query}` : ""}`;
 };
 export const link = (to, text, attributes = {}) => el("a", { href: to, class: "plain", ...attributes }, text);
+/** A job's name, which is broken before its member's values rather than inside a word. */
+export const nameText = (name) => {
+  const at = name.indexOf("[");
+  return at > 0 ? [name.slice(0, at), el("wbr", {}), name.slice(at)] : name;
+};
 
 export function bar(counts) {
   const parts = WORST_FIRST.filter((state) => counts[state]).map((state) => {

@@ -1,5 +1,5 @@
 // The views of many jobs: now, runs, a run, two runs. Each makes elements of documents, which it asks for by `get`.
-import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, href, link, moment, say, seconds, shell, size, stateBadge, table } from "./parts.js";
+import { WORST_FIRST, badge, bar, cell, clean, count, countList, el, facts, href, link, moment, nameText, say, seconds, shell, size, stateBadge, table } from "./parts.js";
 import { actionButtons, commandList } from "./actions.js";
 import { drawGraph } from "./graph.js";
 
@@ -19,12 +19,12 @@ export async function nowView(_number, _words, get) {
   const partly = machine.measured < machine.running ? ` by the ${machine.measured} of ${count(machine.running, "job")} that can be measured` : "";
   const inUse = (value, text) => (value === null ? "use not known" : `${text(value)} in use${partly}`);
   const runs = now.running.items.map(({ job, note, use }) => jobRow(job, cell("number", jobLink(job)),
-    cell("", link(href(`jobs/${job.id}`), job.name), el("div", { class: "soft" }, link(href(`runs/${job.run}`), `run ${job.run}`))), cell("", stateBadge(job)),
+    cell("name", link(href(`jobs/${job.id}`), nameText(job.name)), el("div", { class: "soft" }, link(href(`runs/${job.run}`), `run ${job.run}`))), cell("", stateBadge(job)),
     cell("number", seconds(job.started_at === null ? null : now.at - job.started_at)),
     cell("rare", use ? `${use.cpus_now === null ? "?" : use.cpus_now.toFixed(1)} of ${use.cpus}` : "not known"),
     cell("rare", use ? [`${size(use.memory_now_bytes)}${use.mem_bytes === null ? ", no limit" : ` of ${size(use.mem_bytes)}`}`, use.mem_bytes ? meter(use.memory_now_bytes, use.mem_bytes) : null] : "not known"),
     cell("why", note)));
-  const others = (items) => items.map(({ job, note }) => jobRow(job, cell("number", jobLink(job)), cell("", link(href(`jobs/${job.id}`), job.name)),
+  const others = (items) => items.map(({ job, note }) => jobRow(job, cell("number", jobLink(job)), cell("name", link(href(`jobs/${job.id}`), nameText(job.name))),
     cell("", stateBadge(job)), cell("why", note), cell("number rare", job.is_settled ? moment(job.ended_at) : seconds(now.at - job.submitted_at))));
   const part = (id, title, list, body, none) => el("section", { id, "data-key": id }, el("h2", {}, `${title} (${(list.items.length + list.left_out).toLocaleString("en")})`),
     list.items.length ? body : el("p", { class: "none" }, none), left(list.left_out, "job"));
@@ -71,7 +71,7 @@ export async function runsView(_, words, get) {
   const page = await get("runs", words);
   const rows = page.runs.map(({ run, believed }) => el("tr", { "data-key": `run-${run.id}`, "data-row": href(`runs/${run.id}`) },
     cell("number", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), String(run.id))),
-    cell("", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, `${run.folder} (${run.engines.join(", ")})`)),
+    cell("name", link(href(run.is_single ? `jobs/${run.first_job}` : `runs/${run.id}`), run.name), el("div", { class: "soft rare" }, `${run.folder} (${run.engines.join(", ")})`)),
     cell("", badge(run.state, believed ? "*" : "")),
     cell("wide-bar", bar(run.counts), el("div", { class: "soft" }, WORST_FIRST.filter((state) => run.counts[state]).map((state) => `${run.counts[state].toLocaleString("en")} ${state}`).join(", "), believed ? ` (${believed} believed, *)` : "")),
     cell("number rare", run.round > 1 ? `round ${run.round}` : ""),
@@ -153,7 +153,7 @@ function causeBox(cause) {
     commandList(cause.next));
 }
 function useTable(usage) {
-  const rows = usage.groups.map((group) => el("tr", { "data-key": `use-${group.name}` }, cell("", group.name), cell("number", group.jobs.toLocaleString("en")),
+  const rows = usage.groups.map((group) => el("tr", { "data-key": `use-${group.name}` }, cell("name", group.name), cell("number", group.jobs.toLocaleString("en")),
     ...["mem", "cpus", "time"].map((name) => cell("", useText(name, group[name])))));
   return el("div", {}, table([{ text: "group" }, { text: "jobs", kind: "number" }, { text: "memory" }, { text: "CPUs" }, { text: "time" }], rows),
     usage.left_out ? el("p", { class: "none" }, `${count(usage.left_out, "group")} more, not shown here.`) : null);
@@ -206,7 +206,7 @@ function jobsTable(path, words, page, run) {
       line.append(part);
     }
     const took = job.elapsed_s ?? (job.started_at !== null && !job.is_settled ? run.ended_at - job.started_at : null);
-    return jobRow(job, cell("number", jobLink(job)), cell("", link(href(`jobs/${job.id}`), job.name)), cell("", stateBadge(job)),
+    return jobRow(job, cell("number", jobLink(job)), cell("name", link(href(`jobs/${job.id}`), nameText(job.name))), cell("", stateBadge(job)),
       cell("why", note === job.state.toLowerCase() ? "" : note, job.exit && job.exit.text !== "0:0" ? el("span", { class: "soft" }, ` ${job.exit.text}`) : null), cell("number rare", String(job.attempt || "")),
       cell("wide-bar rare", line), cell("number", seconds(took)), cell("number rare", size(job.peak_bytes)));
   });
@@ -231,7 +231,7 @@ export async function compareView(_, words, get) {
   };
   const state = (job, word) => (word === null ? el("span", { class: "soft" }, "not there") : el("a", { href: href(`jobs/${job}`) }, badge(word)));
   const rows = found.differences.map((one) => el("tr", { "data-key": `d-${one.name}`, ...(one.second ? { "data-row": href(`jobs/${one.second}`) } : {}) },
-    cell("", one.name), cell("", state(one.first, one.first_state), " → ", state(one.second, one.second_state)),
+    cell("name", nameText(one.name)), cell("", state(one.first, one.first_state), " → ", state(one.second, one.second_state)),
     cell("number", change(one, "s", seconds)), cell("number rare", change(one, "bytes", size))));
   const head = (run) => el("p", {}, link(href(`runs/${run.id}`), `run ${run.id} ${run.name}`, { class: "" }), " ", badge(run.state), bar(run.counts));
   return {
