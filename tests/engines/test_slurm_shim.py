@@ -198,7 +198,8 @@ def test_options_are_those_of_our_own_srun() -> None:
         (["--nodes", "1-2"], ["-n2", "-c4"]),
         (["-n6"], ["-c2"]),
         (["-ln", "12"], ["-c1"]),
-        (["-n", "24"], []),  # more than the job has CPUs: Slurm's to refuse
+        (["-On", "24"], []),
+        (["-n24", "--overcommit"], []),
         (["--ntasks-per-node=1", "--nodes=3", "--ntasks=3"], ["-c4"]),  # as mpirun starts its daemons
         (["--ntasks-per-node=2"], ["-n6", "-c2"]),
         (["-c1"], ["-n3"]),
@@ -247,6 +248,14 @@ def test_a_users_own_exclude_is_joined(job: Job, options: list[str], joined: lis
     assert job.words(*options, "prog", facts={}) == [*options, "prog"]
 
 
+@pytest.mark.parametrize("options", [["-n", "13"], ["-n5", "-N1"], ["-n4", "-c4"], ["--ntasks-per-node=5"]])
+def test_more_cpus_than_the_job_has_are_refused(job: Job, options: list[str]) -> None:
+    """The allocation may have them, but for other jobs. The words are Slurm's."""
+    done = job.start(*options, "/x/prog", facts=PART)
+    text = b"srun: error: Unable to create step for job 5: More processors requested than permitted\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", text)
+
+
 def test_values_are_not_taken_for_counts(job: Job) -> None:
     """`-wn2` names a node, and `-oout.n7` a file."""
     given = job.words("-Jx", "-wn2", "-oout.n7", "/x/prog", facts=PART)
@@ -260,3 +269,6 @@ def test_tasks_of_a_batch_script_share_its_nodes(job: Job, options: list[str], a
     """`srun` starts as many tasks as the script's -n says, which it finds in its environment."""
     given = job.words("-Jx", *options, "/x/prog", facts={**PART, "SLURM_NTASKS": "6"})
     assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", *added, "-Jx", *options]
+    facts = {**PART, "SLURM_NTASKS": "6", "SLURM_NTASKS_PER_NODE": "2"}
+    given = job.words("-Jx", "-N1", "/x/prog", facts=facts)
+    assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", "-n2", "-c2", "-Jx", "-N1"]

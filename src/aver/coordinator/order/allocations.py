@@ -68,11 +68,6 @@ def check_allocation(submission: Submission) -> None:
         nodes = asked_nodes(spec)
         if nodes is not None and (not nodes.isdecimal() or int(nodes) < 1):
             raise UsageError(f"job {spec.name!r}: in an allocation give one number of nodes, not {nodes!r}")
-        if nodes is not None and int(nodes) > 1 and spec.slurm is not None:
-            raise UsageError(
-                f"job {spec.name!r}: in an allocation a batch script runs on one node, not on {nodes}; "
-                "a job of a flow can have several (nodes)"
-            )
         for word in spec.slurm_options:
             if word.partition("=")[0] in ELSEWHERE:
                 raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")

@@ -136,19 +136,29 @@ _aver_note() {{ # OPTION VALUE, and what stands before the value in its word
     -n | --ntasks) _aver_tasks=$2 ;;
     --ntasks-per-node | --tasks-per-node) _aver_each=$2 ;;
     -N | --nodes) _aver_nodes=$2 ;;
-    -c | --cpus-per-task | --exact | --overlap) _aver_has_cpus=yes ;;
+    -c | --cpus-per-task) _aver_has_cpus=yes _aver_cpus=$2 ;;
+    --exact | --overlap) _aver_has_cpus=yes ;;
+    -O | --overcommit) _aver_overcommits=yes ;;
     -x | --exclude) _aver_excluded_at=$_aver_count _aver_excluded_by=$3 ;;
     esac
 }}
 
 _aver_share() {{ # in a part of an allocation: a task on each node, the CPUs of a node shared by its tasks
     local tasks=$_aver_tasks each=$_aver_each nodes=${{_aver_nodes:-$SLURM_JOB_NUM_NODES}}
-    [ -n "$tasks$each" ] || tasks=$SLURM_NTASKS # of a batch script
+    if [ -z "$tasks$each" ]; then # a batch script's own
+        [ -z "$_aver_nodes" ] || each=$SLURM_NTASKS_PER_NODE
+        [ -n "$each" ] || tasks=$SLURM_NTASKS
+    fi
     nodes=${{nodes#*-}} # the most of them
     [[ $nodes$tasks$each =~ ^[0-9]+$ ]] && [ "$nodes" -gt 0 ] || return 0
     if [ -z "$tasks" ]; then
         tasks=$((nodes * ${{each:-1}}))
         _aver_only+=("-n$tasks")
+    fi
+    if [[ $_aver_cpus =~ ^[0-9]+$ ]] && [ -z "$_aver_overcommits$SLURM_OVERCOMMIT" ] &&
+        [ "$((tasks * _aver_cpus))" -gt "$((nodes * AVER_NODE_CPUS))" ]; then # the allocation may have them, for others
+        echo "srun: error: Unable to create step for job $SLURM_JOB_ID: More processors requested than permitted" >&2
+        exit 1
     fi
     [ -n "$each" ] || each=$(((tasks + nodes - 1) / nodes))
     [ -n "$_aver_has_cpus" ] || [ "$each" -lt 1 ] || [ "$each" -gt "$AVER_NODE_CPUS" ] ||
@@ -162,7 +172,8 @@ if [ -z "$_aver_srun" ]; then
     exit 127
 fi
 _aver_words=("$@") _aver_only=() _aver_count=0 _aver_is_plain=
-_aver_named= _aver_tasks= _aver_each= _aver_nodes= _aver_has_cpus= _aver_excluded_at= _aver_excluded_by=
+_aver_named= _aver_tasks= _aver_each= _aver_nodes= _aver_has_cpus= _aver_cpus=1 _aver_overcommits=
+_aver_excluded_at= _aver_excluded_by=
 if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ] || ! _aver_is_witness
 then
     [ -n "$AVER_OTHER_NODES" ] || _aver_plain
@@ -194,7 +205,10 @@ while [ $# -gt 0 ]; do # up to the command
                 esac
                 _aver_rest=${{_aver_letters#?}}
                 case $_aver_letters in
-                [{flag_letters}]*) _aver_letters=$_aver_rest ;;
+                [{flag_letters}]*)
+                    _aver_note "-${{_aver_letters%"$_aver_rest"}}"
+                    _aver_letters=$_aver_rest
+                    ;;
                 [{value_letters}{other_letters}])
                     _aver_pending=-$_aver_letters
                     break
