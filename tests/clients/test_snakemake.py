@@ -61,6 +61,16 @@ rule hungry:
     shell: "python3 -c 'import time; block = bytearray(400 << 20); time.sleep(1); print(len(block))' > {output}"
 """
 
+ARRAY = """
+rule all:
+    input: "a.txt", "b.txt", "c.txt"
+
+rule one:
+    output: "{n}.txt"
+    resources: mem_mb=500, runtime=5
+    shell: "[ {wildcards.n} != a ] || sleep 8; echo $SLURM_ARRAY_TASK_ID > {output}; [ {wildcards.n} != FAILS ]"
+"""
+
 SLOW = """
 rule all:
     input: "slow.txt", "slower.txt"
@@ -127,6 +137,26 @@ def test_a_retry_with_more_memory(desk: Desk) -> None:
     assert [str(job.state) for job in desk.jobs()] == [*found, "COMPLETED"]
     reports = [path.read_text() for path in (desk.folder / "use").rglob("*") if path.is_file()]
     assert any("rule_hungry" in text for text in reports), reports
+
+
+def test_an_array_whose_tasks_end_one_after_the_other(desk: Desk) -> None:
+    """Through sacct, its default: Snakemake asks for the array's number, and goes on when all tasks have ended."""
+    desk.write("Snakefile", ARRAY)
+    said = desk.run(*SNAKEMAKE, "--slurm-array-jobs", "all", "--slurm-status-command", "sacct")
+    assert said.status == 0, said.text
+    assert "4 of 4 steps (100%) done" in said.text
+    assert sorted(desk.read(f"{name}.txt") for name in "abc") == ["1\n", "2\n", "3\n"]
+
+
+def test_an_array_with_a_task_that_fails(desk: Desk) -> None:
+    """Snakemake takes one task's state for that of all: it is never COMPLETED."""
+    desk.write("Snakefile", ARRAY.replace("FAILS", "b"))
+    said = desk.run(*SNAKEMAKE, "--keep-going", "--slurm-array-jobs", "all", "--slurm-status-command", "sacct")
+    assert said.status == 1, said.text
+    assert said.text.count("SLURM status is: 'FAILED'") == 3
+    states = [job.state for job in desk.jobs()]
+    assert len(states) == 3
+    assert State.FAILED in states
 
 
 def test_a_run_that_is_interrupted(desk: Desk) -> None:

@@ -198,7 +198,8 @@ def test_options_are_those_of_our_own_srun() -> None:
         (["--nodes", "1-2"], ["-n2", "-c4"]),
         (["-n6"], ["-c2"]),
         (["-ln", "12"], ["-c1"]),
-        (["-n", "24"], []),  # more than the job has CPUs: Slurm's to refuse
+        (["-On", "24"], []),
+        (["-n24", "--overcommit"], []),
         (["--ntasks-per-node=1", "--nodes=3", "--ntasks=3"], ["-c4"]),  # as mpirun starts its daemons
         (["--ntasks-per-node=2"], ["-n6", "-c2"]),
         (["-c1"], ["-n3"]),
@@ -213,3 +214,61 @@ def test_a_part_of_an_allocation_is_shared_by_the_tasks(job: Job, options: list[
     given = job.words("--job-name=x", *options, "/x/prog", facts=facts)
     assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", *added, "--job-name=x", *options]
     assert job.words("--multi-prog", "file", facts=facts) == ["--exclude=n4,n5", "--multi-prog", "file"]
+
+
+PART = {**IN_JOB, "SLURM_JOB_NUM_NODES": "3", "AVER_NODE_CPUS": "4", "AVER_OTHER_NODES": "n4,n5"}
+
+
+@pytest.mark.parametrize(
+    ("options", "joined"),
+    [
+        (["-x", "n2"], ["-x", "n4,n5,n2"]),
+        (["-xn2"], ["-xn4,n5,n2"]),
+        (["-lxn[1-2]"], ["-lxn4,n5,n[1-2]"]),
+        (["-lx", "n2"], ["-lx", "n4,n5,n2"]),
+        (["--exclude", "n2"], ["--exclude", "n4,n5,n2"]),
+        (["--exclude=n2"], ["--exclude=n4,n5,n2"]),
+        (["--exclude=n2", "-x", "n1"], ["--exclude=n2", "-x", "n4,n5,n1"]),  # Slurm takes the last one
+        (["-o", "-x", "-Jx"], ["-o", "-x", "-Jx"]),  # a file, a name
+        (["--exclude=./nodes"], ["--exclude=n4,n5,n1,n[2-3]"]),
+        (["-x", "./none"], ["-x", "./none"]),  # srun's to refuse
+    ],
+)
+@pytest.mark.parametrize("rest", [["--multi-prog", "file"], ["--bcast=/x", "prog"], ["--jobid", "5", "/x/prog"]])
+def test_a_users_own_exclude_is_joined(job: Job, options: list[str], joined: list[str], rest: list[str]) -> None:
+    """Slurm takes the last --exclude alone: without ours a step would go to the nodes of other jobs."""
+    (job.folder / "nodes").write_text("n1 # a comment\n\nn[2-3]")
+    given = job.words("-n3", "-c1", *options, "/x/prog", "-x", "n9", facts=PART)
+    task = given.index("/bin/bash")
+    named = [] if "-Jx" in options else ["--job-name=prog"]
+    assert given[:task] == [*named, "--exclude=n4,n5", "-n3", "-c1", *joined]
+    assert given[-3:] == ["/x/prog", "-x", "n9"]
+    assert job.words(*options, *rest, facts=PART) == ["--exclude=n4,n5", *joined, *rest]
+    assert job.words(*options, "prog", facts={"AVER_OTHER_NODES": "n4,n5"}) == ["--exclude=n4,n5", *joined, "prog"]
+    assert job.words(*options, "prog", facts={}) == [*options, "prog"]
+
+
+@pytest.mark.parametrize("options", [["-n", "13"], ["-n5", "-N1"], ["-n4", "-c4"], ["--ntasks-per-node=5"]])
+def test_more_cpus_than_the_job_has_are_refused(job: Job, options: list[str]) -> None:
+    """The allocation may have them, but for other jobs. The words are Slurm's."""
+    done = job.start(*options, "/x/prog", facts=PART)
+    text = b"srun: error: Unable to create step for job 5: More processors requested than permitted\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", text)
+
+
+def test_values_are_not_taken_for_counts(job: Job) -> None:
+    """`-wn2` names a node, and `-oout.n7` a file."""
+    given = job.words("-Jx", "-wn2", "-oout.n7", "/x/prog", facts=PART)
+    assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", "-n3", "-c4", "-Jx", "-wn2", "-oout.n7"]
+
+
+@pytest.mark.parametrize(
+    ("options", "added"), [([], ["-c2"]), (["-n3"], ["-c4"]), (["--ntasks-per-node=1"], ["-n3", "-c4"]), (["-c1"], [])]
+)
+def test_tasks_of_a_batch_script_share_its_nodes(job: Job, options: list[str], added: list[str]) -> None:
+    """`srun` starts as many tasks as the script's -n says, which it finds in its environment."""
+    given = job.words("-Jx", *options, "/x/prog", facts={**PART, "SLURM_NTASKS": "6"})
+    assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", *added, "-Jx", *options]
+    facts = {**PART, "SLURM_NTASKS": "6", "SLURM_NTASKS_PER_NODE": "2"}
+    given = job.words("-Jx", "-N1", "/x/prog", facts=facts)
+    assert given[: given.index("/bin/bash")] == ["--exclude=n4,n5", "-n2", "-c2", "-Jx", "-N1"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -162,7 +163,7 @@ class ClusterHome(LiveHome):
         """A program of sh that stands for one of Slurm's and notes each call; `$real` is the real one."""
         path = self.folder / f"fake-{name}"
         note = f'echo "$*" >> {self.folder}/calls-{name}'
-        path.write_text(f"#!/bin/bash\nreal=/usr/bin/{name}\n{note}\n{text}\n")
+        path.write_text(f"#!/bin/bash\nreal={shutil.which(name)}\n{note}\n{text}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -51,6 +52,8 @@ class SshHome(ClusterHome):
         """Nothing of this home is left in the lab, which others use."""
         names = self.lab.call("squeue", "-h", "-a", "-O", "JobID:20,Name:300").splitlines()
         keys = {path.stem.split(".")[0] for path in self.home.path.glob("slurm/hosts/*/batches/*.json")}
+        asks = "".join(path.read_text() for path in self.home.path.glob("slurm/hosts/*/alloc/*/asks/*.json"))
+        keys |= {name.split(".")[2] for name in re.findall(r'"name": "(aver\.[^"]+)"', asks)}
         left = [line.split()[0] for line in names if any(f".{key}." in line for key in keys)]
         if left:
             self.lab.can_ask("scancel", *left)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from allocation_desk import SMALL, WIDE, allocation_ids, reasons_of, submit_in, wait_begun
-from fault_desk import OK, SEVEN, ClusterHome, job
+from fault_desk import OK, RECORD, SEVEN, ClusterHome, job
 
 from aver.model.job import JobSpec, Need, Needs, Request
 from aver.model.record import replace
 from aver.model.states import State
+from aver.spec.sbatch.script import parse_script
 from live_home import wait_for
 
 MIB = 1 << 20
@@ -20,6 +22,13 @@ def wide(name: str, text: str, nodes: int = 2, cpus: int = 3, needs: tuple[str, 
     """A job on so many nodes; of two with 3 of the 4 CPUs, no node has both."""
     spec = job(name, text, request=Request(cpus=cpus, mem_bytes=300 * MIB), needs=Needs(tuple(map(Need, needs))))
     return replace(spec, slurm_options=(f"--nodes={nodes}",))
+
+
+def batch(name: str, options: str, text: str) -> JobSpec:
+    """A batch script with these #SBATCH options."""
+    script = f"#!/bin/bash\n#SBATCH -J {name} {options}\n{RECORD}\n{text}\n"
+    (spec,) = parse_script(script.encode(), name, now=0).jobs
+    return spec
 
 
 def lines_of(path: Path) -> list[str]:
@@ -105,3 +114,58 @@ def test_too_many_nodes_wait_with_the_reason(whole_cluster: ClusterHome) -> None
         client.call("cancel", ids=[run], by="tester", signal=None, now=False)
     whole_cluster.settle([run])
     assert len(allocation_ids(whole_cluster, run)) == 1
+
+
+TELLS = r"""
+for name in NNODES JOB_NUM_NODES NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK TASKS_PER_NODE JOB_CPUS_PER_NODE; do
+    name=SLURM_$name; echo "$name=${!name}"
+done
+srun sh -c 'echo "task $SLURM_PROCID of $SLURM_NTASKS on $SLURM_NODEID"' | sort
+srun -n2 sh -c 'echo "two: $SLURM_PROCID on $SLURM_NODEID"' | sort
+srun -N1 -n1 sh -c 'echo "one: $SLURM_PROCID of $SLURM_NTASKS on $SLURM_NODEID"'
+srun -n99 true 2>&1 | sed -n 's/error: \(.*\) job [0-9]*:/\1/p'
+"""
+
+
+@pytest.mark.parametrize(
+    "options", ["-N2 -n4 --ntasks-per-node=2 --mem=300", "-N2 --ntasks-per-node=1 -c2 --mem=300", "-N3 -n2 --mem=300"]
+)
+def test_a_batch_script_on_several_nodes_is_as_a_job_of_slurm(
+    whole_cluster: ClusterHome, tmp_path: Path, options: str
+) -> None:
+    """Its variables, and the tasks that its steps have, are those that it has as a job of its own."""
+    said = []
+    for name in ("alone", "inside"):
+        script = batch(name, f"{options} --ntasks-per-core=1", f"{{ {TELLS} }} >{tmp_path}/{name} 2>&1")
+        inside = name == "inside"
+        run = submit_in(whole_cluster, [script], WIDE) if inside else whole_cluster.submit(script)
+        whole_cluster.settle([run])
+        whole_cluster.check(run, {name: (State.COMPLETED, OK)})
+        said.append(lines_of(tmp_path / name))
+    assert said[0] == said[1]
+
+
+def test_a_batch_script_ends_as_its_step_does(whole_cluster: ClusterHome) -> None:
+    """A task that fails on the second node is the script's end, and its step's tasks are known."""
+    run = submit_in(whole_cluster, [batch("ranks", "-N2 -n2", "srun sh -c 'exit $((7 * SLURM_NODEID))'")], WIDE)
+    whole_cluster.settle([run])
+    whole_cluster.check(run, {"ranks": (State.FAILED, SEVEN)})
+    with whole_cluster.reader() as reader:
+        (row,) = reader.jobs(run=run)
+        (step,) = reader.steps(row.id)
+        assert {task.task: task.exit for task in reader.tasks(row.id, 1, step.step)} == {0: OK, 1: SEVEN}
+
+
+def test_a_step_that_excludes_a_node_stays_on_its_jobs_nodes(whole_cluster: ClusterHome, tmp_path: Path) -> None:
+    """`srun -x` leaves out a node of the job, and no step goes to nodes that the job has not got."""
+    text = f"""
+echo "$SLURM_JOB_NODELIST" >{tmp_path}/nodes
+first=${{SLURM_JOB_NODELIST%%,*}}
+srun -N1 -n1 -x "$first" sh -c 'echo "$SLURMD_NODENAME"' >{tmp_path}/one
+srun -N2 -n2 "--exclude=$first" true && exit 9
+exit 0"""
+    run = submit_in(whole_cluster, [wide("two", text)], WIDE)
+    whole_cluster.settle([run])
+    whole_cluster.check(run, {"two": (State.COMPLETED, OK)})
+    (nodes,) = lines_of(tmp_path / "nodes")
+    assert lines_of(tmp_path / "one") == nodes.split(",")[1:]

@@ -79,7 +79,11 @@ def test_a_killed_slurmstepd_that_slurm_misses(cluster: ClusterHome) -> None:
     run = _lose_steps(cluster)
 
     def is_missed() -> bool:
-        cluster.lab.call("scontrol", "reconfigure")
+        """A slurmd that starts tells slurmctld what runs; what was silent for long enough is missed then."""
+        name = f"slurmd-{cluster.lab.node}6"
+        cluster.lab.stop(name)
+        cluster.lab.heal()
+        wait_for((cluster.lab.folder / "run" / f"{name}.pid").exists, "slurmd has started")
         return "NODE_FAIL" in cluster.shown(run)["orphan"]
 
     wait_for(is_missed, "Slurm misses the script", 120)

@@ -16,6 +16,7 @@ from slurm_commands import Slurm
 
 from aver.model.events import JobMoved, Observed, PersonAsked, RunMoved, StepEnded
 from aver.model.evidence import Verdict
+from aver.model.job import Matrix
 from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.states import State
 
@@ -213,6 +214,32 @@ def test_numbers_steps_and_arrays(past: Past, call: Call) -> None:
     assert whole == ["36_1|38", "36_3|39", "36_[5,7,9%2]|36"]
     assert call("sacct", "-n", "-j", "99999").out == ""
     assert call("sacct", "-n", "-j", "99999").status == 0
+
+
+@pytest.mark.parametrize(
+    ("ends", "raw"),
+    [
+        ((0, None, 0), ["41", "40", "43"]),  # one that is not settled
+        ((0, 0, 0), ["40", "42", "43"]),
+        ((0, 7 << 8, 0), ["41", "40", "43"]),  # the one that ended worst
+    ],
+)
+def test_a_task_has_the_number_of_its_array(
+    empty_past: Past, call: Call, ends: tuple[int | None, ...], raw: list[str]
+) -> None:
+    """Clients that look for the array's number find one: COMPLETED only if all tasks are."""
+    past = empty_past
+    array = past.spec(matrix=Matrix((("array", ("1", "2", "3")),)))
+    lives = [
+        past.ended(40, 41 + place, end, ago=10) if end is not None else past.running(40, 41 + place)
+        for place, end in enumerate(ends)
+    ]
+    past.commit(past.submitted(40, array, first=41), *(event for life in lives for event in life))
+    fields = ("-n", "-X", "-P", "-o", "jobidraw")
+    assert call("sacct", *fields, "-j", "40").lines == raw
+    assert call("sacct", *fields, "-S", "now-1day", "--name", "run").lines == raw
+    assert call("sacct", *fields, "-j", "40_2").lines == ["42"]
+    assert call("sacct", *fields, "-j", "42").lines == ["42"]
 
 
 def test_each_attempt_with_duplicates(empty_past: Past, call: Call) -> None:

@@ -80,6 +80,9 @@ class Engines:
         for engine in self._allocators if runs else ():
             engine.release(runs)
 
+    def is_releasing(self) -> bool:
+        return any(engine.is_releasing() for engine in self._allocators)
+
     def keep_only(self, runs: Collection[int]) -> None:
         """After a restart: runs that were settled before it, and not released."""
         for engine in self._allocators:

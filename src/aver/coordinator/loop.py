@@ -443,6 +443,7 @@ class Loop:
             or self._background.is_busy
             or self._upkeep.is_busy
             or self._schedules.is_any
+            or self._engines.is_releasing()
         )
         if not is_idle:
             self._idle_since = None

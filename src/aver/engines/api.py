@@ -127,6 +127,7 @@ class AllocationAsk(Record):
     env_file: str | None
     folder: str
     umask: int
+    host: str = ""  # of the cluster, reached through ssh; empty: this machine has its commands
 
     @property
     def is_extra(self) -> bool:
@@ -284,3 +285,6 @@ class Allocator(Engine, Protocol):
 
     def open_runs(self) -> list[int]:
         """Runs that were given something and not released."""
+
+    def is_releasing(self) -> bool:
+        """Whether it must still say elsewhere that something is released: nobody else will."""

@@ -67,16 +67,16 @@ class JobFacts:
         matrix: dict[str, Any] = self.spec.get("matrix") or {}
         axes: list[Any] = matrix.get("axes", []) if len(specs) == 1 else []
         self.array_job: int | None = None
-        self.array_index = ""
+        self.array_index, self.array_size = "", 0
         self.array_limit: int | None = None
         self.derived = row.derived  # None: unknown; of an earlier attempt to be set by who has its steps
         self.steps: list[LightStep] | None = None  # None: not read yet
         self.is_requeued = False  # of an earlier attempt to be set by who has all of them
-        self.rest = ""  # the tasks that are shown as one: `5,7,9%2`
+        self.rest, self.stands_for_array = "", False  # tasks shown as one (`5,7,9%2`); shown under the array's number
         self.is_single = bool(flow.get("is_single"))
         if self.slurm is not None and len(axes) == 1 and axes[0][0] == "array" and row.member < len(axes[0][1]):
             self.array_job = row.run
-            self.array_index = axes[0][1][row.member]
+            self.array_index, self.array_size = axes[0][1][row.member], len(axes[0][1])
             self.array_limit = matrix.get("max_parallel")
 
     def _change(self, at: float, event: dict[str, Any]) -> None:
@@ -103,8 +103,8 @@ class JobFacts:
 
     @property
     def number(self) -> int:
-        """Its own number; the array's for those of its tasks that are shown as one."""
-        return self.array_job if self.rest and self.array_job is not None else self.row.id
+        """Its own number; the array's for those of its tasks that are shown as one, or stand for it."""
+        return self.array_job if (self.rest or self.stands_for_array) and self.array_job is not None else self.row.id
 
     @property
     def id_text(self) -> str:

@@ -30,7 +30,7 @@ def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
     return [
         AllocationAsk(
             run.number, name, one.words, one.count, one.headroom_s, os.fspath(home.env(run.number)), origin.folder,
-            origin.umask,
+            origin.umask, host_of(run.submission),
         )
         for name, one in named
     ]  # fmt: skip
@@ -59,23 +59,27 @@ def check_allocation(submission: Submission) -> None:
             raise UsageError('the engine allocation needs an allocation: aver submit --allocation "-N 4 -t 4:00:00" …')
         return
     _check(submission.allocation)
+    host = host_of(submission)
     for spec in inside:
-        if host := submission.host if spec.host is None else spec.host:
+        own = submission.host if spec.host is None else spec.host
+        if own != host:
             raise UsageError(
-                f"job {spec.name!r}: no allocation can be taken over ssh ({host}): run aver on the cluster, "
-                "or leave --allocation out"
+                f"job {spec.name!r}: the allocations of a run are on one cluster: the first job is for "
+                f"{host or 'that of this machine'}, this one for {own or 'that of this machine'}"
             )
         nodes = asked_nodes(spec)
         if nodes is not None and (not nodes.isdecimal() or int(nodes) < 1):
             raise UsageError(f"job {spec.name!r}: in an allocation give one number of nodes, not {nodes!r}")
-        if nodes is not None and int(nodes) > 1 and spec.slurm is not None:
-            raise UsageError(
-                f"job {spec.name!r}: in an allocation a batch script runs on one node, not on {nodes}; "
-                "a job of a flow can have several (nodes)"
-            )
         for word in spec.slurm_options:
             if word.partition("=")[0] in ELSEWHERE:
                 raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")
+
+
+def host_of(submission: Submission) -> str:
+    """Of the cluster that has the run's allocations; empty: this machine has its commands."""
+    engines = ((spec, spec.engine or submission.engine) for spec in submission.flow.jobs)
+    first = next((spec for spec, engine in engines if capabilities_of(engine).uses_allocations), None)
+    return submission.host if first is None or first.host is None else first.host
 
 
 def _check(wish: Allocation) -> None:

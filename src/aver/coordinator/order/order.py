@@ -12,7 +12,7 @@ from aver.client import vault
 from aver.client.job_files import Which, job_files, script_path
 from aver.client.output_paths import array_index, synced_folders
 from aver.client.startup_files import BASH_ENV
-from aver.coordinator.order.slurm_environment import slurm_pairs
+from aver.coordinator.order.slurm_environment import on_each_node, slurm_pairs, task_pairs
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.state.steps import is_shared
@@ -20,7 +20,7 @@ from aver.engines.api import Order, ScriptText, Sync
 from aver.home import Home
 from aver.model.job import CONTAINER, Argv, JobSpec, Request, Scope, Script, Setup, Shell, WarningSignal
 from aver.model.record import replace
-from aver.model.slurm_options import SlurmKind
+from aver.model.slurm_options import SlurmKind, SlurmOptions
 from aver.model.threads import thread_pairs
 from aver.model.units import limit_until
 from aver.plan.placeholders import PARAMETER, fill
@@ -62,7 +62,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         env_defaults=() if spec.slurm is not None or can.has_queue else thread_pairs(attempt.request.whole_cpus),
         umask=origin.umask,
         limits=origin.limits,
-        request=_bounded(attempt, None if can.has_queue else spec.deadline_at, now),
+        request=_request(attempt, spec, now),
         stdin=files.stdin,
         stdout=None if spec.has_streams else files.stdout,
         stderr=files.stderr,
@@ -77,8 +77,8 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         options=_options(run, attempt) if with_options else (),
         requeues=spec.slurm_requeues,
         deadline_at=spec.deadline_at if with_options or can.uses_allocations else None,
-        host=run.host(attempt.index) if with_options else "",
-        sync=_sync(run, attempt) if with_options else None,
+        host=run.host(attempt.index) if with_options or can.uses_allocations else "",
+        sync=_sync(run, attempt) if with_options or can.uses_allocations else None,
         run=run.number,
         step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if can.uses_allocations else "",
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
@@ -99,9 +99,22 @@ def asked_nodes(spec: JobSpec) -> str | None:
 
 
 def nodes_of(spec: JobSpec) -> int:
-    """How many nodes a job of an allocation has. ValueError for what `check_allocation` refuses."""
+    """How many nodes a job of an allocation has: a batch script at most one for each of its tasks, as in Slurm.
+
+    ValueError for what `check_allocation` refuses.
+    """
     asked = asked_nodes(spec)
-    return 1 if asked is None else int(asked)
+    tasks = None if spec.slurm is None else spec.slurm.ntasks
+    nodes = 1 if asked is None else int(asked)
+    return nodes if tasks is None else min(nodes, tasks)
+
+
+def _request(attempt: LiveAttempt, spec: JobSpec, now: float) -> Request:
+    """What the attempt may use; on several nodes of an allocation, what it may use on each of them."""
+    request = _bounded(attempt, None if attempt.can.has_queue else spec.deadline_at, now)
+    if not attempt.can.uses_allocations or spec.slurm is None or (nodes := nodes_of(spec)) == 1:
+        return request  # a flow's job says it for each node
+    return on_each_node(request, spec.slurm, nodes)
 
 
 def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:
@@ -383,6 +396,9 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, folder: 
         pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt, _bounded(attempt, spec.deadline_at, now), now)
+    elif attempt.can.uses_allocations and (nodes := nodes_of(spec)) > 1:
+        of_flow = SlurmOptions(cpus_per_task=attempt.request.whole_cpus)
+        pairs += task_pairs(spec.slurm or of_flow, nodes)
     elif spec.slurm_options and not attempt.can.tells_steps:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts

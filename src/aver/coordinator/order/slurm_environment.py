@@ -11,6 +11,7 @@ import os
 from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.run import LiveRun
 from aver.model.job import JobSpec, Request
+from aver.model.record import replace
 from aver.model.slurm_names import CLUSTER, PARTITION, QOS
 from aver.model.slurm_options import SlurmOptions
 from aver.spec.sbatch.array import is_array, step_of
@@ -35,6 +36,33 @@ def slurm_pairs(run: LiveRun, attempt: LiveAttempt, request: Request, now: float
         found["SLURM_OPEN_MODE"] = "a"  # the files of its steps as well
     if "--overcommit" in spec.slurm_options:
         found["SLURM_OVERCOMMIT"] = "1"
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def on_each_node(request: Request, options: SlurmOptions, nodes: int) -> Request:
+    """What a batch script on so many nodes has on each: CPUs for its share of the tasks, and `--mem` as it is."""
+    total = max(request.whole_cpus, options.asked_cpus)
+    each = max(-(-total // nodes), -(-(options.ntasks or nodes) // nodes) * (options.cpus_per_task or 1))
+    mem_bytes = request.mem_bytes
+    if mem_bytes is not None and options.mem_per_cpu is not None:
+        mem_bytes = -(-mem_bytes * each // total)
+    return replace(request, cpus=each, mem_bytes=mem_bytes)
+
+
+def task_pairs(options: SlurmOptions, nodes: int) -> list[str]:
+    """NAME=VALUE of what Slurm tells a job on several nodes about its tasks."""
+    found: dict[str, object] = {}
+    if options.ntasks is not None:
+        least, more = divmod(options.ntasks, nodes)
+        shares = [(count, many) for count, many in ((least + 1, more), (least, nodes - more)) if many]
+        found["SLURM_NTASKS"] = found["SLURM_NPROCS"] = options.ntasks
+        found["SLURM_TASKS_PER_NODE"] = ",".join(
+            f"{count}(x{many})" if many > 1 else f"{count}" for count, many in shares
+        )
+    if options.ntasks_per_node is not None:
+        found["SLURM_NTASKS_PER_NODE"] = options.ntasks_per_node
+    if options.cpus_per_task is not None:
+        found["SLURM_CPUS_PER_TASK"] = options.cpus_per_task
     return [f"{name}={value}" for name, value in found.items()]
 
 

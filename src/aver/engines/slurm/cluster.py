@@ -125,7 +125,7 @@ def make_allocator(home: Home, config: Config, key: str) -> AllocationEngine:
         raise CantWriteError(text) from None
     taker = Taker(
         lambda: commands_of(home, config), home=key, witness=witness, shim=os.fspath(shim),
-        own_folder=os.fspath(home.bin), timeout_s=config.slurm.timeout_s,
+        records=os.fspath(shared / "alloc-records"), own_folder=os.fspath(home.bin), timeout_s=config.slurm.timeout_s,
     )  # fmt: skip
     return AllocationEngine(
         shared / "alloc", commands_of(home, config), taker, Records(shared / "alloc-records"), settle_of(config),

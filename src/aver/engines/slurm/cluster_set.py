@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from aver.engines.api import (
+    AllocationAsk,
+    Allocator,
     Control,
     CouldNotAsk,
     Engine,
@@ -23,17 +26,19 @@ from aver.engines.api import (
 )
 from aver.errors import AverError
 
+E = TypeVar("E", bound=Engine)
 
-class Clusters:
+
+class Clusters(Generic[E]):
     """An `Engine`. `known`: the hosts that may have something of ours; "" is this machine."""
 
     name = "slurm"
 
-    def __init__(self, make: Callable[[str], Engine], known: Sequence[str], totals: Totals) -> None:
+    def __init__(self, make: Callable[[str], E], known: Sequence[str], totals: Totals) -> None:
         self._make = make
         self._known = known
         self.totals = totals
-        self._engines: dict[str, Engine] = {}
+        self._engines: dict[str, E] = {}
         self._poller = select.epoll()
 
     def fileno(self) -> int:
@@ -82,7 +87,7 @@ class Clusters:
             engine.close()
         self._poller.close()
 
-    def _of(self, host: str) -> Engine:
+    def _of(self, host: str) -> E:
         if host not in self._engines:
             engine = self._make(host)
             engine.attach()
@@ -96,6 +101,26 @@ class Clusters:
             if isinstance(reply, Seen):
                 return reply
         return next((reply for reply in replies if isinstance(reply, CouldNotAsk)), None) or NotListed(key)
+
+
+class AllocationClusters(Clusters[Allocator]):
+    """An `Allocator`."""
+
+    name = "allocation"
+
+    def allocate(self, asks: Sequence[AllocationAsk]) -> None:
+        for host in dict.fromkeys(ask.host for ask in asks):
+            self._of(host).allocate([ask for ask in asks if ask.host == host])
+
+    def release(self, runs: Sequence[int]) -> None:
+        for engine in self._engines.values():
+            engine.release(runs)
+
+    def open_runs(self) -> list[int]:
+        return [run for engine in self._engines.values() for run in engine.open_runs()]
+
+    def is_releasing(self) -> bool:
+        return any(engine.is_releasing() for engine in self._engines.values())
 
 
 def _knows(engine: Engine, key: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aver.config import load_config
-from aver.engines.api import UNLIMITED, Capabilities, Engine, Refusals, Registration, Site
+from aver.engines.api import UNLIMITED, Allocator, Capabilities, Engine, Refusals, Registration, Site
 from aver.home import Home
 from aver.model.record import replace
 
@@ -75,8 +75,16 @@ ENGINE = Registration(
 
 def _make_allocator(site: Site) -> Engine:
     from aver.engines.slurm.cluster import make_allocator
+    from aver.engines.slurm.cluster_set import AllocationClusters
+    from aver.engines.slurm.remote.cluster import allocation_hosts, make_host_allocator
 
-    return make_allocator(site.home, site.config, site.key)
+    def make(host: str) -> Allocator:
+        if host:
+            return make_host_allocator(site.home, site.config, host, site.key)
+        return make_allocator(site.home, site.config, site.key)
+
+    here = [""] if (site.home.path / "slurm" / "allocations").exists() else []
+    return AllocationClusters(make, [*here, *allocation_hosts(site.home)], UNLIMITED)
 
 
 def _holds_steps(site: Site) -> bool | None:
@@ -85,8 +93,10 @@ def _holds_steps(site: Site) -> bool | None:
         return False
     from aver.engines.slurm.allocation.folder import folders_in
     from aver.engines.slurm.cluster import folder
+    from aver.engines.slurm.remote.cluster import allocation_hosts
 
-    return any(one.is_in_use for one in folders_in(folder(site.home, site.config) / "alloc")) or None
+    is_here = any(one.is_in_use for one in folders_in(folder(site.home, site.config) / "alloc"))
+    return is_here or bool(allocation_hosts(site.home)) or None
 
 
 ALLOCATION_ENGINE = Registration(

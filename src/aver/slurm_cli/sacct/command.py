@@ -178,7 +178,9 @@ class _Asked:
             jobs = _with_attempts(book, jobs)
         jobs = [job for job in jobs if self._keeps(job) and self._was(job, window)]
         jobs.sort(key=_order)
-        return jobs if self.is_spread or any(index for _, index, _ in self.ids) else gathered(jobs)
+        listed = jobs if self.is_spread or any(index for _, index, _ in self.ids) else gathered(jobs)
+        _number_arrays(jobs)
+        return listed
 
     def wants(self, job: JobFacts, label: str) -> bool:
         """Whether a row is asked for: all of a job's, or of the steps that were named."""
@@ -229,6 +231,24 @@ class _Asked:
             elif job.state == state and (ended is None or window.start <= ended <= window.end):
                 return True
         return False
+
+
+def _number_arrays(jobs: list[JobFacts]) -> None:
+    """Let a task of each array that is listed whole have the array's own number, as one has in Slurm.
+
+    Clients that know only this number take that task's state for the array's. So it is one that is not settled, or
+    else the one that ended worst; in Slurm it is the last that starts.
+    """
+    arrays: dict[int, list[JobFacts]] = {}
+    for job in jobs:
+        if job.array_job is not None and not job.is_earlier:
+            arrays.setdefault(job.array_job, []).append(job)
+    for tasks in arrays.values():
+        if len(tasks) == tasks[0].array_size and not any(one.rest for one in tasks):
+            from aver.judge.run import WORST_FIRST  # few ask for arrays
+
+            badness = {state.name: len(WORST_FIRST) - place for place, state in enumerate(WORST_FIRST)}
+            max(tasks, key=lambda one: (not one.is_settled, badness.get(one.ours, 0))).stands_for_array = True
 
 
 def _is_eligible(job: JobFacts, window: _Window) -> bool:

@@ -8,11 +8,9 @@ asking: the folder of a run that is over is kept for that.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aver.engines.api import (
@@ -32,16 +30,16 @@ from aver.engines.slurm.allocation.accounting import StepAccounts
 from aver.engines.slurm.allocation.cancels import Cancels
 from aver.engines.slurm.allocation.evidence import StepTrack
 from aver.engines.slurm.allocation.folder import RunFolder, Size, folders_in, size_of
+from aver.engines.slurm.allocation.mirror import HostAway, Mirror, SharedFolder
 from aver.engines.slurm.allocation.queue import SBATCH, AllocationQueue, LiveFolder
-from aver.engines.slurm.allocation.request import Taker, reason_for
+from aver.engines.slurm.allocation.request import AnyTaker, reason_for
 from aver.engines.slurm.allocation.steps import claim_text, order_lines, which_of
+from aver.engines.slurm.allocation.work import Work
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import NoAnswer
-from aver.engines.slurm.submit.sbatch_call import member_of
-from aver.engines.slurm.submit.script import batch_script
 from aver.engines.slurm.track.evidence import Settle
-from aver.engines.slurm.track.exit_records import Records, in_order
+from aver.engines.slurm.track.exit_records import RecordsFolder, in_order
 from aver.engines.slurm.track.pace import CALM, GROWTH, LATE_S, RECENT_S, Pace
 from aver.engines.slurm.worker import Worker
 from aver.model.evidence import CancelledBefore, DeadlinePassed, Evidence, HeldBack, Refused
@@ -59,20 +57,6 @@ TOLD_AGAIN = 100  # so many waiting jobs of a run hear a new sentence with the s
 MIB = 1 << 20
 
 
-@dataclass(slots=True)
-class Work:
-    """What the loop has given to the thread."""
-
-    asks: list[AllocationAsk] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
-    controls: list[Control] = field(default_factory=list)
-    settled: list[str] = field(default_factory=list)
-    closed: list[int] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.asks or self.orders or self.controls or self.settled or self.closed)
-
-
 class AllocationEngine(Worker):
     """See `aver.engines.api.Engine`; `allocate` and `release` are its own."""
 
@@ -80,11 +64,13 @@ class AllocationEngine(Worker):
     totals: Totals = UNLIMITED
 
     def __init__(
-        self, path: Path, commands: Commands, taker: Taker, records: Records, settle: Settle, pace: Pace,
+        self, path: Path, commands: Commands, taker: AnyTaker, records: RecordsFolder, settle: Settle, pace: Pace,
         kill_wait_s: float, log: Callable[[str], None], reached: Callable[[str], None] = lambda name: None,
+        mirror: Mirror = SharedFolder(),
     ) -> None:  # fmt: skip
         super().__init__("allocation")
         self._path = path
+        self._mirror = mirror
         self._taker = taker
         self._records = records
         self._pace = pace
@@ -97,7 +83,9 @@ class AllocationEngine(Worker):
         self._accounts = StepAccounts(self._questions, settle, taker.home, pace.trouble_most_s)
         self._cancels = Cancels(commands, self.calls, kill_wait_s, pace.timeout_s)
         self._tracks: dict[str, StepTrack] = {}
+        self._later: list[Order] = []  # until their host answers
         self._known: set[str] = set()  # the loop's side
+        self._releasing: set[int] = set()  # runs whose end the thread has not heard of
         self._sequence = 0
         self._work = Work()
         self._next_look = self._next_poll = 0.0
@@ -112,6 +100,7 @@ class AllocationEngine(Worker):
     def attach(self) -> None:
         """What is in the folders was handed over, whatever became of it since."""
         for folder in folders_in(self._path):
+            self._mirror.attach(folder)
             is_let_go = folder.is_closed
             try:
                 listing = folder.read()
@@ -129,7 +118,7 @@ class AllocationEngine(Worker):
                 self._known.add(key)
                 track = self._tracks[key] = self._track(key, folder.run, listing.waiting.get(key, ""))
                 track.deadline_at = folder.deadline_of(track.name) if track.name else None
-        if self._runs:
+        if self._runs or self._mirror.is_behind:
             self._start()
 
     def allocate(self, asks: Sequence[AllocationAsk]) -> None:
@@ -141,6 +130,7 @@ class AllocationEngine(Worker):
         for run in runs:
             path = self._path / str(run)
             if path.is_dir():
+                self._releasing.add(run)
                 try:
                     RunFolder(path).close()
                 except OSError as error:
@@ -150,6 +140,9 @@ class AllocationEngine(Worker):
     def open_runs(self) -> list[int]:
         """Runs whose allocations have not been let go."""
         return [folder.run for folder in folders_in(self._path) if not folder.is_closed]
+
+    def is_releasing(self) -> bool:
+        return bool(self._releasing) or self._mirror.is_behind
 
     def submit(self, orders: Sequence[Order]) -> list[SubmitReply]:
         taken, replies = self._accept(orders, "being put in the folder of its allocations")
@@ -227,12 +220,16 @@ class AllocationEngine(Worker):
                 self._poll()
 
     def _idle_s(self) -> float | None:
-        if not self._runs:
+        if not self._is_at_work:
             return None
         return max(0.01, min(self._next_look, self._next_poll, *self._queue.due()) - time.monotonic())
 
     def _is_due(self) -> bool:
-        return bool(self._runs) and self._idle_s() == 0.01
+        return self._is_at_work and self._idle_s() == 0.01
+
+    @property
+    def _is_at_work(self) -> bool:
+        return bool(self._runs) or self._mirror.is_behind
 
     def _live(self, run: int) -> LiveFolder:
         live = self._runs.get(run)
@@ -268,8 +265,12 @@ class AllocationEngine(Worker):
             track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s, order.nodes)
             try:
                 live.folder.make()
-                script = self._script(order)
+                script = self._taker.script(order)
                 track.name = live.folder.put_order(self._sequence, order.key, track.size, order_lines(order), script)
+            except HostAway as error:
+                self._later.append(order)
+                self._tell(order.key, "engine", str(error), [HeldBack(time.time(), error.reason, str(error))])
+                continue
             except (OSError, ValueError) as error:
                 text = f"it can't be put in the folder of its allocations: {error}"
                 self._tell(order.key, "engine", text, [Refused(time.time(), text)])
@@ -280,13 +281,6 @@ class AllocationEngine(Worker):
             self._refuse_waiting()
             self._show_reasons()
             self._look_s, self._next_look = LOOK_S, min(self._next_look, time.monotonic() + LOOK_S)
-
-    def _script(self, order: Order) -> bytes:
-        pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in order.env))
-        member = member_of(order, pairs, is_array=True)
-        member = replace(member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.nodes > 1)
-        records = os.fspath(self._records.folder)
-        return batch_script([member], witness=self._taker.witness, records=records, shim=self._taker.shim)
 
     def _control(self, controls: Sequence[Control]) -> None:
         signals: dict[int, list[str]] = {}
@@ -302,25 +296,32 @@ class AllocationEngine(Worker):
 
     def _take_back(self) -> None:
         """What was cancelled and nobody has taken."""
-        for key in self._cancels.asked():
-            track = self._tracks.get(key)
-            if track is not None and track.name and self._runs[track.run].folder.take_back(track.name):
-                self._reached("allocation-taken-back")
-                self._cancels.drop(key)
-                track.name = ""
-                track.told.add("cancelled")
-                self._tell(key, FOLDER, TAKEN_BACK, [_taken_back(time.time())])
+        asked = [track for key in self._cancels.asked() if (track := self._tracks.get(key)) is not None and track.name]
+        for track in self._taken_back(asked):
+            self._reached("allocation-taken-back")
+            self._cancels.drop(track.key)
+            self._tell(track.key, FOLDER, TAKEN_BACK, [_taken_back(time.time())])
 
     def _take_back_late(self, at: float) -> None:
         """What nobody has taken by its deadline."""
-        for track in self._tracks.values():
-            is_late = track.name and track.deadline_at is not None and track.deadline_at <= at
-            if is_late and self._runs[track.run].folder.take_back(track.name):
-                track.name = ""
-                track.told.add("cancelled")
-                self._tell(track.key, FOLDER, TOO_LATE, [DeadlinePassed(at)])
+        waiting = [track for track in self._tracks.values() if track.name and track.deadline_at is not None]
+        for track in self._taken_back([track for track in waiting if (track.deadline_at or at) <= at]):
+            self._tell(track.key, FOLDER, TOO_LATE, [DeadlinePassed(at)])
+
+    def _taken_back(self, tracks: Sequence[StepTrack]) -> list[StepTrack]:
+        """Those of them that no allocation will take."""
+        taken: list[StepTrack] = []
+        for run in dict.fromkeys(track.run for track in tracks):
+            names = [track.name for track in tracks if track.run == run]
+            back = self._mirror.take_back(self._runs[run].folder, names)
+            taken += [track for track in tracks if track.run == run and track.name in back]
+        for track in taken:
+            track.name = ""
+            track.told.add("cancelled")
+        return taken
 
     def _forget(self, keys: Sequence[str]) -> None:
+        forgotten: dict[int, list[str]] = {}
         for key in keys:
             self._cancels.drop(key)
             track = self._tracks.pop(key, None)
@@ -328,6 +329,9 @@ class AllocationEngine(Worker):
             if live is not None:
                 self._reached("allocation-before-forget")
                 live.folder.forget(key, live.listing)
+                forgotten.setdefault(live.folder.run, []).append(key)
+        for run, mine in forgotten.items():
+            self._mirror.forget(self._runs[run].folder, mine)
         self._records.remove(keys)
         self._drop_folders()
 
@@ -338,9 +342,11 @@ class AllocationEngine(Worker):
             if live is None:
                 continue
             live.is_let_go = True
+            self._mirror.close(live.folder)
             self._cancels.scancel(["--state=PENDING"], self._queue.let_go(live))
         if runs:
             self._drop_folders()
+            self._releasing.difference_update(runs)
 
     def _drop_folders(self) -> None:
         if any(live.is_let_go for live in self._runs.values()):
@@ -351,12 +357,10 @@ class AllocationEngine(Worker):
     def _refuse_waiting(self) -> None:
         """What the run itself asked for will never come: neither will its jobs. A further wish leaves them be."""
         refused = {run: live.refused for run, live in self._runs.items() if live.refused}
-        for track in self._tracks.values() if refused else ():
-            text = refused.get(track.run, "")
-            if text and track.name and self._runs[track.run].folder.take_back(track.name):
-                track.name = ""
-                track.told.add("cancelled")
-                self._tell(track.key, SBATCH, text, [Refused(time.time(), text)])
+        waiting = [track for track in self._tracks.values() if track.name and track.run in refused] if refused else []
+        for track in self._taken_back(waiting):
+            text = refused[track.run]
+            self._tell(track.key, SBATCH, text, [Refused(time.time(), text)])
 
     def _show_reasons(self) -> None:
         now = time.time()
@@ -374,6 +378,10 @@ class AllocationEngine(Worker):
     # ---- looking into the folders -----------------------------------------------------------------------
 
     def _look(self) -> None:
+        later, self._later = self._later, []
+        self._put_orders(later)
+        if trouble := self._mirror.sync([live.folder for live in self._runs.values()]):
+            self._note_trouble(trouble)
         at = time.time()
         for live in list(self._runs.values()):
             try:
@@ -387,6 +395,7 @@ class AllocationEngine(Worker):
         self._reached("allocation-looked")
         is_quiet = time.monotonic() - self._changed_at > RECENT_S
         self._look_s = min(self._look_s * GROWTH, LOOK_MOST_S) if is_quiet else LOOK_S
+        self._look_s = max(self._look_s, self._mirror.look_s)
         self._next_look = time.monotonic() + self._look_s
 
     def _hear_files(self, live: LiveFolder, at: float) -> None:
@@ -395,6 +404,8 @@ class AllocationEngine(Worker):
             track = self._tracks.get(key)
             if track is None:
                 continue
+            if (started_at := self._mirror.started_at(key)) is not None:
+                claim = replace(claim, at=started_at)
             self._tell(key, FOLDER, claim_text(claim), track.hear_claim(claim, at))
             if track.status is None and key in live.listing.done:
                 track.status = live.folder.status_of(key)
@@ -411,7 +422,7 @@ class AllocationEngine(Worker):
 
     def _hear_records(self) -> None:
         names = {f"{key}.r0": key for key, track in self._tracks.items() if track.claim is not None}
-        for name, task, text, record in in_order(self._records, names):
+        for name, task, text, record in in_order(self._records, names) if names else ():
             track = self._tracks[names[name]]
             if task:
                 self._tell(track.key + task, WITNESS, text, [record])

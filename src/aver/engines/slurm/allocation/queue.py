@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from aver.engines.api import AllocationAsk
 from aver.engines.slurm.allocation.accounting import Standing
 from aver.engines.slurm.allocation.folder import Allocation, Asked, Listing, RunFolder
-from aver.engines.slurm.allocation.request import Taker
+from aver.engines.slurm.allocation.request import AnyTaker, outcome_of
+from aver.engines.slurm.allocation.steps import allocation_name
 from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import NoAnswer, QueueRow
 from aver.engines.slurm.states import state_of
@@ -51,7 +52,7 @@ class AllocationQueue:
     """`runs` is shared with the engine."""
 
     def __init__(
-        self, runs: dict[int, LiveFolder], taker: Taker, questions: Questions, settle: Settle, retry_s: float,
+        self, runs: dict[int, LiveFolder], taker: AnyTaker, questions: Questions, settle: Settle, retry_s: float,
         log: Callable[[str], None], reached: Callable[[str], None],
     ) -> None:  # fmt: skip
         self._runs = runs
@@ -114,7 +115,8 @@ class AllocationQueue:
         return ids
 
     def _take_one(self, live: LiveFolder, asked: Asked, last: Allocation | None) -> bool:
-        one = Allocation(self._taker.name(asked.ask, len(asked.allocations)), time.time())
+        name = allocation_name(asked.ask.run, self._taker.home, asked.ask.name, len(asked.allocations))
+        one = Allocation(name, time.time())
         asked.allocations.append(one)
         self._keep(live, asked)
         self._reached("allocation-before-sbatch")
@@ -124,7 +126,7 @@ class AllocationQueue:
         self._questions.calls[SBATCH] += 1
         answer = self._taker.take(asked.ask, one.name, None if last is None else last.id, live.folder)
         self._reached("allocation-after-sbatch")
-        outcome = self._taker.outcome(answer)
+        outcome = outcome_of(answer)
         one.id, one.made_at, one.unseen_s = outcome.id, time.time(), 0.0
         if outcome.is_not_taken:
             asked.allocations.remove(one)

@@ -11,19 +11,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from aver.durable_files import write_file
-from aver.engines.api import AllocationAsk
+from aver.engines.api import AllocationAsk, Order
 from aver.engines.slurm.allocation.executor import executor_script
 from aver.engines.slurm.allocation.folder import Asked, RunFolder, Size
-from aver.engines.slurm.allocation.steps import allocation_name
 from aver.engines.slurm.commands.call import Call, Commands
 from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, Refusal, Unreachable, read_submission
-from aver.engines.slurm.submit.sbatch_call import read_env
-from aver.engines.slurm.submit.script import Witness
+from aver.engines.slurm.submit.sbatch_call import member_of, read_env
+from aver.engines.slurm.submit.script import Witness, batch_script
 from aver.model import reasons
-from aver.model.record import Record
+from aver.model.record import Record, replace
 from aver.render.verdict import duration_words
 
 AFTER_ANOTHER = "Dependency"  # Slurm's reason of all but the first of a wish: says nothing of why they wait
@@ -38,6 +37,20 @@ class Outcome(Record):
     reason: str = ""
 
 
+class AnyTaker(Protocol):
+    """Takes allocations, on this machine's cluster or on that of a host, and makes what runs in them."""
+
+    @property
+    def home(self) -> str:
+        """Its key."""
+
+    def take(self, ask: AllocationAsk, name: str, after: int | None, folder: RunFolder) -> Answer:
+        """Call sbatch."""
+
+    def script(self, order: Order) -> bytes:
+        """What the step of an order runs. ValueError if it can't be said, HostAway where nobody answers."""
+
+
 class Taker(Record):
     """`commands` are asked for anew each time: the last submitter says where they are."""
 
@@ -45,11 +58,9 @@ class Taker(Record):
     home: str  # its key
     witness: Witness
     shim: str  # the folder with our srun
+    records: str
     own_folder: str  # of Aver's own Slurm commands, which a job on a cluster must not find
     timeout_s: float
-
-    def name(self, ask: AllocationAsk, number: int) -> str:
-        return allocation_name(ask.run, self.home, ask.name, number)
 
     def take(self, ask: AllocationAsk, name: str, after: int | None, folder: RunFolder) -> Answer:
         """Call sbatch."""
@@ -67,28 +78,43 @@ class Taker(Record):
         env["PATH"] = ":".join(one for one in env.get("PATH", os.defpath).split(":") if one != self.own_folder)
         if commands.conf is not None:
             env["SLURM_CONF"] = commands.conf
-        log = os.fspath(folder.path / "log").replace("%", "%%")
-        words = [
-            sbatch, *more, *ask.words, "--parsable", "--export=ALL", "--no-requeue", f"--job-name={name}",
-            f"--output={log}/%j", "--open-mode=append", "--input=/dev/null", f"--chdir={ask.folder}",
-        ]  # fmt: skip
-        if after is not None:
-            words.append(f"--dependency=afterany:{after}")
+        words = [sbatch, *more, *sbatch_options(ask, name, after, os.fspath(folder.path / "log"), ask.folder)]
         call = Call((*words, os.fspath(script)), env, self.timeout_s, umask=ask.umask)
         return read_submission(commands.transport.run(call))
 
-    def outcome(self, answer: Answer) -> Outcome:
-        match answer:
-            case Handed(id=number):
-                return Outcome(id=number)
-            case Refusal(text=text):
-                return Outcome(refused=text, is_not_taken=True)
-            case Busy(reason=reason) | Unreachable(reason=reason):
-                return Outcome(is_not_taken=True, reason=reason)
-            case Lost():
-                return Outcome()
-            case _:
-                assert_never(answer)
+    def script(self, order: Order) -> bytes:
+        return step_script(order, self.witness, self.records, self.shim)
+
+
+def step_script(order: Order, witness: Witness, records: str, shim: str) -> bytes:
+    """What the step of an order runs; its limits and nodes come with its start. ValueError if it can't be said."""
+    pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in order.env))
+    member = member_of(order, pairs, is_array=True)
+    member = replace(member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.nodes > 1)
+    return batch_script([member], witness=witness, records=records, shim=shim)
+
+
+def sbatch_options(ask: AllocationAsk, name: str, after: int | None, log: str, folder: str) -> list[str]:
+    """The words of sbatch after its own, of which the user's come first and lose."""
+    words = [
+        *ask.words, "--parsable", "--export=ALL", "--no-requeue", f"--job-name={name}",
+        f"--output={log.replace('%', '%%')}/%j", "--open-mode=append", "--input=/dev/null", f"--chdir={folder}",
+    ]  # fmt: skip
+    return words if after is None else [*words, f"--dependency=afterany:{after}"]
+
+
+def outcome_of(answer: Answer) -> Outcome:
+    match answer:
+        case Handed(id=number):
+            return Outcome(id=number)
+        case Refusal(text=text):
+            return Outcome(refused=text, is_not_taken=True)
+        case Busy(reason=reason) | Unreachable(reason=reason):
+            return Outcome(is_not_taken=True, reason=reason)
+        case Lost():
+            return Outcome()
+        case _:
+            assert_never(answer)
 
 
 def reason_for(folder: RunFolder, asks: Sequence[Asked]) -> Callable[[Size | None], tuple[str, str]]:

@@ -18,11 +18,14 @@ from pathlib import Path
 from aver.config import Config
 from aver.crashpoint import reached
 from aver.durable_files import write_file
+from aver.engines.slurm.allocation.engine import AllocationEngine
+from aver.engines.slurm.allocation.folder import folders_in
 from aver.engines.slurm.batches import Shelf
 from aver.engines.slurm.cluster import pace_of, settle_of, site_of
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.engine import SlurmEngine
-from aver.engines.slurm.remote.engine import SyncedEngine
+from aver.engines.slurm.remote.allocation import CLOSED_THERE, HostFolders, RemoteTaker
+from aver.engines.slurm.remote.engine import SyncedAllocator, SyncedEngine
 from aver.engines.slurm.remote.host import Host, Layout, copy_of
 from aver.engines.slurm.remote.sbatch_call import RemoteHander, RemoteRecords
 from aver.engines.slurm.remote.ssh import Ssh
@@ -101,6 +104,36 @@ def make_host_engine(home: Home, config: Config, name: str) -> SyncedEngine:
     )  # fmt: skip
     transfers = Transfers(host, timeout_s, told=lambda: None)
     return SyncedEngine(engine, transfers, place / "files.json", log)
+
+
+def allocation_hosts(home: Home) -> list[str]:
+    """Hosts that may have allocations of ours, or wait to be told that a run is over."""
+    found = []
+    for note in sorted((home.path / "slurm" / "hosts").glob(f"*/{NOTE}")):
+        name = _read(note).get("host")
+        folders = folders_in(note.parent / "alloc")
+        if name is not None and any(one.is_in_use or not (one.path / CLOSED_THERE).exists() for one in folders):
+            found.append(name)
+    return found
+
+
+def make_host_allocator(home: Home, config: Config, name: str, key: str) -> SyncedAllocator:
+    """The engine of a host's allocations; CantWriteError if its folders can't be made."""
+    timeout_s = config.slurm.timeout_s
+    ssh = ssh_to(home, config, name)
+    host = host_of(home, config, ssh, timeout_s)
+    place = _folder(home, name)
+    try:
+        (place / "alloc").mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise CantWriteError(f"can't make {place / 'alloc'}: {error.strerror}") from None
+    commands = commands_on(config, ssh)
+    engine = AllocationEngine(
+        place / "alloc", commands, RemoteTaker(host, commands, key, timeout_s), RemoteRecords(host, timeout_s),
+        settle_of(config), pace_of(config), config.kill_wait_s, log, reached, HostFolders(host, timeout_s),
+    )  # fmt: skip
+    transfers = Transfers(host, timeout_s, told=lambda: None)
+    return SyncedAllocator(engine, transfers, place / "alloc-files.json", log)
 
 
 def path_there(home: Home, host: str, path: str, folders: Sequence[str]) -> str | None:

@@ -16,7 +16,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aver.durable_files import write_file
-from aver.engines.api import Control, Engine, Heard, ObserveReply, Order, Seen, SubmitReply, Sync, Totals, Unsure
+from aver.engines.api import (
+    AllocationAsk,
+    Allocator,
+    Control,
+    Engine,
+    Heard,
+    ObserveReply,
+    Order,
+    Seen,
+    SubmitReply,
+    Sync,
+    Totals,
+    Unsure,
+)
 from aver.engines.slurm.remote.transfer import Outcome, Transfers
 from aver.model.codec import parse
 from aver.model.evidence import (
@@ -181,6 +194,26 @@ class SyncedEngine:
             write_file(self._path, json.dumps(words).encode())
         except OSError as error:
             self._log(f"can't write {self._path}: {error.strerror}")
+
+
+class SyncedAllocator(SyncedEngine):
+    """The same around an `Allocator`."""
+
+    def __init__(self, engine: Allocator, transfers: Transfers, path: Path, log: Callable[[str], None]) -> None:
+        super().__init__(engine, transfers, path, log)
+        self._allocator = engine
+
+    def allocate(self, asks: Sequence[AllocationAsk]) -> None:
+        self._allocator.allocate(asks)
+
+    def release(self, runs: Sequence[int]) -> None:
+        self._allocator.release(runs)
+
+    def open_runs(self) -> list[int]:
+        return self._allocator.open_runs()
+
+    def is_releasing(self) -> bool:
+        return self._allocator.is_releasing()
 
 
 def _is_end(evidence: Evidence) -> bool:

@@ -45,7 +45,7 @@ class RemoteHander(Record):
         layout = self.host.layout()
         if isinstance(layout, Trouble):
             return Unreachable(layout.reason, layout.text)
-        orders = [_moved(order, layout) for order in orders]
+        orders = [moved(order, layout) for order in orders]
         try:
             common, own = split_env([order.env for order in orders])
             members = [member_of(order, env, batch.is_array) for order, env in zip(orders, own, strict=True)]
@@ -134,7 +134,7 @@ def _is_of(path: str, keys: set[str]) -> bool:
     return name is not None and name[0].rpartition(".r")[0] in keys
 
 
-def _moved(order: Order, layout: Layout) -> Order:
+def moved(order: Order, layout: Layout) -> Order:
     """The order with the host's paths."""
     folders = order.sync.folders if order.sync is not None else ()
 
@@ -150,13 +150,20 @@ def _moved(order: Order, layout: Layout) -> Order:
     )  # fmt: skip
 
 
+def copies_of(orders: Sequence[Order], base: str) -> list[str]:
+    """Folders of copies that these orders, which have the host's paths, need."""
+    outputs = (path for order in orders for path in (order.stdout, order.stderr) if path is not None)
+    folders = dict.fromkeys((*(order.folder for order in orders), *map(os.path.dirname, outputs)))
+    return [one for one in folders if one.startswith(f"{base}/")]
+
+
 def _made_ready(orders: Sequence[Order], base: str) -> str:
     """Lines that make the folders of copies, and refuse what the host does not have: Slurm would run it elsewhere."""
     folders = dict.fromkeys(order.folder for order in orders)
     outputs = dict.fromkeys(
         os.path.dirname(path) for order in orders for path in (order.stdout, order.stderr) if path is not None
     )
-    ours = [one for one in (*folders, *outputs) if one.startswith(f"{base}/")]
+    ours = copies_of(orders, base)
     lines = [f"mkdir -p -- {shlex.join(ours)} || return 1"] if ours else []
     for folder in (*folders, *outputs):
         if folder not in ours:

@@ -35,13 +35,16 @@ MAYBE = (
     "compress exclusive external-launcher immediate:I kill-on-bad-exit:K nice no-kill:k oom-kill-step overlap "
     "propagate resv-ports send-libs x11"
 )
-# Not here, as any option that is not known: those with which the command is not that of each task, or runs where the
-# witness is not: bcast container clusters het-group jobid multi-prog pty help version.
+# With these the command is not that of each task, or runs where the witness is not.
+OTHER_FLAGS = "multi-prog"
+OTHER_VALUES = "bcast-exclude clusters:M container het-group jobid"
+OTHER_MAYBE = "bcast pty"
+# Not here, as any option that is not known: help version.
 
 
 def srun_shim(witness: Witness, records: str) -> bytes:
     """The text of the `srun` that uses this witness and leaves its records in this folder."""
-    values = _longs(VALUES)
+    values, others = _longs(VALUES), _longs(OTHER_VALUES)
     return os.fsencode(
         _SHIM.format(
             is_witness=IS_WITNESS,
@@ -50,10 +53,13 @@ def srun_shim(witness: Witness, records: str) -> bytes:
             flags="|".join(_longs(FLAGS)),
             values="|".join(values),
             glued="|".join(f"{name}=*" for name in values),
-            maybe="|".join(word for name in _longs(MAYBE) for word in (name, f"{name}=*")),
+            maybe="|".join(_either(MAYBE)),
             flag_letters=_letters(FLAGS),
             value_letters=_letters(VALUES),
             maybe_letters=_letters(MAYBE),
+            others="|".join([*_longs(OTHER_FLAGS), *(f"{name}=*" for name in others), *_either(OTHER_MAYBE)]),
+            other_values="|".join(others),
+            other_letters=_letters(OTHER_VALUES),
         )
     )
 
@@ -71,6 +77,10 @@ def install_shim(folder: Path, witness: Witness, records: str) -> Path:
 
 def _longs(words: str) -> list[str]:
     return ["--" + word.partition(":")[0] for word in words.split()]
+
+
+def _either(words: str) -> list[str]:
+    return [word for name in _longs(words) for word in (name, f"{name}=*")]
 
 
 def _letters(words: str) -> str:
@@ -97,36 +107,61 @@ _aver_find() {{ # the first $1 in PATH, or the first after the file $2 if that i
     done
 }}
 _aver_plain() {{
+    _aver_exclude
     exec "$_aver_srun" "${{_aver_only[@]}}" "${{_aver_words[@]}}"
+}}
+_aver_exclude() {{ # in a part of an allocation: our --exclude, and joined with it the last one in $_aver_words
+    local at=$_aver_excluded_at text line more=
+    [ -n "$AVER_OTHER_NODES" ] || return 0
+    _aver_only=("--exclude=$AVER_OTHER_NODES" "${{_aver_only[@]}}")
+    [ -n "$at" ] || return 0
+    text=${{_aver_words[at]#"$_aver_excluded_by"}}
+    case $text in
+    */*) # a file; of one that can't be read srun says so
+        [ -r "$text" ] || return 0
+        while read -r line || [ -n "$line" ]; do
+            line=${{line%%#*}}
+            line=${{line//[[:space:]]/}}
+            more+=${{line:+,$line}}
+        done <"$text"
+        ;;
+    *) more=,$text ;;
+    esac
+    _aver_words[at]=$_aver_excluded_by$AVER_OTHER_NODES$more
+}}
+
+_aver_note() {{ # OPTION VALUE, and what stands before the value in its word
+    case $1 in
+    -J | --job-name) _aver_named=yes ;;
+    -n | --ntasks) _aver_tasks=$2 ;;
+    --ntasks-per-node | --tasks-per-node) _aver_each=$2 ;;
+    -N | --nodes) _aver_nodes=$2 ;;
+    -c | --cpus-per-task) _aver_has_cpus=yes _aver_cpus=$2 ;;
+    --exact | --overlap) _aver_has_cpus=yes ;;
+    -O | --overcommit) _aver_overcommits=yes ;;
+    -x | --exclude) _aver_excluded_at=$_aver_count _aver_excluded_by=$3 ;;
+    esac
 }}
 
 _aver_share() {{ # in a part of an allocation: a task on each node, the CPUs of a node shared by its tasks
-    local tasks= each= nodes=$SLURM_JOB_NUM_NODES has_cpus= before= word
-    for word in "${{_aver_options[@]}}"; do
-        case $before in
-        -n | -[!-]*n | --ntasks) tasks=$word ;;
-        --ntasks-per-node | --tasks-per-node) each=$word ;;
-        -N | -[!-]*N | --nodes) nodes=$word ;;
-        esac
-        case $word in
-        --ntasks=*) tasks=${{word#*=}} ;;
-        --ntasks-per-node=* | --tasks-per-node=*) each=${{word#*=}} ;;
-        --nodes=*) nodes=${{word#*=}} ;;
-        -c* | --cpus-per-task* | --exact | --overlap*) has_cpus=yes ;;
-        --*) ;;
-        -*n[0-9]*) tasks=${{word##*n}} ;;
-        -*N[0-9]*) nodes=${{word##*N}} ;;
-        esac
-        before=$word
-    done
+    local tasks=$_aver_tasks each=$_aver_each nodes=${{_aver_nodes:-$SLURM_JOB_NUM_NODES}}
+    if [ -z "$tasks$each" ]; then # a batch script's own
+        [ -z "$_aver_nodes" ] || each=$SLURM_NTASKS_PER_NODE
+        [ -n "$each" ] || tasks=$SLURM_NTASKS
+    fi
     nodes=${{nodes#*-}} # the most of them
     [[ $nodes$tasks$each =~ ^[0-9]+$ ]] && [ "$nodes" -gt 0 ] || return 0
     if [ -z "$tasks" ]; then
         tasks=$((nodes * ${{each:-1}}))
         _aver_only+=("-n$tasks")
     fi
+    if [[ $_aver_cpus =~ ^[0-9]+$ ]] && [ -z "$_aver_overcommits$SLURM_OVERCOMMIT" ] &&
+        [ "$((tasks * _aver_cpus))" -gt "$((nodes * AVER_NODE_CPUS))" ]; then # the allocation may have them, for others
+        echo "srun: error: Unable to create step for job $SLURM_JOB_ID: More processors requested than permitted" >&2
+        exit 1
+    fi
     [ -n "$each" ] || each=$(((tasks + nodes - 1) / nodes))
-    [ -n "$has_cpus" ] || [ "$each" -lt 1 ] || [ "$each" -gt "$AVER_NODE_CPUS" ] ||
+    [ -n "$_aver_has_cpus" ] || [ "$each" -lt 1 ] || [ "$each" -gt "$AVER_NODE_CPUS" ] ||
         _aver_only+=("-c$((AVER_NODE_CPUS / each))")
 }}
 
@@ -136,43 +171,52 @@ if [ -z "$_aver_srun" ]; then
     echo "srun: command not found (this is Aver's $0, and there is no other in PATH)" >&2
     exit 127
 fi
-_aver_words=("$@") _aver_only=()
-[ -z "$AVER_OTHER_NODES" ] || _aver_only=("--exclude=$AVER_OTHER_NODES") # the job has a part of its allocation
-if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ]; then
-    _aver_plain
+_aver_words=("$@") _aver_only=() _aver_count=0 _aver_is_plain=
+_aver_named= _aver_tasks= _aver_each= _aver_nodes= _aver_has_cpus= _aver_cpus=1 _aver_overcommits=
+_aver_excluded_at= _aver_excluded_by=
+if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ] || ! _aver_is_witness
+then
+    [ -n "$AVER_OTHER_NODES" ] || _aver_plain
+    _aver_is_plain=yes
 fi
-_aver_is_witness || _aver_plain
 
-_aver_options=() _aver_pending= _aver_named= # up to the command
-while [ $# -gt 0 ]; do
+_aver_pending= # an option whose value is the next word
+while [ $# -gt 0 ]; do # up to the command
     if [ -n "$_aver_pending" ]; then
+        _aver_note "$_aver_pending" "$1"
         _aver_pending=
     else
         case $1 in
-        --job-name | --job-name=*) _aver_named=yes ;;
-        esac
-        case $1 in
         --)
-            _aver_options+=("$1")
+            _aver_count=$((_aver_count + 1))
             shift
             break
             ;;
-        {flags} | {glued} | {maybe}) ;;
-        {values}) _aver_pending=yes ;;
+        {flags} | {glued} | {maybe}) _aver_note "${{1%%=*}}" "${{1#*=}}" "${{1%%=*}}=" ;;
+        {values}) _aver_pending=$1 ;;
+        {others}) _aver_is_plain=yes ;;
+        {other_values}) _aver_is_plain=yes _aver_pending=$1 ;;
         --*) _aver_plain ;;
         -?*)
             _aver_letters=${{1#-}}
             while [ -n "$_aver_letters" ]; do
                 case $_aver_letters in
-                J*) _aver_named=yes ;;
+                [{other_letters}]*) _aver_is_plain=yes ;;
                 esac
+                _aver_rest=${{_aver_letters#?}}
                 case $_aver_letters in
-                [{flag_letters}]*) _aver_letters=${{_aver_letters#?}} ;;
-                [{value_letters}])
-                    _aver_pending=yes
+                [{flag_letters}]*)
+                    _aver_note "-${{_aver_letters%"$_aver_rest"}}"
+                    _aver_letters=$_aver_rest
+                    ;;
+                [{value_letters}{other_letters}])
+                    _aver_pending=-$_aver_letters
                     break
                     ;;
-                [{value_letters}{maybe_letters}]*) break ;;
+                [{value_letters}{maybe_letters}{other_letters}]*)
+                    _aver_note "-${{_aver_letters%"$_aver_rest"}}" "$_aver_rest" "${{1%"$_aver_rest"}}"
+                    break
+                    ;;
                 *) _aver_plain ;;
                 esac
             done
@@ -180,13 +224,15 @@ while [ $# -gt 0 ]; do
         *) break ;;
         esac
     fi
-    _aver_options+=("$1")
+    _aver_count=$((_aver_count + 1))
     shift
 done
-[ $# -gt 0 ] || _aver_plain
+[ $# -gt 0 ] && [ -z "$_aver_is_plain" ] || _aver_plain
 for _aver_word in "$@"; do
     [ "$_aver_word" != : ] || _aver_plain # a step of several components
 done
+_aver_exclude
+_aver_options=("${{_aver_words[@]:0:_aver_count}}")
 
 _aver_program=$1
 shift
