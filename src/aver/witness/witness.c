@@ -633,12 +633,12 @@ static bool is_another_program(void) { /* a shell that made way for the program 
            (it.st_ino != job.program.st_ino || it.st_dev != job.program.st_dev);
 }
 
-static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too */
+static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too; who ignores it has none */
     char path[64], *end;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const bool dead = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) ||
                       (end[1] && strchr("ZX", end[2]));
-    return !kill(pid, sig) && !dead;
+    return !kill(pid, sig) && !dead && !has_in(pid, "SigIgn", sig);
 }
 
 static int signal_job(int sig, char scope) { /* a: all; p: the program, see the contract; b: the child alone */
