@@ -11,6 +11,7 @@ import pytest
 from test_machine import ORIGIN, job
 from test_machine_cluster import Desk, record
 
+from aver.coordinator import commit_thread
 from aver.coordinator import loop as loop_module
 from aver.coordinator.commit_thread import Committer
 from aver.engines.slurm.states import read_word
@@ -36,6 +37,15 @@ class SlowWriter(Writer):
 class WriterWithABug(Writer):
     def commit(self, events: Sequence[Event]) -> int:
         raise OverflowError("int too large to convert to float")
+
+
+class BugInARun(Writer):
+    run = 0
+
+    def commit(self, events: Sequence[Event]) -> int:
+        if any(event.run == self.run for event in events):
+            raise OverflowError("int too large to convert to float")
+        return super().commit(events)
 
 
 class FullDisk(Writer):
@@ -104,6 +114,60 @@ def test_what_is_decided_while_the_disk_is_full_is_kept(tmp_path: Path) -> None:
     desk.commit()
     desk.loop._commits.check_writable()
     assert (state_of(desk, 1), state_of(desk, 2)) == (State.FAILED, None)
+    desk.close()
+
+
+def test_what_is_submitted_while_a_commit_fails_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its submitter is told that it was not taken, and may submit it again: it must not run as well."""
+    monkeypatch.setattr(commit_thread, "FEW", 0)
+    desk = Desk(tmp_path / "home", FullDisk)
+    key = desk.start()
+    FullDisk.is_full = True
+    try:
+        desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, read_word("FAILED"), exit="3:0"))
+        desk.turn()
+        assert desk.committer.is_busy
+        desk.machine.submit(Submission(FlowSpec("more", (job("b"),), is_single=True), ORIGIN), 1000.0)
+        desk.turn()
+        select.select([desk.committer], [], [], 60)
+        desk.loop._finish_commit()
+        assert list(desk.machine.runs) == [1]
+    finally:
+        FullDisk.is_full = False
+    desk.loop._commits.hurry()
+    desk.commit()
+    assert (state_of(desk, 1), state_of(desk, 2)) == (State.FAILED, None)
+    desk.close()
+
+
+def test_a_bug_in_one_run_keeps_no_other_from_the_store(tmp_path: Path) -> None:
+    """Its events wait, it is shown as it was, and that is said; what can be stored again is stored."""
+    desk = Desk(tmp_path / "home", BugInARun)
+    keys = [desk.start()]
+    flow = FlowSpec("more", (job("b", engine="slurm"),), is_single=True)
+    desk.machine.submit(Submission(flow, ORIGIN), 1000.0)
+    desk.home.env(2).write_bytes(b"")
+    desk.turn()
+    desk.commit()
+    keys += [order.key for order in desk.cluster.orders if order.key not in keys]
+    BugInARun.run = 1
+    try:
+        for key in keys:
+            desk.cluster.say(key, *end_of(key), record(key, code=3), QueueSaid(4.0, read_word("FAILED"), exit="3:0"))
+        desk.turn()
+        desk.commit()
+        assert state_of(desk, 1) is not State.FAILED
+        assert state_of(desk, 2) is State.FAILED
+        assert "run 1 can't be stored" in desk.loop._commits.problem
+        desk.loop._commits.check_writable()
+        assert list(desk.machine.runs) == [1]
+    finally:
+        BugInARun.run = 0
+    desk.loop._commits._aside_at = 0.0
+    desk.turn()
+    desk.commit()
+    assert state_of(desk, 1) is State.FAILED
+    assert desk.loop._commits.problem == ""
     desk.close()
 
 

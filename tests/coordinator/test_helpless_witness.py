@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aver.model.job import Argv, JobSpec, Request
+from aver.model.job import Argv, JobSpec, Request, Streams
 from live_home import LiveHome, processes_with, wait_for
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -84,6 +84,16 @@ def test_a_start_that_hangs_is_shown_and_cancelled(live: LiveHome, tmp_path: Pat
         wait_for(lambda: live.job(number).reason == "Starting", "its reason says so")
         ask(live, "cancel", number)
         assert verdict(live, number)[0] == "CANCELLED"
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout"])
+def test_a_leased_file_is_waited_for(live: LiveHome, tmp_path: Path, name: str) -> None:
+    """As a shell does, and not called a failure: a file server may have it for a moment."""
+    with leased(tmp_path / "file"):
+        streams = Streams(**{name: f"{tmp_path}/file"})
+        number = live.submit(JobSpec("job", Argv(("cat",)), streams=streams))
+        wait_for(lambda: live.job(number).reason == "Starting", "its reason says so")
+    assert verdict(live, number)[0] == "COMPLETED"
 
 
 def test_a_start_that_hangs_reaches_its_limit(live: LiveHome, tmp_path: Path) -> None:

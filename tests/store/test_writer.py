@@ -209,7 +209,7 @@ def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:
     with read(folder / "aver.db") as reader:
         assert len(reader.jobs()) == 1
     store.close()
-    assert os.listdir(folder) == ["aver.db"]
+    assert sorted(os.listdir(folder)) == ["aver.db", "committed"]
 
 
 def test_on_a_network_file_system_there_is_no_write_ahead_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

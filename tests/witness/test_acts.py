@@ -105,3 +105,10 @@ def test_a_warning_for_a_shell_alone_reaches_nobody(slot: Slot) -> None:
     """Only the shell is there, and it has no trap: nobody got the warning."""
     end = slot.run("alone", "t60000", f"w{USR1} 59700 p", *sh("for ((;;)); do ((SECONDS > 1)) && exit 0; done"))
     assert (end["raw"], [(act["act"], act["to"]) for act in end["acts"]]) == (0, [("warn", 0)])
+
+
+def test_a_warning_that_all_processes_ignore_reached_nobody(slot: Slot) -> None:
+    """The kernel drops it: nobody can have heeded it, so an exit 0 after it is no checkpoint."""
+    slot.start("deaf", "t60000", f"w{USR1} 59500 p", *sh("trap '' USR1; sleep 1; exit 0"))
+    end = slot.expect("end")
+    assert (end["raw"], [(act["act"], act["to"]) for act in end["acts"]]) == (0, [("warn", 0)])

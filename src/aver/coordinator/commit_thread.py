@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from aver.errors import AverError, InternalError
 from aver.log import log
 from aver.model.events import Event, FlowReplaced, JobsGenerated, RunPruned, RunSubmitted
+from aver.store.write.high_water import Loss
 from aver.store.write.writer import Writer
 
 FEW = 6  # events that are committed in the caller's thread
@@ -33,11 +34,17 @@ class Committer:
         self._read_fd, self._write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.is_busy = False
         self._is_quick = False
+        self._bug = ""  # that was logged last
         self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
         self._thread.start()
 
     def fileno(self) -> int:
         return self._read_fd
+
+    @property
+    def loss(self) -> Loss | None:
+        """What was committed before and is not in the store any more."""
+        return self._writer.loss
 
     def begin(self, events: Sequence[Event]) -> bool:
         """Commit, or begin to; True: `finish` can tell at once how it went."""
@@ -83,9 +90,10 @@ class Committer:
         except AverError as error:
             self._result = error
         except Exception as error:  # whoever waits for this commit would wait for ever
-            if not isinstance(self._result, InternalError):  # it is tried again each second
-                log(f"a bug, please report it: {traceback.format_exc()}")
             self._result = InternalError(f"events that can't be stored: {type(error).__name__}: {error}")
+            if str(self._result) != self._bug:  # it is tried again
+                self._bug = str(self._result)
+                log(f"a bug, please report it: {traceback.format_exc()}")
         self._is_quick = self._result is None and time.monotonic() - began < QUICK_S
 
 

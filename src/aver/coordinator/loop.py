@@ -22,7 +22,7 @@ from aver.coordinator.late_evidence import take_late
 from aver.coordinator.order.allocations import allocator_of, asks_of
 from aver.coordinator.order.generated import Generated
 from aver.coordinator.order.order import order_of, task_order
-from aver.coordinator.recovery import ask_engines, load_pools, load_run
+from aver.coordinator.recovery import Losses, ask_engines, load_pools, load_run
 from aver.coordinator.requests.cancel import cancel
 from aver.coordinator.requests.context import Context
 from aver.coordinator.requests.dispatch import Dispatch
@@ -73,12 +73,13 @@ class Loop:
         self._requests = Context(
             home, machine, self._open_reader, load_run, self._generated, self._background, self._watchers, self._upkeep,
             kill_wait_s, self._commits.check_writable, self._hear, self.stop, self._start_over,
-            self._commits.latency,
+            self._commits.latency, lambda: self._commits.problem,
         )  # fmt: skip
         self._dispatch = Dispatch(self._requests, self._commits.reply, server.send)
         self._wakeups = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # a signal that comes just before a wait ends it
         self._difference_s = time.time() - time.monotonic()
         self._unjudged: list[Heard] = []  # of attempts whose verdict is not durable yet
+        self._losses = Losses(home, machine)
         self._finished: list[int] = []
         self._is_stopping = False
         self.starts_over = False
@@ -107,6 +108,7 @@ class Loop:
     def recover(self) -> None:
         """Read the store, observe: from here on all is as if we had never been away."""
         now = time.time()
+        self._losses.note_loss(self._committer.loss)
         self._engines.attach()
         reached("attached")
         known: set[int] = set()
@@ -115,8 +117,10 @@ class Loop:
             with reader:
                 load_pools(self._machine, reader)
                 known = reader.runs_among(numbers_with_files(self._home))
+                unknown = self._losses.find_unknown(reader)
                 for number in reader.unsettled_runs():
-                    load_run(self._machine, reader, number, now)
+                    load_run(self._machine, reader, number, now, unknown)
+        self._losses.note_unknown()
         remove_unknown_files(self._home, known)
         ask_engines(self._machine, self._engines, now)
         self._engines.keep_only(self._machine.runs)
@@ -258,6 +262,7 @@ class Loop:
             if self._machine.is_ending(one.key):
                 self._unjudged.append(one)
             elif not self._is_late(one, now):
+                self._losses.hear(one)
                 stale.append(one.key)
         if stale:
             self._engines.settle(stale)

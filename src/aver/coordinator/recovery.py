@@ -1,5 +1,10 @@
 """Restart: replay the stored events of open runs through `fold.apply`, then ask the engines about their attempts.
 
+A store that has lost commits does not know attempts that witnesses have. Those of jobs that it does know are planned
+again under their own keys, so that they are not run twice. The others are left alone: their ends go into the log,
+and their numbers are not given again. People are told by `aver status` and `aver doctor` until they remove the file
+`lost`: nothing is forgotten in silence.
+
 Used at the start and whenever a settled run is taken up again. Start-up is not special.
 
 A run may have a hundred thousand jobs: of those that are settled the rows stand for their events, and a test holds the
@@ -9,6 +14,11 @@ budget of retries.
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterable
+
+from aver.client.unknown_attempts import LOSSES, UnknownAttempt, read_losses, unknown_attempts
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.state.attempt import PLANNED_DURABLE, LiveAttempt, Planned
 from aver.coordinator.state.dependency import FindPast, Past, Standing
@@ -17,22 +27,43 @@ from aver.coordinator.state.live import LiveState, boot_of
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import CouldNotAsk, Heard, NotListed, ObserveReply, Seen
-from aver.model.evidence import MachineRestarted, NobodySaid, WitnessVanished
+from aver.home import Home
+from aver.log import log
+from aver.model.events import AttemptPlanned
+from aver.model.evidence import MachineRestarted, NobodySaid, WitnessRecord, WitnessVanished
 from aver.model.states import State
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
+from aver.store.write.high_water import Loss
 
 
-def load_run(machine: Machine, reader: Reader, number: int, now: float) -> LiveRun | None:
-    """Make the run again as it was, and do what follows from that; None if there is no such run."""
+def load_run(
+    machine: Machine, reader: Reader, number: int, now: float, unknown: Iterable[UnknownAttempt] = ()
+) -> LiveRun | None:  # fmt: skip
+    """Make the run again as it was, and do what follows from that; None if there is no such run.
+
+    `unknown`: attempts that witnesses have and the store lacks.
+    """
     run = replay_run(machine.live, reader, number)
     if run is None:
         return None
+    for one in unknown:
+        _plan_unknown(machine, run, one, now)
     specs = [spec for segment in run.segments for spec in segment.flow.jobs]
     machine.dependencies.learn((*specs, *run.altered.values()), past_jobs(reader))
     machine.take_up(run, now)
     machine.want_allocations(number)
     return run
+
+
+def _plan_unknown(machine: Machine, run: LiveRun, one: UnknownAttempt, now: float) -> None:
+    """The next attempt of a job of this run was handed over already: it has its key, and is not made a second time."""
+    index = run.index_of(one.job)
+    if index is None or run.states[index] is not State.PENDING or one.job in machine.by_job:
+        return
+    if one.attempt == run.attempts.get(index, 0) + 1 and one.key.startswith(f"{machine.identity.home}."):
+        engine, request = run.engine(index), run.request(index)
+        machine.emit(AttemptPlanned(now, run.number, one.job, one.attempt, one.key, engine, request))
 
 
 def load_pools(machine: Machine, reader: Reader) -> None:
@@ -176,3 +207,56 @@ def _ask_of_tasks(machine: Machine, engines: Engines, now: float) -> None:
             machine.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
         elif step.kill_asked:
             machine.cancel_step(step, "a request", now)
+
+
+class Losses:
+    """`find_unknown` is asked before runs are replayed, `note_unknown` after that."""
+
+    def __init__(self, home: Home, machine: Machine) -> None:
+        self._home = home
+        self._machine = machine
+        self._unknown: dict[str, UnknownAttempt] = {}  # by key
+
+    def note_loss(self, loss: Loss | None) -> None:
+        if loss is not None:
+            self._say(
+                f"the store lacks events {loss.first} to {loss.last}, which were committed: aver.db-wal was removed, "
+                "or an older copy of aver.db was put back; runs submitted since are not known, and jobs that "
+                f"ended since may run again; numbers below {self._machine.next_id} are not given again"
+            )
+
+    def find_unknown(self, reader: Reader) -> list[UnknownAttempt]:
+        """What witnesses have and the store lacks; none of it gets a namesake."""
+        unknown, live = unknown_attempts(self._home, reader), self._machine.live
+        for one in unknown:
+            live.next_id = max(live.next_id, one.job + 1)
+        self._unknown = {one.key: one for one in unknown}
+        return unknown
+
+    def note_unknown(self) -> None:
+        """Say what became of them: those that are live again are jobs of runs that the store knows."""
+        for key, one in list(self._unknown.items()):
+            if key in self._machine.attempts:
+                del self._unknown[key]
+                log(f"attempt {one.attempt} of job {one.job} is not in the store, but its witness has it: taken up")
+            elif not one.has_ended:
+                where = f"runs under witness {one.witness}" if one.witness else "had begun, and its witness is gone"
+                self._say(f"job {one.job} is not in the store: its attempt {key} {where}, and is left alone")
+
+    def hear(self, one: Heard) -> None:
+        """The end of an attempt that is not the store's: the log alone has it."""
+        if isinstance(one.evidence, (WitnessRecord, WitnessVanished)) and self._unknown.pop(one.key, None) is not None:
+            log(f"an attempt that is not in the store has ended: {one.source} says {one.said}")
+
+    def _say(self, text: str) -> None:
+        """Log it, and keep it for people; the same is kept once."""
+        log(text)
+        if any(text in line for line in read_losses(self._home)):
+            return
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
+        try:
+            fd = os.open(self._home.path / LOSSES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            with open(fd, "w") as file:
+                file.write(line)
+        except OSError as error:
+            log(f"can't write {self._home.path / LOSSES}: {error.strerror}")

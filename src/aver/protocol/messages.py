@@ -255,6 +255,7 @@ class Pong(Record):
     running: int
     pending: int
     verdicts: VerdictLatency
+    problem: str  # why nothing that is decided can be stored at the moment; empty: it can
 
 
 class Submitted(Record):

@@ -634,12 +634,12 @@ static bool is_another_program(void) { /* a shell that made way for the program 
            (it.st_ino != job.program.st_ino || it.st_dev != job.program.st_dev);
 }
 
-static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too */
+static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too; who ignores it has none */
     char path[64], *end;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const bool dead = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) ||
                       (end[1] && strchr("ZX", end[2]));
-    return !kill(pid, sig) && !dead;
+    return !kill(pid, sig) && !dead && !has_in(pid, "SigIgn", sig);
 }
 
 static int signal_job(int sig, char scope) { /* a: all; p: the program, see the contract; b: the child alone */
@@ -1462,12 +1462,21 @@ static void child_makes_folders(const char *path) { /* those above it; a failure
     }
 }
 
-static void child_opens(const char *op, const char *path, int flags, int to) { /* never waits for a FIFO's other end */
-    const int how = flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    int fd = open(path, how, 0666);
+static int open_now(int at, const char *name, int how) { /* waits for a lease, never for a FIFO's other end */
+    struct timespec pause = {0, 10 * 1000 * 1000};
+    struct stat st;
+    for (;;) {
+        const int fd = openat(at, name, how | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EWOULDBLOCK || fstatat(at, name, &st, 0) || !S_ISREG(st.st_mode)) return fd;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void child_opens(const char *op, const char *path, int flags, int to) {
+    int fd = open_now(AT_FDCWD, path, flags);
     if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
         child_makes_folders(path);
-        fd = open(path, how, 0666);
+        fd = open_now(AT_FDCWD, path, flags);
     }
     if (fd < 0 || fcntl(fd, F_SETFL, flags & O_APPEND) || dup2(fd, to) < 0) child_fails(op, path);
 }
@@ -1488,7 +1497,7 @@ static void child_opens_own(const char *path, int flags) { /* a name of Aver's: 
     }
     fd = openat(at, name, (flags & ~O_TRUNC) | O_EXCL | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST) {
-        fd = openat(at, name, (flags & ~(O_TRUNC | O_CREAT)) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        fd = open_now(at, name, (flags & ~(O_TRUNC | O_CREAT)) | O_NOFOLLOW);
         bool good = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
         if (fd >= 0 || errno == ELOOP || errno == ENXIO) errno = EEXIST;
         if (!good) child_fails("stdout", path);

@@ -275,6 +275,7 @@ class CoordinatorFacts(Record):
     pending: int | None
     home: str
     detail: str
+    problems: tuple[str, ...]  # of its store: what was lost, what can't be stored
 
 
 class Check(Record):

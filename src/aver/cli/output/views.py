@@ -61,6 +61,8 @@ def show(output: Output, document: doc.Document) -> None:
             output.line(document.text)
         case doc.CoordinatorFacts():
             output.line(document.detail)
+            for problem in document.problems:
+                output.line(problem)
         case doc.Diagnosis():
             _show_checks(output, document)
         case doc.Timeline():

@@ -53,6 +53,7 @@ class Context(Record):
     stop: Callable[[], None]
     start_over: Callable[[], None]
     latency: Latency
+    problem: Callable[[], str]  # what can't be stored at the moment
 
     def take_back(self, decided: int) -> None:
         """Only the first `decided` events, of those that wait for their commit, have happened."""

@@ -17,4 +17,4 @@ def ping(context: Context, _: Peer, __: Ping, ___: float) -> Pong:
     packer = context.machine.packer
     latency = context.latency
     verdicts = VerdictLatency(LATENCIES_S, tuple(latency.counts), latency.sum_s)
-    return Pong(os.getpid(), __version__, packer.running_count, len(packer), verdicts)
+    return Pong(os.getpid(), __version__, packer.running_count, len(packer), verdicts, context.problem())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from aver.errors import AverError
+from aver.errors import AverError, UnreachableError
 from aver.fast_start import TYPE_CHECKING, c_signal
 from aver.protocol import fast_client
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
@@ -132,6 +132,7 @@ class Step:
         self._speaks_first = bool(options.verbosity)  # of the step, before its tasks can write
         self._shares_files = False  # files that all tasks write to, and that are not opened yet
         self._wire: fast_client.Wire | None = None
+        self._signals: list[tuple[int | None, str | None]] = []  # that are not sent yet
         self._kill_wait_s = 0.0
         self._notices: Notices | None = None
 
@@ -283,7 +284,7 @@ class Step:
                         self._speaks_first = False
                     reply = self._ask(request)
                 break
-            except fast_client.Lost:
+            except (fast_client.Lost, UnreachableError):  # it is gone, or the next one died while it began
                 if attempt + 1 == RECONNECT_TRIES:
                     raise
                 _sleep(0.1)
@@ -294,6 +295,8 @@ class Step:
             except BadOption:
                 self._ask_signal(None)
                 raise
+        if reply.get("ended") is None:
+            self._send_signals()
         self._kill_wait_s = reply.get("kill_wait_s", 0.0)
         if reply["waiting"] and not from_before and "quiet" not in self._options.flags:
             say(f"srun: Job {self._job} step creation temporarily disabled, retrying (Requested nodes are busy)")
@@ -349,9 +352,12 @@ class Step:
         self._ends[task] = message
         if self._options.verbosity:
             say(*self._words().of_task_end(task, message["raw"]))
-        words = self._task_words(message)
-        if words is None:
+        if message["raw"] == 0 and message["state"] != "OUT_OF_MEMORY":
             return
+        from aver.slurm_cli.srun.words import task_words
+
+        before, words = task_words(message)
+        say(*before)
         self._said.append((task, words))
         if self._tasks > 1 and not self._has_summed_up and not message["because"]:
             self._flush_said()
@@ -379,31 +385,6 @@ class Step:
 
             self._notices = Notices(f"{self._job}.{self._number}", self._node, self._kill_wait_s)
         return self._notices
-
-    def _task_words(self, message: dict[str, Any]) -> str | None:
-        """What Slurm's srun says of a task that ended badly."""
-        if message["state"] == "OUT_OF_MEMORY":
-            return "Out Of Memory"
-        raw = message["raw"]
-        if raw is None:
-            detail = str(message["detail"])
-            if message["launch"] is not None:
-                from aver.slurm_cli.srun.words import launch_of, launch_words
-
-                launch = launch_of(message)
-                assert launch is not None
-                say(launch_words(launch, detail))
-                return f"Exited with exit code {launch.errno}"
-            if message["reason"] == "JobLaunchFailure":
-                say(f"slurmstepd: error: {detail}")
-                return detail
-            return f"{message['state']}: {detail}"
-        if raw & 0x7F:
-            from aver.model.signals import signal_words
-
-            core = " (core dumped)" if raw & 0x80 else ""
-            return signal_words(raw & 0x7F) + core
-        return f"Exited with exit code {raw >> 8}" if raw >> 8 else None
 
     def _flush_said(self) -> None:
         """Say the same of several tasks at once: `tasks 0,2-3: Terminated`."""
@@ -481,8 +462,19 @@ class Step:
             self._ask_signal(None, user_name())
 
     def _ask_signal(self, number_: int | None, by: str | None = None) -> None:
-        if self._wire is not None:
-            self._wire.send({"op": "signal_step", "key": self._key, "step": self._number, "signal": number_, "by": by})
+        """Have the signal sent, now or when there is a coordinator again. Called from signal handlers: never raises."""
+        self._signals.append((number_, by))
+        self._send_signals()
+
+    def _send_signals(self) -> None:
+        while self._signals and self._wire is not None:
+            number_, by = self._signals.pop(0)
+            request = {"op": "signal_step", "key": self._key, "step": self._number, "signal": number_, "by": by}
+            try:
+                self._wire.send(request)
+            except fast_client.Lost:  # whoever reads the connection sees that too
+                self._signals.insert(0, (number_, by))
+                return
 
 
 def _is_null(descriptor: int) -> bool:

@@ -145,6 +145,22 @@ class Notices:
         return f"slurmstepd: error: {found} {why}"
 
 
+def task_words(message: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Of a task that ended badly: lines of slurmstepd, and what srun says of it."""
+    if message["state"] == "OUT_OF_MEMORY":
+        return [], "Out Of Memory"
+    raw, detail = message["raw"], str(message["detail"])
+    if raw is not None:
+        core = " (core dumped)" if raw & 0x80 else ""
+        return [], signal_words(raw & 0x7F) + core if raw & 0x7F else f"Exited with exit code {raw >> 8}"
+    launch = launch_of(message)
+    if launch is not None:
+        return [launch_words(launch, detail)], f"Exited with exit code {launch.errno}"
+    if message["reason"] == "JobLaunchFailure":
+        return [f"slurmstepd: error: {detail}"], detail
+    return [], f"{message['state']}: {detail}"
+
+
 def launch_of(message: Mapping[str, Any]) -> LaunchFailure | None:
     """Why the task of this message could not start; None: it started, or nobody says."""
     launch = message["launch"]

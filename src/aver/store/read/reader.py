@@ -152,6 +152,14 @@ class Reader(Database):
         rows = self.fetch("SELECT name, id, state, elapsed_s FROM jobs WHERE run = ?", (run,))
         return {name: (job, state, elapsed_s) for name, job, state, elapsed_s in rows}
 
+    def attempt_keys(self, jobs: Iterable[int]) -> tuple[set[str], set[int], int]:
+        """The keys of all attempts of these jobs, those of the jobs that are there, and the next number of all."""
+        within, numbers = "IN (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)
+        keys = self.fetch(f"SELECT key FROM attempts WHERE job {within}", numbers)
+        there = self.fetch(f"SELECT id FROM jobs WHERE id {within}", numbers)
+        ((next_id,),) = self.fetch("SELECT value FROM meta WHERE key = 'next_id'")
+        return {row[0] for row in keys}, {row[0] for row in there}, int(next_id)
+
     def attempts(self, job: int) -> list[AttemptRow]:
         """By number; what each used is that of its script and its steps."""
         text = f"FROM attempts WHERE job = ? AND {_GIVEN} ORDER BY attempt"

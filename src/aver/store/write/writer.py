@@ -6,7 +6,8 @@ be committed again. There must be one Writer per database: the coordinator's loc
 any thread, by one at a time.
 
 Others may remove, replace or overwrite the files while they are open. Before each commit it is seen that they are those
-that a reader finds: without its database nothing is written, and a log that was removed is brought home first.
+that a reader finds: without its database nothing is written, and a log that was removed is brought home at once.
+Files that are removed while nobody has them open are not seen to go: `HighWater` then says that commits are missing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from aver.store.open import connect, is_on_network, read_version, removed_text, 
 from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from aver.store.write import statements as sql
 from aver.store.write.derive import statements
+from aver.store.write.high_water import HighWater, Loss
 
 FEW = 6  # events that are inserted one by one
 LOOK_MS = 1000  # that a look at the file waits for whoever has it locked
@@ -38,8 +40,9 @@ class Writer:
         self._log_path = path.with_name(path.name + "-wal")
         self._log_identity = _identity(self._log_path)  # None: it was not made yet
         self._mark = _mark(path)  # as it is after our last write
-        self._last_seq = _read_last_seq(connection)
+        self._stored_seq = _read_last_seq(connection)
         self.home_id = _read_home_id(connection)
+        self._high_water = HighWater(path, self.home_id, self._stored_seq, self._read_next_id())
 
     @classmethod
     def open(cls, path: Path) -> Writer:
@@ -72,11 +75,11 @@ class Writer:
         in both cases nothing of them is stored.
         """
         if not events:
-            return self._last_seq
+            return self.last_seq
         self.check_file()
+        next_id = 0
         try:
-            self._bring_log_home()
-            numbered = enumerate(events, self._last_seq + 1)
+            numbered = enumerate(events, self.last_seq + 1)
             if len(events) <= FEW:
                 rows = [event_columns(seq, event) for seq, event in numbered]
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -87,6 +90,8 @@ class Writer:
                 self._connection.execute(sql.INSERT_EVENTS, (text,))
             for statement in statements(events):
                 self._connection.execute(statement.sql, statement.parameters)
+                if statement.sql is sql.RAISE_NEXT_ID:
+                    next_id = max(next_id, int(str(statement.parameters[0])))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
@@ -99,11 +104,14 @@ class Writer:
         except BaseException:
             self._roll_back()
             raise
-        self._last_seq += len(events)
+        self._stored_seq = self.last_seq + len(events)
+        self._high_water.rise(self._stored_seq, next_id)
         self._mark = _mark(self.path)
         if self._log_identity is None:
             self._log_identity = _identity(self._log_path)
-        return self._last_seq
+        with contextlib.suppress(CantWriteError):  # it was removed meanwhile; the next look tries again
+            self._bring_log_home()
+        return self._stored_seq
 
     def check_name(self) -> None:
         """Raise CantWriteError if the database was removed or replaced since it was opened. From any thread."""
@@ -111,11 +119,12 @@ class Writer:
             raise CantWriteError(removed_text(self.path))
 
     def check_file(self) -> None:
-        """As `check_name`, and raise also if what we have committed is no longer in the file."""
+        """As `check_name`, and raise also if what we have committed is not in the file, nor can be put there."""
         self.check_name()
         mark = _mark(self.path)
         if mark != self._mark and self._is_whole(mark):
             self._mark = mark
+        self._bring_log_home()
 
     def _is_whole(self, mark: tuple[int, int]) -> bool:
         """Look, as a reader does, at a file that somebody else has written; False: it can't be seen at the moment."""
@@ -123,7 +132,7 @@ class Writer:
         try:
             reader = connect(self.path, "ro")
             reader.execute(f"PRAGMA busy_timeout = {LOOK_MS}")
-            is_ours = _read_home_id(reader) == self.home_id and _read_last_seq(reader) >= self._last_seq
+            is_ours = _read_home_id(reader) == self.home_id and _read_last_seq(reader) >= self._stored_seq
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
                 return False
@@ -139,24 +148,41 @@ class Writer:
         database, and a new log is begun."""
         if self._log_identity is None or _identity(self._log_path) == self._log_identity:
             return
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        self._connection.close()
-        self._connection = _connect(self.path)
+        try:
+            self._connection.execute(f"PRAGMA busy_timeout = {LOOK_MS}")
+            is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if is_busy:  # a reader has the old log: a new one can't be begun yet
+                raise CantWriteError(f"can't write {show_path(self.path)}: its log was removed, and somebody reads it")
+            self._connection.close()
+            self._connection = _connect(self.path)
+        except sqlite3.Error as error:
+            raise CantWriteError(writing_failed(self.path, error)) from None
         self._log_identity = _identity(self._log_path)
+        self._mark = _mark(self.path)
 
     def next_id(self) -> int:
-        """The number after all that runs and jobs of this database ever had, also where its counter is behind them."""
+        """The number after all that runs and jobs of this home ever had, also where the store has lost some of them."""
+        return max(self._read_next_id(), self._high_water.next_id)
+
+    def _read_next_id(self) -> int:
         return int(self._connection.execute(sql.SELECT_NEXT_ID).fetchone()[0])
 
     @property
     def last_seq(self) -> int:
-        return self._last_seq
+        """The number of the newest event that was ever committed: after a loss it is above all that are stored."""
+        return max(self._stored_seq, self._high_water.seq)
+
+    @property
+    def loss(self) -> Loss | None:
+        """What was committed before and was missing when this was opened."""
+        return self._high_water.loss
 
     def close(self) -> None:
         """Bring the write-ahead log home, also while somebody has the database open to read, and close."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         _close(self._connection)
+        self._high_water.close()
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

@@ -17,6 +17,7 @@ from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.delivery import read_told
+from aver.client.unknown_attempts import LOSSES, read_losses, running_words
 from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import (
     Capabilities,
@@ -261,8 +262,12 @@ def _store(session: Session) -> Check:
     """Whether the store can be read as far as a reader of all runs goes."""
     try:
         runs = 0 if session.reader is None else len(session.reader.runs())
+        running = running_words(session.home, session.reader)
     except AverError as error:
         return Check("store", MISSING, str(error), None)
+    if lost := [*read_losses(session.home)[-1:], *running]:
+        advice = f"rm {session.home.path / LOSSES} when you have read it" if read_losses(session.home) else None
+        return Check("store", LIMITED, "; ".join(lost), advice)
     return Check("store", OK, f"{runs} run{'s' if runs != 1 else ''}, SQLite {sqlite_version()}", None)
 
 
