@@ -108,20 +108,25 @@ if "aver.coordinator" in sys.orig_argv:
 
     stop_note.StopNote.__init__.__defaults__ = (find,)
     stop_note.SYSTEMD = "/"
+    stop_note.HOLD_S = float(os.environ.get("HOLD_S", "120"))
 """
 
 
-def test_the_end_in_question_waits_for_the_answer_and_nothing_else_does(
-    aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """systemd does not answer for long: others are submitted and end meanwhile. The end is judged once, with what was
-    answered, also if the coordinator is killed in between."""
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coordinators ask somebody who says that the user logs out, once the file `answer` is there."""
     (tmp_path / "patch").mkdir()
     (tmp_path / "patch" / "sitecustomize.py").write_text(ASKING)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
+    monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
+    monkeypatch.setenv("ANSWER", str(tmp_path / "answer"))
+
+
+@pytest.mark.usefixtures("asking")
+def test_the_end_in_question_waits_for_the_answer_and_nothing_else_does(aver_home: Path, tmp_path: Path) -> None:
+    """systemd does not answer for long: others are submitted and end meanwhile. The end is judged once, with what was
+    answered, also if the coordinator is killed in between."""
     asked, answer = tmp_path / "asked", tmp_path / "answer"
-    monkeypatch.setenv("ASKED", str(asked))
-    monkeypatch.setenv("ANSWER", str(answer))
     live = LiveHome(aver_home, tmp_path)
     ended = live.run_text("sleep 600")
     live.wait_running(ended)
@@ -140,3 +145,26 @@ def test_the_end_in_question_waits_for_the_answer_and_nothing_else_does(
     live.settle([ended])
     assert (live.job(ended).state, live.attempt(ended).detail) == (State.NODE_FAIL, "ended when its user logged out")
     live.assert_store_is_whole()
+
+
+@pytest.mark.usefixtures("asking")
+def test_nothing_begins_while_all_is_being_stopped(
+    aver_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CPUs of what the stop ended are free, and what waits for them would be ended too. A coordinator that comes in
+    the middle of the stop waits as well; who is still there long after it goes on."""
+    monkeypatch.setenv("HOLD_S", "6")
+    (tmp_path / "answer").touch()
+    live = LiveHome(aver_home, tmp_path)
+    cpus = len(os.sched_getaffinity(0))
+    ended = live.run_text("sleep 600", cpus=cpus)
+    live.wait_running(ended)
+    waiting = live.run_text("echo $$ >>$RAN; exit 3", cpus=cpus)
+    os.kill(live.witness_of(ended), signal.SIGTERM)
+    live.settle([ended])
+    assert live.kill_coordinator()
+    live.connect_again()
+    time.sleep(2)
+    assert (live.job(waiting).state, live.ran.exists()) == (State.PENDING, False)
+    live.settle([waiting])
+    assert (live.job(waiting).state, len(live.ran.read_text().split())) == (State.FAILED, 1)

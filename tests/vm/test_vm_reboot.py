@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from vm_desk import Vm
 
@@ -14,6 +16,10 @@ FLOW = """jobs:
   trap: {run: "trap 'exit 3' TERM; while :; do sleep 1; done"}
   planned: {run: "echo {n} >>ledger", matrix: {n: [1, 2, 3]}}
   after: {run: "echo after >>ledger", needs: planned}
+"""
+MEMBERS, CPUS = 100, 2
+SHORT = f"""jobs:
+  short: {{run: "echo {{n}} >>ledger; sleep 1", matrix: {{n: {list(range(MEMBERS))}}}}}
 """
 
 
@@ -43,13 +49,32 @@ def test_without_the_service_the_next_command_goes_on(vm: Vm, lingers: bool) -> 
         vm.reboot()
     assert vm.ask("pgrep -u alice -f aver.coordinator; cat /home/alice/ledger; true", user="root", status=None) == ""
     with vm.session():
-        assert "1 run waits and nobody drives it" in vm.ask("aver status", status=1)
+        assert "1 run is unfinished, and no coordinator runs" in vm.ask("aver status", status=1)
         vm.ask(f"aver watch {run}", status=None)
         check_ends(vm, run)
 
 
+def test_no_job_begins_twice(vm: Vm) -> None:
+    """Of many short jobs the next lie ready: what a shutdown ends has begun once, and nothing begins while the machine
+    goes down."""
+    vm.ask("rm -f ledger")
+    vm.set_linger(True)
+    vm.ask("aver service enable")
+    vm.put("flow.yaml", SHORT)
+    run = int(vm.ask("aver submit --quiet flow.yaml"))
+    wait_for(lambda: int(vm.ask("cat ledger 2>/dev/null | wc -l")) >= 10, "ten jobs have begun", 600)
+    vm.reboot()
+    vm.settle(run, 1200)
+    ends = Counter(vm.states(run).values())
+    began = Counter(vm.ask("cat ledger").split())
+    print(ends, began.total(), flush=True)
+    assert {number: count for number, count in began.items() if count != 1} == {}
+    assert (began.total(), ends["COMPLETED"] + ends["NODE_FAIL"]) == (MEMBERS, MEMBERS)
+    assert ends["NODE_FAIL"] <= CPUS
+
+
 def check_ends(vm: Vm, run: int) -> None:
-    wait_for(lambda: vm.document("aver runs")["runs"][0]["is_settled"], "the run's end", 900)
+    vm.settle(run, 900)
     states = vm.states(run)
     assert (states.pop("plain"), states.pop("trap")) == ("NODE_FAIL", "NODE_FAIL")
     assert set(states.values()) == {"COMPLETED"}

@@ -243,6 +243,19 @@ def test_v2_cpu_time_is_that_of_all_processes(slot: Slot, tmp_path: Path) -> Non
     assert (end["user"], end["sys"]) == (8.0, 1.0)
 
 
+@pytest.mark.parametrize(("user", "sys"), [(4_900_000, 3_000_000), (7_000_000, 900_000)])
+def test_v2_cpu_time_is_never_negative(slot: Slot, tmp_path: Path, user: int, sys: int) -> None:
+    """Of the cgroup that it is in itself the witness takes its own time off. The kernel divides the two into user and
+    system time apart, so that one of the differences may be below zero; their sum is right."""
+    leaf = plain_cgroup(tmp_path / "slot", **{"cpu.stat": "usage_usec 6\nuser_usec 5000000\nsystem_usec 1000000\n"})
+    slot.run("first", f"g2 {tmp_path}", "Gslot", "atrue")
+    (leaf / "cpu.stat").write_text(f"usage_usec 7\nuser_usec {user}\nsystem_usec {sys}\n")
+    end = slot.run("second", f"g2 {tmp_path}", "Gslot", "atrue")
+    spent = (user + sys - 6_000_000) / 1e6
+    assert min(end["user"], end["sys"]) == 0
+    assert spent - 0.5 < end["user"] + end["sys"] <= spent
+
+
 def test_cpu_time_that_is_at_least_so_much(slot: Slot) -> None:
     """A process that does not wait for its children has their CPU time counted by nobody: the record says so."""
     text = (

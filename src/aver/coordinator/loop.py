@@ -107,6 +107,7 @@ class Loop:
 
     def recover(self) -> None:
         """Read the store, observe: from here on all is as if we had never been away."""
+        self._stop_note.look_again()
         now = time.time()
         self._losses.note_loss(self._committer.loss)
         self._engines.attach()
@@ -233,7 +234,8 @@ class Loop:
         self._schedules.look(now)
         self._sampler.look(now)
         self._end_orphans(now)
-        self._machine.schedule(now)
+        if not self._is_signalled and not self._stop_note.is_under_way:
+            self._machine.schedule(now)
         self._act(now)
         if self._reasons_due is not None and time.monotonic() >= self._reasons_due:
             self._reasons_due = None

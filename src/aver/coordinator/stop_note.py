@@ -24,6 +24,7 @@ from aver.model.evidence import Stop, Stopping, WitnessRecord, WitnessVanished
 
 BEFORE_S = 30.0  # an end so long before the note is of the same stop: all are sent the signal at once
 LONGEST_STOP_S = 600.0
+HOLD_S = 120.0  # systemd kills what has not ended within 90 s
 LANE = "what is being stopped"
 
 
@@ -35,10 +36,22 @@ class StopNote:
         self._boot = boot
         self.find = find
         self._boot_then, self._stopping = _read(path)
+        self._seen_at: float | None = None  # the monotonic time of the last answer that something is being stopped
 
     @property
     def is_any(self) -> bool:
         return self._stopping is not None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether this coordinator saw a stop just now: a job that began now would be ended too."""
+        return self._seen_at is not None and time.monotonic() - self._seen_at < HOLD_S
+
+    def look_again(self) -> None:
+        """Ask, if an earlier coordinator saw a stop just now, which may be under way still."""
+        known = self._stopping
+        if known is not None and self._boot_then == self._boot and time.time() - known.at < HOLD_S:
+            self.look()
 
     def look(self) -> None:
         """Ask what is being stopped, and write it down."""
@@ -47,6 +60,8 @@ class StopNote:
 
     def take(self, asked_at: float, stop: Stop | None) -> None:
         """Write down what was answered. The stop is dated by when it was asked about: an answer may take long."""
+        if stop is not None:
+            self._seen_at = time.monotonic()
         known = self._stopping
         is_known = known is not None and self._boot_then == self._boot and asked_at - known.at < LONGEST_STOP_S
         if stop is None or is_known:

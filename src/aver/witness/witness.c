@@ -982,6 +982,10 @@ static void read_cpu_end(void) { /* v2: of all processes, also of those that nob
     }
     job.unwaited = false;
     if (user + sys <= (job.user.tv_sec + job.sys.tv_sec) * SECOND + job.user.tv_usec + job.sys.tv_usec) return;
+    if (user < 0) sys += user; /* the kernel divides our own time and that of the cgroup apart: their sums are right */
+    else if (sys < 0) user += sys;
+    user = user < 0 ? 0 : user;
+    sys = sys < 0 ? 0 : sys;
     job.user = (struct timeval){user / SECOND, user % SECOND};
     job.sys = (struct timeval){sys / SECOND, sys % SECOND};
 }
