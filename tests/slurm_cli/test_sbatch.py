@@ -274,6 +274,27 @@ def test_a_negative_time_is_no_limit(slurm: Slurm) -> None:
     assert "TimeLimit=UNLIMITED" in slurm("scontrol", "show", "job", str(job)).out
 
 
+@pytest.mark.parametrize(
+    ("option", "by_scontrol", "by_squeue"),
+    [
+        ("--tmp=10", "MinCPUsNode=1 MinTmpDiskNode=10M OverSubscribe=OK Contiguous=0", "OK 10M 1 0"),
+        ("--tmp=2G", "MinCPUsNode=1 MinTmpDiskNode=2G OverSubscribe=OK Contiguous=0", "OK 2G 1 0"),
+        ("--contiguous", "MinCPUsNode=1 MinTmpDiskNode=0 OverSubscribe=OK Contiguous=1", "OK 0 1 1"),
+        ("--exclusive", "MinCPUsNode=1 MinTmpDiskNode=0 OverSubscribe=NO Contiguous=0", "NO 0 1 0"),
+        ("--exclusive=user", "MinCPUsNode=1 MinTmpDiskNode=0 OverSubscribe=USER Contiguous=0", "USER 0 1 0"),
+        ("-s", "MinCPUsNode=1 MinTmpDiskNode=0 OverSubscribe=YES Contiguous=0", "YES 0 1 0"),
+        ("--mincpus=2", "MinCPUsNode=2 MinTmpDiskNode=0 OverSubscribe=OK Contiguous=0", "OK 0 2 0"),
+    ],
+)
+def test_what_was_asked_of_a_node_is_shown(slurm: Slurm, option: str, by_scontrol: str, by_squeue: str) -> None:
+    """As a real Slurm shows it."""
+    job = slurm.submit("-H", option, "--wrap", "true")
+    shown = slurm("scontrol", "show", "job", str(job)).out.replace("\n", " ").split()
+    wanted = ("MinCPUsNode=", "MinTmpDiskNode=", "OverSubscribe=", "Contiguous=")
+    assert " ".join(word for word in shown if word.startswith(wanted)) == by_scontrol
+    assert slurm("squeue", "-h", "-j", str(job), "-o", "%h %d %c %O").out == f"{by_squeue}\n"
+
+
 def test_exclusive_takes_the_whole_machine(slurm: Slurm) -> None:
     """No other job runs beside it, it has all cpus, and memory that was asked for by cpu is of all of them."""
     cpus = os.cpu_count() or 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import texts
 from aver.slurm_cli.settings import is_since
+from aver.slurm_cli.table.placement import contiguous, min_cpus, min_tmp_disk, over_subscribe
 from aver.slurm_cli.texts import NULL, full_clock, moment
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def _resources(job: JobFacts, *, has_details: bool) -> list[str]:
         details = [f"JOB_GRES={gres}"]
         if job.node:
             details.append(f"  Nodes={job.node} CPU_IDs= Mem={job.mem_mib} GRES={gres if job.gpus else ''}")
-    share = "NO" if "exclusive" in job.named else "OK"
     licenses = job.text("licenses") or NULL
     if is_since("25.05"):
         licenses += f" LicensesAlloc={licenses if job.node else NULL}"
@@ -92,9 +92,9 @@ def _resources(job: JobFacts, *, has_details: bool) -> list[str]:
         *([f"ReqTRES={tres}", f"AllocTRES={tres if job.node else NULL}"] if is_since("23.02") else [f"TRES={tres}"]),
         "Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*",
         *details,
-        f"MinCPUsNode={job.cpus_per_task} MinMemory{per}={job.shown_mem} MinTmpDiskNode=0",
+        f"MinCPUsNode={min_cpus(job)} MinMemory{per}={job.shown_mem} MinTmpDiskNode={min_tmp_disk(job)}",
         f"Features={job.text('features') or NULL} DelayBoot=00:00:00",
-        f"OverSubscribe={share} Contiguous=0 Licenses={licenses} Network=(null)",
+        f"OverSubscribe={over_subscribe(job)} Contiguous={contiguous(job)} Licenses={licenses} Network=(null)",
     ]
 
 

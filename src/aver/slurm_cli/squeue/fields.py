@@ -7,6 +7,7 @@ from aver.model.exit_text import UNKNOWN
 from aver.model.slurm_names import CLUSTER
 from aver.slurm_cli import texts
 from aver.slurm_cli.settings import is_since
+from aver.slurm_cli.table.placement import contiguous, min_cpus, min_tmp_disk, over_subscribe
 from aver.slurm_cli.texts import NULL, clock
 
 if TYPE_CHECKING:
@@ -88,18 +89,14 @@ def _gres(job: JobFacts) -> str:
     return f"gres:{job.text('gres')}" if job.named.get("gres") else (f"gres:gpu:{job.gpus}" if job.gpus else NA)
 
 
-def _over_subscribe(job: JobFacts) -> str:
-    return "NO" if "exclusive" in job.named else "OK"
-
-
 LETTERS: dict[str, Field] = {
     "a": ("ACCOUNT", lambda job: job.account or NULL),
     "A": ("JOBID", lambda job: job.number),
     "b": ("TRES_PER_NODE", _gres),
     "B": ("EXEC_HOST", lambda job: job.node or "n/a"),
-    "c": ("MIN_CPUS", lambda job: job.cpus_per_task),
+    "c": ("MIN_CPUS", min_cpus),
     "C": ("CPUS", lambda job: job.cpus),
-    "d": ("MIN_TMP_DISK", _constant("0")),
+    "d": ("MIN_TMP_DISK", min_tmp_disk),
     "D": ("NODES", _constant("1")),
     "e": ("END_TIME", lambda job: texts.moment(job.ended_at, NA)),
     "E": ("DEPENDENCY", lambda job: job.dependency or NULL),
@@ -107,7 +104,7 @@ LETTERS: dict[str, Field] = {
     "F": ("ARRAY_JOB_ID", lambda job: job.array_job_id),
     "g": ("GROUP", lambda job: job.group),
     "G": ("GROUP", lambda job: job.gid),
-    "h": ("OVER_SUBSCRIBE", _over_subscribe),
+    "h": ("OVER_SUBSCRIBE", over_subscribe),
     "H": ("SOCKETS_PER_NODE", _constant("*")),
     "i": ("JOBID", lambda job: job.id_text),
     "I": ("CORES_PER_SOCKET", _constant("*")),
@@ -122,7 +119,7 @@ LETTERS: dict[str, Field] = {
     "n": ("REQ_NODES", lambda job: job.text("nodelist")),
     "N": ("NODELIST", lambda job: job.node),
     "o": ("COMMAND", lambda job: job.command or NULL),
-    "O": ("CONTIGUOUS", _constant("0")),
+    "O": ("CONTIGUOUS", contiguous),
     "p": ("PRIORITY", lambda job: f"{job.priority / 0xFFFFFFFF:.14f}"),
     "P": ("PARTITION", lambda job: job.partition),
     "q": ("QOS", lambda job: job.qos),
