@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -182,3 +183,20 @@ def test_an_older_copy_put_back(live: LiveHome, typed: Typed) -> None:
     shutil.copy(live.folder / "older", live.home.database)
     assert live.run_text("true") == newest + 1
     assert "an older copy" in said_by(typed)[0]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "bytes"])
+def test_a_file_of_losses_that_is_none(live: LiveHome, typed: Typed, kind: str) -> None:
+    """Nobody waits for it or ends because of it."""
+    live.settle([live.run_text("true")])
+    lost = live.home.path / "lost"
+    if kind == "fifo":
+        os.mkfifo(lost)
+    elif kind == "folder":
+        lost.mkdir()
+    else:
+        lost.write_bytes(b"\x1b[31m\xff\n")
+    for command in ("status", "doctor"):
+        done = typed(command)
+        assert done.returncode in (0, 1), done
+        assert b"\x1b" not in done.stdout

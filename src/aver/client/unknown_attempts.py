@@ -16,6 +16,7 @@ from aver.model.record import Record
 from aver.store.read.reader import Reader
 
 LOSSES = "lost"  # file of the home: a line for each time that the store had lost something
+LONGEST_BYTES = 1 << 20
 
 
 class UnknownAttempt(Record):
@@ -46,7 +47,9 @@ def unknown_attempts(home: Home, reader: Reader | None) -> list[UnknownAttempt]:
 def read_losses(home: Home) -> list[str]:
     """What was said of losses of the store, the last one last. Somebody who has read it removes the file."""
     try:
-        return (home.path / LOSSES).read_text(errors="replace").splitlines()
+        fd = os.open(home.path / LOSSES, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            return file.read(LONGEST_BYTES).decode(errors="replace").splitlines() if file.seekable() else []
     except OSError:
         return []
 

@@ -255,7 +255,9 @@ class Losses:
             return
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
         try:
-            fd = os.open(self._home.path / LOSSES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                self._home.path / LOSSES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
+            )
             with open(fd, "w") as file:
                 file.write(line)
         except OSError as error:
