@@ -55,4 +55,5 @@ def vm(booted: None) -> Iterator[Vm]:
         machine = Vm()
         machine.set_linger(False)
         yield machine
-        machine.ask(f"loginctl terminate-user alice; rm -rf {' '.join(LEFT)}", user="root", status=None)
+        end = "loginctl kill-user --signal=KILL alice; loginctl terminate-user alice"  # a closing session is left alone
+        machine.ask(f"{end}; rm -rf {' '.join(LEFT)}", user="root", status=None)
