@@ -259,7 +259,7 @@ class LocalEngine:
         try:
             self._take_words(slot, words_of(line), line.decode("ascii"))
         except (ValueError, KeyError, TypeError):
-            slot.is_damaged = True
+            slot.note_damage(line)
 
     def _take_words(self, slot: Slot, words: dict[str, Any], text: str) -> None:
         event = words["ev"]

@@ -109,6 +109,12 @@ class Slot:
         self.cgroup_name, self.warm = of_witness, order.warm
         self.untruncated += 1
 
+    def note_damage(self, line: bytes) -> None:
+        """It has a line that no witness writes: said once, and never evidence."""
+        if not self.is_damaged:
+            self.is_damaged = True
+            log(f"witness {self.number} has a line that no witness writes, and it is passed over: {line[:200]!r}")
+
     def may_take_behind(self, order: Order) -> bool:
         """Whether the order may begin when what runs here has ended: it is like that one, which has not run long."""
         before = self.order
