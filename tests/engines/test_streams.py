@@ -82,7 +82,8 @@ def test_descriptors_wait_with_their_frame(tmp_path: Path, pipes: tuple[int, ...
     poller.register(ours, select.EPOLLIN)
     before = b"x" * (1 << 20)
     slot.send(before, poller)
-    slot.send(b"frame", poller, pipes[:3])
+    slot.gather(b"frame", pipes[:3])
+    slot.flush(poller)
     for fd in pipes[:3]:
         os.close(fd)
     received, descriptors = b"", []
@@ -94,7 +95,7 @@ def test_descriptors_wait_with_their_frame(tmp_path: Path, pipes: tuple[int, ...
     assert received == before + b"frame"
     assert len(descriptors) == 3
     slot.send(b"x" * (1 << 20), poller)
-    slot.send(b"frame", poller, pipes[3:])
+    slot.gather(b"frame", pipes[3:])
     slot.disconnect()
     for fd in (*descriptors, *pipes[3:]):
         os.close(fd)

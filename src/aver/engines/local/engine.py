@@ -433,7 +433,7 @@ class LocalEngine:
         """Its witness is gone and never took it. Its descriptors may be closed by now, their numbers other files."""
         if order.streams:
             text = "its witness ended before it took the order"
-        elif isinstance(reply := self._submit(replace(order, is_behind=False)), Rejected):  # it has its room
+        elif isinstance(reply := self.submit([replace(order, is_behind=False)])[0], Rejected):  # it has its room
             text = reply.text
         else:
             return

@@ -5,9 +5,7 @@ On one machine it changes nothing but `--exclusive`, which is obeyed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from aver.model.units import parse_size
+from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import texts
 
 if TYPE_CHECKING:
@@ -28,7 +26,11 @@ def contiguous(job: JobFacts) -> str:
 
 def min_tmp_disk(job: JobFacts) -> str:
     asked = _asked(job, "tmp") or "0"
-    return "0" if asked == "0" else texts.size(parse_size(asked) // MIB, "M")
+    if asked == "0":
+        return "0"
+    from aver.model.units import parse_size  # hardly any job asks for it
+
+    return texts.size(parse_size(asked) // MIB, "M")
 
 
 def min_cpus(job: JobFacts) -> int:
