@@ -39,14 +39,9 @@ def start(other: str, slots: int, program: list[str], count: int, scratch: Path)
             stdin=source,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PARALLEL_HOME": str(scratch), **_temporary()},
+            env={**os.environ, "PARALLEL_HOME": str(scratch)},
             start_new_session=True,
         )
-
-
-def _temporary() -> dict[str, str]:
-    """GNU parallel keeps outputs in files and removes them: in memory it is fastest, and slows down no other's disk."""
-    return {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
 
 
 def seconds(other: str, slots: int, program: list[str], count: int, scratch: Path) -> float:
