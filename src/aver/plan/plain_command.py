@@ -26,11 +26,10 @@ _OF_SHELLS = frozenset(  # keywords, and builtins that are no program or another
 @lru_cache(maxsize=256)
 def plain_words(text: str, shell: tuple[str, ...]) -> tuple[str, ...]:
     """The words of the command, with each `{name}` as it stands; empty where only the shell can read the text."""
-    if shell[:1] and (shell[0] not in _SHELLS or not _OPTIONS.issuperset(shell[1:])):
+    if not shell or shell[0] not in _SHELLS or not _OPTIONS.issuperset(shell[1:]):
         return ()
     text = text.strip(" \t\n")
-    words = tuple(text.replace("\t", " ").split(" ")) if "\n" not in text else ()
-    words = tuple(word for word in words if word)
+    words = tuple(re.findall(r"[^ \t]+", text)) if "\n" not in text else ()
     if not words or not _PROGRAM.fullmatch(words[0]) or words[0] in _OF_SHELLS:
         return ()
     return words if all(_WORD.fullmatch(word) for word in words) else ()

@@ -40,6 +40,7 @@ LATE_S = 20  # an order that is not in its place this long after its call began 
 CLOSED_THERE = "closed-there"
 T = TypeVar("T")
 _LINE = re.compile(r"(?P<kind>in|started|cancelled|done|allocs) (?P<rest>.+)")
+_STARTED = re.compile(r"(?P<at>[0-9]{1,12}(?:\.[0-9]+)?) (?P<name>[^ ]+)")
 _KEY = re.compile(r"[0-9]+_[0-9x]+_[0-9]+_[0-9]+_[0-9]+_(?P<key>[^@/ ]+)")
 
 
@@ -201,8 +202,8 @@ class HostFolders:
             if kind == "in":
                 self._note_there(rest)
             elif kind == "started":
-                at, _, name = rest.partition(" ")
-                self._take_in_start(folder, name, float(at) - layout.skew_s)
+                if started := _STARTED.fullmatch(rest):
+                    self._take_in_start(folder, started["name"], float(started["at"]) - layout.skew_s)
             elif kind == "cancelled":
                 self._note_there(rest)
                 folder.take_back(rest)
