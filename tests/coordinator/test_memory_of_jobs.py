@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,12 @@ import pytest
 
 from aver.engines.api import Order, Totals
 from aver.engines.local.capabilities import CgroupBase
+from aver.engines.local.census import living_witnesses
 from aver.engines.local.engine import LocalEngine
 from aver.engines.local.job_cgroup import place_of
 from aver.engines.local.orders import RLIMITS, Bounds, run_frame
 from aver.judge.local import judge
-from aver.model.evidence import Rules, WitnessRecord
+from aver.model.evidence import MemoryWatch, Rules, WitnessRecord
 from aver.model.job import Request
 from aver.model.record import replace
 from aver.model.states import State
@@ -105,7 +107,7 @@ class Desk:
         select.select([self.engine], [], [], 0.1)
         for one in self.engine.heard():
             words = json.loads(one.said)
-            self.started |= {one.key} if words["ev"] == "start" else set()
+            self.started |= {one.key} if words.get("ev") == "start" else set()
             if isinstance(one.evidence, WitnessRecord):
                 self.records[one.key] = one.evidence
 
@@ -158,6 +160,32 @@ def test_the_cgroup_of_a_witness_that_was_killed_between_two_jobs_is_removed(
     assert not left.exists()
 
 
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_nothing_is_left_of_a_killed_witness_that_keeps_cgroups(
+    container: Path, tmp_path: Path, witness_binary: Path, is_idle: bool
+) -> None:
+    """Killed with a job in the cgroups that it kept, or with none: what was in them is ended, and they are removed."""
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    desk = Desk(folder, witness_binary, cgroup=CgroupBase(1, str(container)))
+    desk.submit("0123abcd.1.1.00000000", "exit 0", 100 * MIB)
+    assert desk.record("0123abcd.1.1.00000000").watch is MemoryWatch.CGROUP1
+    kept = container / f"0123abcd.w1-{place_of(tmp_path)}-j0"
+    assert (kept / "script").is_dir()
+    if not is_idle:
+        desk.submit("0123abcd.2.1.00000000", "setsid sleep 100", 100 * MIB)
+        wait_for(lambda: (kept / "script" / "cgroup.procs").read_text().count("\n") > 1, "the job is in them")
+    os.kill(next(iter(living_witnesses(folder).values())), signal.SIGKILL)
+
+    def is_over() -> bool:
+        desk.listen()
+        desk.engine.tidy()
+        return not kept.exists()
+
+    wait_for(is_over, "its cgroups are removed")
+    desk.engine.close()
+
+
 def test_sampling_does_not_lie(desk: Desk) -> None:
     """A burst over the limit is killed, or said: never a plain completion, and never a peak of a few KB."""
     for number in range(5):
@@ -190,7 +218,7 @@ def test_the_bounds_of_the_settings_are_in_the_order() -> None:
     )  # fmt: skip
     bounds = Bounds(processes=500, rlimit=2)
     v2 = run_frame(order, CgroupBase(2, "/c"), "w", 0, bounds=bounds).split(b"\0")
-    assert {b"n500", b"L0 k", b"L0 script"} <= {*v2}
+    assert {b"n500", b"L0 *", b"L0 script"} <= {*v2}
     v1 = run_frame(order, CgroupBase(1, "/c"), "w", 0, bounds=bounds).split(b"\0")
     assert not [field for field in v1 if field[:1] in (b"n", b"L")]
     limited = replace(order, request=Request(mem_bytes=60 * MIB))

@@ -59,7 +59,7 @@ def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
         "pid": 7,
         "start": 2.0,
         "due": None,
-        "protocol": 8,
+        "protocol": 9,
         "journal": len(journal),
     }
     with socket.socket(socket.AF_UNIX) as listener:
@@ -135,7 +135,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
             "pid": 7,
             "start": 2.0,
             "due": None,
-            "protocol": 8,
+            "protocol": 9,
             "journal": len(begin),
         }
         connection.sendall(_line(hello))
@@ -155,7 +155,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
         thread.join(20)
 
 
-@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 8}, Submitted), ({"due": None}, Rejected)])
+@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 9}, Submitted), ({"due": None}, Rejected)])
 def test_an_idle_witness_of_an_earlier_version_gets_no_order(
     tmp_path: Path, says: dict[str, object], reply: type[object]
 ) -> None:

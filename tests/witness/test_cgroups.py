@@ -133,6 +133,62 @@ def test_who_is_in_the_cgroup_is_the_jobs_whatever_its_mark(cgroup1: Path, slot:
     assert not is_running(int((tmp_path / "pid").read_text()))
 
 
+PAIR = (f"m{100 * MIB}", f"L{100 * MIB} *", "L0 script", "Gslot", PATH)
+
+
+def where(slot: Slot, key: str, *fields: str) -> str:
+    """The outermost cgroup of a job, as its start line says; it has ended."""
+    said = str(slot.start(key, *fields)["in"])
+    slot.expect("end")
+    return said
+
+
+def test_a_short_job_leaves_its_cgroups_to_the_next(cgroup1: Path, slot: Slot) -> None:
+    """The next one with the same limit is in the same cgroups, and its counters are its own."""
+    of = (f"g1 {cgroup1}", *PAIR)
+    assert where(slot, "one", *of, *sh("true")) == "slot-j0"
+    assert folders(cgroup1) == ["slot", "slot-j0", "slot-j0/script"]
+    assert where(slot, "two", *of, *sh("true")) == "slot-j0"
+    end = slot.run("three", *of, *sh(EAT))
+    assert (end["mem"], end["oom"], end["limit"], end["peak"]) == ("cgroup1", 1, 100 * MIB, 100 * MIB)
+    assert folders(cgroup1) == ["slot"]
+    assert (slot.run("four", *of, *sh("true"))["oom"], folders(cgroup1)[1]) == (0, "slot-j1")
+    slot.disconnect()
+    assert slot.process.wait(10) == 0
+    assert folders(cgroup1) == []
+
+
+LEFT = {
+    "another limit": (f"m{90 * MIB}", f"L{90 * MIB} *", "L0 script", "Gslot", PATH, *sh("true")),
+    "memory": (*PAIR, *sh("head -c 9000000 /dev/zero >/dev/shm/aver-left")),
+    "a cgroup inside": (*PAIR, *sh("mkdir {base}/slot-j0/script/inner")),
+    "a step": (*PAIR, *sh("mkdir -p {base}/slot-j0/s0/t0")),
+    "a limit that it changed": (*PAIR, *sh(f"echo {50 * MIB} >{{base}}/slot-j0/memory.limit_in_bytes")),
+    "a signal": (*PAIR, *sh("kill -9 $$")),
+    "a process": (*PAIR, *sh("setsid sleep 60 & sleep 0.1")),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_cgroups_with_something_left_in_them_are_not_used_again(cgroup1: Path, slot: Slot, what: str) -> None:
+    of = (f"g1 {cgroup1}", *PAIR)
+    assert where(slot, "one", *of, *sh("true")) == "slot-j0"
+    slot.run("two", f"g1 {cgroup1}", *(field.replace("{base}", str(cgroup1)) for field in LEFT[what]))
+    try:
+        assert where(slot, "three", *of, *sh("true")) != "slot-j0"
+        assert ("slot-j0" in folders(cgroup1)) == (what == "a step")
+    finally:
+        for path in ("slot-j0/s0/t0", "slot-j0/s0", "slot-j0"):
+            with contextlib.suppress(OSError):
+                (cgroup1 / path).rmdir()
+        Path("/dev/shm/aver-left").unlink(missing_ok=True)
+
+
+def test_a_job_that_ran_for_a_while_has_its_cgroups_alone(cgroup1: Path, slot: Slot) -> None:
+    slot.run("one", f"g1 {cgroup1}", *PAIR, *sh("sleep 1.1"))
+    assert folders(cgroup1) == ["slot"]
+
+
 def test_who_can_not_be_ended_is_in_the_record(cgroup1: Path, start_slot: StartSlot) -> None:
     """A process that became another user's stays: the record says how many."""
     base = cgroup1 / "base"

@@ -45,6 +45,7 @@ enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE
 #define NEVER INT64_MAX
 #define TIME_MAX (NEVER / MS / 4) /* milliseconds; any sum of two such times fits */
 #define GRACE (2 * SECOND)        /* a task ends itself so long after its job's limit, if nobody else does */
+#define LEFT_PART 64               /* of a limit: what may still be counted after a job, tables that are freed later */
 #define CHARGE (1 << 20)           /* what is asked for at once may be more than is left below a limit */
 #define RELAY (5 * SECOND)         /* so late an engine may hand on a signal that its container got directly */
 #define HOLD (3 * MS)              /* so long a start waits for its end, so that one line wakes the coordinator for both */
@@ -86,6 +87,7 @@ static struct {
     int depth;                         /* of levels that are made */
     char cgroup_path[PATH_KEPT];
     bool own_cgroup, is_fresh; /* own: of the job alone, and not the witness's; fresh: nobody was in it */
+    bool is_second;            /* an earlier job was in its own cgroups: their highest use is not this job's */
     bool warned, ending, killed, sampled, stuck, unwaited; /* unwaited: somebody in it does not wait for its children */
     struct stat program; /* what was started; st_ino 0: not looked at */
 } job;
@@ -109,6 +111,15 @@ static struct { /* the witness's own cgroup, in which it stays: what it starts i
     struct cpu { usec user, sys; } cpu; /* v2: of its jobs so far */
     char path[PATH_KEPT];
 } home = {.folder = -1, .events = -1};
+static struct { /* the cgroups of a job with a limit, an outer one and a leaf, which the next such job may get */
+    bool is_open;
+    int folder, procs, events, cpu_stat; /* of the leaf */
+    int limit, usage, all_events;        /* of the outer one */
+    int made;                            /* so many have been made */
+    bytes asked, rounded;                /* its limit, and as the kernel has it */
+    struct cpu cpu;                      /* v2: of its jobs so far */
+    char name[KEY_MAX + 16], path[PATH_KEPT];
+} pair;
 static struct { /* the process that looks at the job's files: before the start, and after the end */
     pid_t pid;
     int ask, answer;     /* pipes, while it lives; -1 */
@@ -400,12 +411,17 @@ static void tell_due(void) {
     tell();
 }
 
+static void say_cgroup(void) { /* the outermost of the job's own */
+    if (job.phase != IDLE && job.own_cgroup) say(",\"in\":\"%s\"", order.level[0].name);
+}
+
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":8,\"witness\":%d", getpid());
+    say(",\"protocol\":9,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
+    say_cgroup();
     say_due();
     say(",\"wait\":%.3f,\"journal\":%lld", seconds(job.kill_wait), journal_size < 0 ? 0LL : (long long)journal_size);
     close_line();
@@ -726,6 +742,8 @@ static bool reread(int fd) { /* a file of the kernel's that stays open, to scrat
     return n > 0;
 }
 
+static bool is_in_pair(void) { return pair.is_open && job.cgroup == pair.folder; }
+
 static struct kills found; /* by the visitor */
 
 static void count_inner(const char *folder) { /* v1: each cgroup counts the kills of its own members alone */
@@ -735,8 +753,8 @@ static void count_inner(const char *folder) { /* v1: each cgroup counts the kill
 
 static bool count_kills(const char *folder, struct kills *to) { /* for memory, so far; false: can't be read */
     const int version = job.cgroup_version;
-    const bool kept = folder == home.path; /* its file is open */
-    const char *count = (kept ? reread(home.events) : read_of(folder, cgroup_files[version].events))
+    const int events = folder == home.path ? home.events : is_in_pair() ? pair.events : -1;
+    const char *count = (events >= 0 ? reread(events) : read_of(folder, cgroup_files[version].events))
                             ? value_of(scratch, "oom_kill") : NULL;
     if (!count) return false;
     found = (struct kills){strtoll(count, NULL, 10), 0, number_in(scratch, "oom")};
@@ -794,6 +812,84 @@ static void remove_levels(void) { /* those above the job's own go when the last 
     }
 }
 
+static void forget_pair(void) {
+    const int fds[] = {pair.folder, pair.procs, pair.events, pair.cpu_stat, pair.limit, pair.usage, pair.all_events};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0) close(fds[i]);
+    pair.is_open = false;
+}
+
+static void remove_pair(void) { /* nobody is in it */
+    if (!pair.is_open) return;
+    forget_pair();
+    rmdir(pair.path);
+    *strrchr(pair.path, '/') = 0;
+    rmdir(pair.path);
+}
+
+static void close_own_cgroup(void) {
+    if (is_in_pair()) forget_pair();
+    else if (job.cgroup >= 0) close(job.cgroup);
+    remove_levels();
+}
+
+static bool take_pair(void) { /* that of the job before this one, if it has this limit */
+    if (!pair.is_open) return false;
+    if (order.level[0].limit != pair.asked || !reread(pair.limit) || strtoll(scratch, NULL, 10) != pair.rounded) {
+        remove_pair();
+        return false;
+    }
+    snprintf(job.cgroup_path, sizeof job.cgroup_path, "%s", pair.path);
+    order.level[0].name = pair.name;
+    job.depth = 2;
+    job.cgroup = pair.folder;
+    job.procs = pair.procs;
+    return job.is_second = true;
+}
+
+static bool name_pair(void) { /* each has a number: steps of an earlier job may still be in that one's */
+    char path[PATH_KEPT + sizeof pair.name];
+    const char *mine = order.value['G'] ? order.value['G'] : job.key;
+    order.level[0].name = pair.name;
+    for (int tries = 0; tries < 1000; tries++) {
+        if (snprintf(pair.name, sizeof pair.name, "%s-j%d", mine, pair.made++) >= (int)sizeof pair.name) return false;
+        snprintf(path, sizeof path, "%s/%s", job.cgroup_path, pair.name);
+        if (!mkdir(path, 0755)) return true;
+        if (errno != EEXIST) return false;
+    }
+    return false;
+}
+
+static int beside(const char *file) { /* one of the outer cgroup */
+    char path[64];
+    snprintf(path, sizeof path, "../%s", file);
+    return openat(job.cgroup, path, O_RDONLY | O_CLOEXEC);
+}
+
+static void open_pair(int version) { /* what it takes to use it again; what can't be opened can't be read later */
+    pair.is_open = true;
+    pair.folder = job.cgroup;
+    pair.procs = job.procs;
+    pair.events = openat(job.cgroup, cgroup_files[version].events, O_RDONLY | O_CLOEXEC);
+    pair.cpu_stat = openat(job.cgroup, "cpu.stat", O_RDONLY | O_CLOEXEC);
+    pair.limit = beside(cgroup_files[version].limit);
+    pair.usage = beside(version == 1 ? "memory.usage_in_bytes" : "memory.current");
+    pair.all_events = beside(cgroup_files[version].events);
+    pair.asked = order.level[0].limit;
+    pair.rounded = reread(pair.limit) ? strtoll(scratch, NULL, 10) : -1;
+    pair.cpu = (struct cpu){0};
+    snprintf(pair.path, sizeof pair.path, "%s", job.cgroup_path);
+}
+
+static bool is_pair_clean(void) { /* after a short job nothing of it is left in the cgroups that could touch another */
+    struct stat outer;
+    return is_in_pair() && !order.value['n'] && job.end - job.start < SECOND && !failure.op && WIFEXITED(job.raw) &&
+           !job.stuck && !job.left && !job.oom && !job.inner_oom && no_inner &&
+           !fstatat(pair.folder, "..", &outer, 0) && outer.st_nlink == 3 && /* without steps */
+           reread(pair.usage) && strtoll(scratch, NULL, 10) <= pair.rounded / LEFT_PART &&
+           (job.cgroup_version == 1 ? !is_limit_reached() : reread(pair.all_events) && !number_in(scratch, "oom"));
+}
+
 static void use_home(void) { /* the job is in the witness's own cgroup, if there is one */
     job.own_cgroup = false;
     job.cgroup = home.folder;
@@ -803,10 +899,9 @@ static void use_home(void) { /* the job is in the witness's own cgroup, if there
 }
 
 static void leave_cgroup(void) { /* the job is not in it */
-    if (job.cgroup >= 0) close(job.cgroup);
-    if (job.procs >= 0) close(job.procs);
+    if (job.procs >= 0 && !is_in_pair()) close(job.procs);
     job.procs = -1;
-    remove_levels();
+    close_own_cgroup();
     use_home();
 }
 
@@ -850,6 +945,7 @@ static void move_home(const char *folder, const char *name) { /* once: whoever i
 
 static void leave_home(void) { /* the last one who was in it has gone; v2: who started us removes it */
     char *end = strrchr(home.path, '/');
+    remove_pair();
     if (!home.version) return;
     *end = 0;
     spit_number(home.path, "cgroup.procs", getpid());
@@ -869,13 +965,16 @@ static void open_cgroup(const char *where) { /* VERSION FOLDER; on any failure t
     job.own_cgroup = true;
     job.cgroup = -1;
     job.cgroup_version = version;
-    bool good = true;
+    const bool is_pair = order.levels == 2 && !strcmp(order.level[0].name, "*");
+    if (is_pair && take_pair()) return;
+    bool good = !is_pair || name_pair();
     for (int i = 0; i < order.levels && good; i++) good = make_level(version, i);
     if (good) job.cgroup = open(job.cgroup_path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     good = job.cgroup >= 0 && !faccessat(job.cgroup, "memory.stat", R_OK, 0);
     if (good) job.procs = openat(job.cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     job.kills_base = (struct kills){0};
     if (job.procs < 0 || (!job.is_fresh && !count_kills(job.cgroup_path, &job.kills_base))) leave_cgroup();
+    else if (is_pair) open_pair(version);
 }
 
 static int own_folder(char *to, size_t size) { /* the memory cgroup that we are in: its version, 0: none */
@@ -945,7 +1044,8 @@ static void read_cgroup_end(void) {
         if (job.oomd > 0) home.oomd_seen += job.oomd;
     }
     if (!job.oom || (job.cgroup >= 0 && !job.own_cgroup)) return;
-    if (read_of(job.cgroup_path, cgroup_files[job.cgroup_version].highest)) highest = strtoll(scratch, NULL, 10);
+    if (job.is_second) highest = job.beyond ? 0 : job.mem_limit;
+    else if (read_of(job.cgroup_path, cgroup_files[job.cgroup_version].highest)) highest = strtoll(scratch, NULL, 10);
     if (job.mem_limit && highest > job.mem_limit) highest = job.mem_limit;
     if (highest > job.peak) job.peak = highest; /* looking may have missed the spike */
     job.sampled = job.peak > 0;
@@ -970,7 +1070,8 @@ static void look_at_status(void) { /* of a process, in scratch */
 
 static void read_cpu_end(void) { /* v2: of all processes, also of those that nobody waited for */
     struct rusage own;
-    if (!read_of(job.cgroup_path, "cpu.stat") || !value_of(scratch, "user_usec")) return;
+    if (!(is_in_pair() ? reread(pair.cpu_stat) : read_of(job.cgroup_path, "cpu.stat"))) return;
+    if (!value_of(scratch, "user_usec")) return;
     usec user = number_in(scratch, "user_usec"), sys = number_in(scratch, "system_usec");
     if (!job.own_cgroup) { /* less our own */
         const struct cpu before = home.cpu;
@@ -979,6 +1080,11 @@ static void read_cpu_end(void) { /* v2: of all processes, also of those that nob
         home.cpu.sys = sys - own.ru_stime.tv_sec * SECOND - own.ru_stime.tv_usec;
         user = home.cpu.user - before.user;
         sys = home.cpu.sys - before.sys;
+    } else if (is_in_pair()) {
+        const struct cpu before = pair.cpu;
+        pair.cpu = (struct cpu){user, sys};
+        user -= before.user;
+        sys -= before.sys;
     }
     job.unwaited = false;
     if (user + sys <= (job.user.tv_sec + job.sys.tv_sec) * SECOND + job.user.tv_usec + job.sys.tv_usec) return;
@@ -1846,7 +1952,7 @@ static bool launch(void) {
     job.end = now();
     close_streams();
     if (failure.join) leave_cgroup();
-    if (job.procs >= 0) close(job.procs);
+    if (job.procs >= 0 && !is_in_pair()) close(job.procs);
     job.procs = -1;
     if (pid < 0) return fail("fork", "");
     job.pid = pid;
@@ -1882,6 +1988,7 @@ static void start_job(void) {
     open_line("start");
     say(",\"key\":\"%s\",\"pid\":%d,\"witness\":%d,\"at\":%.6f", job.key, job.pid, getpid(), job.wall);
     say(",\"mem\":\"%s\"", how_memory_is_watched());
+    say_cgroup();
     say_due();
     close_line();
     keep(); /* who finds us dead sees whose processes to end; without room it does without */
@@ -1913,10 +2020,7 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
         if (job.cgroup_version == 2) read_cpu_end();
         if (job.own_cgroup && order.value['n']) read_forks_end();
         each_inner(job.cgroup_path, remove_cgroup);
-        if (job.own_cgroup) {
-            remove_levels();
-            close(job.cgroup);
-        }
+        if (job.own_cgroup && !is_pair_clean()) close_own_cgroup();
         job.cgroup = -1;
     }
     no_inner = false;

@@ -48,7 +48,7 @@ from aver.ownership import make_folder
 
 IDLE_SLOT_S = 5.0
 WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
-PROTOCOL = 8  # of a witness that knows every order of ours
+PROTOCOL = 9  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
@@ -133,7 +133,9 @@ class LocalEngine:
         try:
             of_witness = self._cgroups.name(order.key, slot.number)
             fields = self._devices.take(order)
-            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds)
+            of_job = self._by_key.get(job_of_task(order.key) or "")
+            outer = (of_job and of_job.job_cgroup) or ""
+            frame = run_frame(order, self._cgroup, of_witness, slot.durable_offset, fields, self._bounds, outer)
             slot.gather(frame, order.streams)
         except (ValueError, OverflowError, OSError) as error:
             self._idle.append(slot)
@@ -268,16 +270,13 @@ class LocalEngine:
         elif event == "start":
             start = parse_start(words)
             if start.key == slot.key:
-                slot.job_pid, slot.job_started_at = start.pid, start.at
-                slot.witness_pid = start.witness_pid
-                slot.has_begun = True
-                slot.watch, slot.due_s = start.watch, start.due_s
-                slot.cut_off.clear()
+                slot.note_start(start, words.get("in", ""))
                 self._add_companion(start.key, start.witness_pid)
                 self._heard.append(Heard(start.key, WITNESS, text, start))
         elif event == "hello":
             slot.witness_pid = words["witness"]
             slot.has_said_hello = True
+            slot.note_cgroup(words.get("in", ""))
             slot.is_of_earlier_version = words.get("protocol") != PROTOCOL
             if slot.ended:  # it may have taken an order, and cut its journal, since we read it: read it again
                 slot.cut_off |= slot.ended
@@ -386,7 +385,7 @@ class LocalEngine:
             self._children.discard(slot.witness_pid)
             self._dead.add(slot.witness_pid)
             self._reap()
-        self._cgroups.leave(slot.cgroup_name)
+        self._cgroups.leave(slot.cgroup_name, slot.kept_cgroup)
         for one in slot.ahead:
             self._by_key.pop(one.order.key, None)
             self._tell_not_taken(one.order.key)
@@ -403,7 +402,7 @@ class LocalEngine:
             if runs_elsewhere(slot.key, self._folder):
                 swept = Swept(0, 0)
             else:
-                folders = self._cgroups.of(slot.key, slot.number)
+                folders = self._cgroups.of(slot.key, slot.number, slot.job_cgroup)
                 swept = sweep(slot.key, session, folders, adopted=slot.is_ours, spared=self._children)
                 swept = replace(swept, oomd_kills=oomd_kills(folders))
                 self._cgroups.remove(folders, REMOVE_WAIT_S)
@@ -475,7 +474,7 @@ class LocalEngine:
         assert slot.key is not None
         if (held := notice(slot)) is not None:
             self._heard.append(Heard(slot.key, "engine", held.text, held))
-        tend(slot, self._cgroups.of(slot.key, slot.number))
+        tend(slot, self._cgroups.of(slot.key, slot.number, slot.job_cgroup))
 
     def _reap(self) -> None:
         for pid in list(self._dead):
@@ -493,7 +492,7 @@ class LocalEngine:
             self._forget(slot)
             if is_idle:
                 slot.remove_files()
-                self._cgroups.leave(slot.cgroup_name)
+                self._cgroups.leave(slot.cgroup_name, slot.kept_cgroup)
         self._cgroups.remove_left(REMOVE_WAIT_S)
         self._poller.close()
         os.close(self._folder_fd)

@@ -1,13 +1,13 @@
 """The memory cgroups of jobs: their names, who is in them, and their removal. The design is `docs/design/witness.md`.
 
-A job with a limit of memory or processes has `KEY`, which has the limit, and in it `script`, and `sN/tM` for each
-task of its steps. A job without one shares the cgroup in which its witness lives, `HOME.wNUMBER-PLACE`, with nobody
-else.
+A job with a limit of memory or processes has an outer cgroup, which has the limit, and in it `script`, and `sN/tM` for
+each task of its steps. Its witness names the outer one, `HOME.wNUMBER-PLACE-jCOUNT`, and gives it to the next such job
+if nothing is left in it. A job without a limit shares the cgroup in which its witness lives, `HOME.wNUMBER-PLACE`, with
+nobody else; tasks of it that have a limit of their own are in `KEY/sN/tM`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -17,28 +17,30 @@ from pathlib import Path
 from aver.engines.api import Order
 
 SCRIPT = "script"
+WITNESS_NAMES = "*"  # instead of a name
 PAUSE_S = 0.01
 OOMD_MARKS = ("user.oomd_ooms", "user.oomd_kill")  # how often, written before it kills; how many, after that
 _TOP = re.compile(
-    r"[0-9a-f]{8}\.([0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?|w[0-9]+-[0-9a-f]{8})"
+    r"[0-9a-f]{8}\.([0-9]+\.[0-9]+\.[0-9a-f]{8}(-[0-9a-f]{8})?(\.s[0-9]+\.t[0-9]+)?|w[0-9]+-[0-9a-f]{8}(-j[0-9]+)?)"
 )  # a job's or a witness's
 _TASK = re.compile(r"(.+)\.(s[0-9]+)\.(t[0-9]+)")
 
 
-def levels(order: Order, counts_processes: bool = False) -> list[tuple[int, str]]:
+def levels(order: Order, counts_processes: bool = False, of_job: str = "") -> list[tuple[int, str]]:
     """The cgroups that the order is to run in, from outside, each with its limit of memory (0: none).
 
-    None without such a limit, unless its processes are to be counted.
+    None without such a limit, unless its processes are to be counted. `of_job`: the outer one of a task's job, if it
+    has one.
     """
     mem_bytes = 0 if order.is_srun else order.request.mem_bytes or 0
     if not mem_bytes and not counts_processes:
         return []
     task = _TASK.fullmatch(order.key)
     if task is None:
-        return [(mem_bytes, order.key), (0, SCRIPT)]
-    of_job = order.job_mem_bytes or 0
-    of_step = 0 if mem_bytes == of_job else mem_bytes
-    return [(of_job, task[1]), (of_step, task[2]), (0, task[3])]
+        return [(mem_bytes, WITNESS_NAMES), (0, SCRIPT)]
+    job_bytes = order.job_mem_bytes or 0
+    step_bytes = 0 if mem_bytes == job_bytes else mem_bytes
+    return [(job_bytes, of_job or task[1]), (step_bytes, task[2]), (0, task[3])]
 
 
 def job_of_task(key: str) -> str | None:
@@ -61,12 +63,11 @@ def witness_name(key: str, number: int, place: str) -> str:
 def occupied(base: str, place: str) -> dict[int, list[str]]:
     """The cgroups of witnesses that are there, by their slot: of those that live, and of some who left a process in it
     that could not be ended."""
-    name = re.compile(rf"[0-9a-f]{{8}}\.w([0-9]+)-{place}(-warm)?")
+    name = re.compile(rf"[0-9a-f]{{8}}\.w([0-9]+)-{place}(-warm|-j[0-9]+)?")
     found: dict[int, list[str]] = {}
-    with contextlib.suppress(OSError):
-        for one in os.listdir(base):
-            if match := name.fullmatch(one):
-                found.setdefault(int(match[1]), []).append(os.path.join(base, one))
+    for one in _names(base):
+        if match := name.fullmatch(one):
+            found.setdefault(int(match[1]), []).append(os.path.join(base, one))
     return found
 
 
@@ -93,11 +94,25 @@ def members(folders: list[str]) -> set[int]:
     return found
 
 
-def folders_of(base: str, key: str, of_witness: str) -> list[str]:
-    """Where processes of an attempt or a task may be, whose witness was in that cgroup."""
+def folders_of(base: str, key: str, of_witness: str, outer: str | None) -> list[str]:
+    """Where processes of an attempt or a task may be, whose witness was in that cgroup.
+
+    `outer` is the outermost of its own, empty: it has none; None: the witness did not say.
+    """
     task = _TASK.fullmatch(key)
-    own = (key, SCRIPT) if task is None else task.groups()
-    return [os.path.join(base, *own), os.path.join(base, of_witness)]
+    inner = (SCRIPT,) if task is None else task.groups()[1:]
+    if outer is None and task is None:
+        outers = [name for name in _names(base) if name.startswith(f"{of_witness}-j")]
+    else:
+        outers = [outer or (key if task is None else task[1])]
+    return [*(os.path.join(base, one, *inner) for one in outers), os.path.join(base, of_witness)]
+
+
+def _names(base: str) -> list[str]:
+    try:
+        return os.listdir(base)
+    except OSError:
+        return []
 
 
 def oomd_kills(folders: list[str]) -> int:

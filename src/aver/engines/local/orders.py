@@ -45,9 +45,9 @@ class Bounds(Record):
 
 def run_frame(
     order: Order, cgroup: CgroupBase | None, of_witness: str, durable_offset: int, place: Sequence[str] = (),
-    bounds: Bounds = Bounds(),
+    bounds: Bounds = Bounds(), of_job: str = "",
 ) -> bytes:  # fmt: skip
-    """The frame that starts the order; `of_witness` is the witness's own cgroup.
+    """The frame that starts the order; `of_witness` is the witness's own cgroup, `of_job` that of a task's job.
 
     `place` are fields that the order's own environment may replace.
     ValueError if a field holds a NUL or the frame is too large.
@@ -95,7 +95,7 @@ def run_frame(
     if cgroup is not None:
         counts = cgroup.version == 2 and bounds.processes is not None
         fields += [f"g{cgroup.version} {cgroup.folder}", "G" + of_witness]
-        fields += [f"L{limit} {name}" for limit, name in levels(order, counts)]
+        fields += [f"L{limit} {name}" for limit, name in levels(order, counts, of_job)]
         if counts:
             fields.append(f"n{bounds.processes}")
     fields.append(f"K{int(order.kill_wait_s * 1000)}")

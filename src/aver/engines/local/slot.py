@@ -27,7 +27,7 @@ from aver.engines.api import Order
 from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 from aver.log import log
 from aver.model.codec import parse_object
-from aver.model.evidence import MemoryWatch
+from aver.model.evidence import MemoryWatch, WitnessStart
 
 FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
 HEADER_BYTES = 18  # length, space, sum, space
@@ -81,6 +81,8 @@ class Slot:
         self.job_pid: int | None = None
         self.warm: tuple[str, ...] = ()  # the server that it has: that of its last order
         self.cgroup_name: str | None = None  # of the witness's own, once it has had an order
+        self.job_cgroup: str | None = None  # the outermost of the job's own, empty: it has none; None: not said yet
+        self.kept_cgroup = ""  # the last of these, which the witness may have kept
         self.given_at = 0.0  # its order, by the monotonic clock, as the next two
         self.due_s: float | None = None  # when its time limit passes, as its witness says
         self.cancelled_at: float | None = None
@@ -105,9 +107,21 @@ class Slot:
         self.key, self.order, self.has_begun = order.key, order, False
         self.given_at, self.due_s, self.cancelled_at = time.monotonic(), None, None
         self.is_told_starting = self.is_told_stuck = False
-        self.job_pid, self.kill_wait_s = None, order.kill_wait_s
+        self.job_pid, self.job_cgroup, self.kill_wait_s = None, None, order.kill_wait_s
         self.cgroup_name, self.warm = of_witness, order.warm
         self.untruncated += 1
+
+    def note_start(self, start: WitnessStart, outer: str) -> None:
+        """What it was given has begun, in this cgroup of its own."""
+        self.job_pid, self.job_started_at, self.witness_pid = start.pid, start.at, start.witness_pid
+        self.watch, self.due_s = start.watch, start.due_s
+        self.has_begun = True
+        self.cut_off.clear()
+        self.note_cgroup(outer)
+
+    def note_cgroup(self, outer: str) -> None:
+        """What runs in it has this cgroup of its own, or has none."""
+        self.job_cgroup, self.kept_cgroup = outer, outer or self.kept_cgroup
 
     def note_damage(self, line: bytes) -> None:
         """It has a line that no witness writes: said once, and never evidence."""

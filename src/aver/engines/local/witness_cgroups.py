@@ -22,9 +22,9 @@ class WitnessCgroups:
         """Of the witness in this slot."""
         return witness_name(key, number, self._place)
 
-    def of(self, key: str, number: int) -> list[str]:
-        """Where processes of the attempt may be, whose witness has this slot."""
-        return [] if self._base is None else folders_of(self._base.folder, key, self.name(key, number))
+    def of(self, key: str, number: int, outer: str | None) -> list[str]:
+        """Where processes of the attempt may be, whose witness has this slot; `outer` as in `folders_of`."""
+        return [] if self._base is None else folders_of(self._base.folder, key, self.name(key, number), outer)
 
     def find_left(self, slots: Collection[int]) -> list[int]:
         """The slots that have a cgroup; those of none of these slots are to be removed."""
@@ -32,11 +32,13 @@ class WitnessCgroups:
         self.left += [folder for number in used.keys() - {*slots} for folder in used[number]]
         return list(used)
 
-    def leave(self, name: str | None) -> None:
-        """The witness with this cgroup has been told to leave."""
+    def leave(self, name: str | None, outer: str) -> None:
+        """The witness with this cgroup has been told to leave, whose last job with a limit was in the outer one."""
         if self._base is not None and name is not None:
             folder = os.path.join(self._base.folder, name)
             self.left += (folder, f"{folder}-warm")  # the other is that of its server of warm calls
+            if outer.startswith(f"{name}-j"):
+                self.left.append(os.path.join(self._base.folder, outer))
 
     def remove_left(self, wait_s: float) -> None:
         """They can do it themselves where a cgroup may have members and children."""
