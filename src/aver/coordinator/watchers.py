@@ -127,7 +127,7 @@ class Watchers:
         for number, numbers in changed.items():
             if number in peer.watches:
                 jobs += numbers
-                if peer.is_foreground and self._has_settled(number):
+                if number not in done and peer.is_foreground and self._has_settled(number):
                     done.add(number)
             else:
                 jobs += [job for job in numbers if job in peer.watches]
