@@ -243,11 +243,11 @@ class Campaign:
 
     def go_on(self, until: float, submissions: int, kinds: tuple[type[Kind], ...]) -> None:
         with tempfile.TemporaryDirectory(prefix="aver-shim-") as folder:
-            shim = compile_shim(Path(folder))
+            shim = compile_shim(Path(folder)) if any(kind.needs_shim for kind in kinds) else None
             while time.monotonic() < until:
                 self._round(kinds[self.state["round"] % len(kinds)], submissions, shim)
 
-    def _round(self, kind: type[Kind], submissions: int, shim: Path) -> None:
+    def _round(self, kind: type[Kind], submissions: int, shim: Path | None) -> None:
         began = time.monotonic()
         seed = f"{self.state['seed']}.{self.state['round']}"
         result = Round(kind, seed, submissions, 2.0, shim).run()
