@@ -13,11 +13,17 @@ from typing import Any
 
 import pytest
 
-from aver.model.job import Request
+from aver.model import events as ev
+from aver.model.job import FlowSpec, JobSpec, Request, Shell, Submission
+from aver.model.record import replace
 from aver.model.states import State
 from aver.report.correction.rules import Change, Group, correct
-from aver.report.measure import Mark, Measured, Rules, cpu_mark
+from aver.report.measure import Mark, Measured, Rules, cpu_mark, mem_mark
+from aver.report.usage import measured_of
+from aver.store.read.reader import Reader
+from aver.store.write.writer import Writer
 from live_home import LiveHome
+from past_runs import attempt, origin
 
 UNWAITED = (
     f"{sys.executable} -I -S -c 'import os, signal, time; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
@@ -75,3 +81,29 @@ def test_nothing_is_lowered_for_cpu_time_that_is_a_lower_bound() -> None:
     assert correct(Group(Request(cpus=16), (known, least), True), Rules()) == ()
     raised = correct(Group(Request(cpus=1), (least._replace(cpus=1, cpu_s=400.0),), True), Rules())
     assert [one.new for one in raised if isinstance(one, Change)] == [4]
+
+
+def test_no_memory_is_lowered_for_a_peak_that_nobody_has(tmp_path: Path) -> None:
+    """The kernel gives the peak of a child to who waits for it: without that it is a sample, which may be too low."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    asked = Request(mem_bytes=8 << 30)
+    told = attempt(1, 2, 1, 0.5, 100.0, 0, asked, peak=1 << 30)
+    last = told[-1]
+    assert isinstance(last, ev.Observed)
+    assert last.usage is not None
+    least = [*told[:-1], replace(last, usage=replace(last.usage, is_cpu_least=True))]
+    flow = FlowSpec("flow", (JobSpec("a", Shell("true"), asked),))
+    marks = []
+    for number, events in enumerate((told, least)):
+        path = home / f"{number}.db"
+        writer = Writer.open(path)
+        writer.commit([ev.RunSubmitted(1.0, 1, 2, Submission(flow, origin(tmp_path))), *events])
+        writer.close()
+        with Reader.open(path) as reader:  # type: ignore[union-attr]
+            (row,) = reader.outcomes(1)
+            measured = measured_of(row, reader.request)
+        assert measured is not None
+        assert measured.peak_bytes == 1 << 30
+        marks.append((mem_mark(measured, Rules()), len(correct(Group(asked, (measured,), True), Rules()))))
+    assert marks == [(Mark.UNDER, 1), (Mark.FINE, 0)]

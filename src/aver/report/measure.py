@@ -45,7 +45,7 @@ class Measured(NamedTuple):
     elapsed_s: float | None
     cpu_s: float | None
     peak_bytes: int | None
-    is_peak_whole: bool = True  # else it is that of the largest task alone, as accounting has it
+    is_peak_whole: bool = True  # else it is that of the largest task alone, as accounting has it, or a lower bound
     is_past_deadline: bool = False  # what ended it was no limit of its own
     is_cpu_least: bool = False  # children that nobody waited for may have used more
 

@@ -111,7 +111,7 @@ def measured_of(row: Outcome, requests: Requests) -> Measured | None:
     if row.state is None or row.state in UNSETTLED or row.started_at is None or row.request is None:
         return None
     asked = requests(row.request)
-    is_whole = measured_by(row) == "witness"
+    is_whole = measured_by(row) == "witness" and not row.is_cpu_least  # nobody has the peaks of such children either
     used = row.elapsed_s, cpu_of(row), row.peak_bytes
     return Measured(
         row.state, asked.cpus, asked.mem_bytes, asked.time_s, *used, is_whole, row.reason == DEADLINE,
