@@ -17,6 +17,7 @@ from aver.engines.api import Control, NotListed, Order, Rejected, Seen, Submitte
 from aver.engines.local import engine as local
 from aver.engines.local import slot as slot_module
 from aver.engines.local import watchdog
+from aver.engines.local.census import living_witnesses
 from aver.engines.local.slot import Slot
 from aver.model.evidence import WitnessRecord, WitnessStart, WitnessVanished
 from aver.model.exit import ExitStatus
@@ -267,4 +268,136 @@ def test_a_kill_wait_is_known_after_a_restart(tmp_path: Path, monkeypatch: pytes
             ended = [one.evidence for one in again.heard() if isinstance(one.evidence, WitnessRecord)]
         again.settle([order.key])
     finally:
+        again.close()
+
+
+def _says(key: str, rest: str) -> bytes:
+    """An end in the witness's own form, of which `rest` is not."""
+    return (b'{"ev":"end","key":"%s",' % key.encode()) + rest.encode()
+
+
+def _journal_line(body: bytes) -> bytes:
+    return b"%08x %08x %s\n" % (len(body), zlib.crc32(body), body)
+
+
+BEGIN_ONE, BEGIN_TWO = (_line({"ev": "begin", "key": key, "at": 1.0, "boot": "b"}) for key in ("one", "two"))
+END_ONE = _line({**END, "key": "one", "size": 100})
+UNREADABLE = b"\0" * 300 + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("journal", "key", "heard"),
+    [
+        pytest.param(BEGIN_ONE + UNREADABLE, None, {"one": WitnessVanished}, id="damaged"),
+        pytest.param(BEGIN_ONE + UNREADABLE[:-1], None, {"one": WitnessVanished}, id="without an end of the line"),
+        pytest.param(BEGIN_ONE, None, {"one": WitnessVanished}, id="cut off"),
+        pytest.param(
+            BEGIN_ONE + _journal_line(_says("one", '"user":-1}')), None, {"one": WitnessVanished}, id="no record"
+        ),
+        pytest.param(
+            BEGIN_ONE + _journal_line(_says("one", "nonsense")), None, {"one": WitnessVanished}, id="no JSON"
+        ),
+        pytest.param(
+            BEGIN_ONE + UNREADABLE + UNREADABLE, "two", {"one": WitnessVanished, "two": WitnessStart},
+            id="and the next beginning",
+        ),
+        pytest.param(
+            BEGIN_ONE + END_ONE + UNREADABLE, "two", {"one": WitnessRecord, "two": WitnessStart}, id="a beginning alone"
+        ),
+        pytest.param(BEGIN_ONE + END_ONE + BEGIN_TWO + UNREADABLE, None, {"one": WitnessRecord, "two": WitnessVanished},
+                     id="the second end"),
+    ],
+)  # fmt: skip
+def test_a_witness_that_lives_and_whose_journal_can_not_be_read(
+    tmp_path: Path, journal: bytes, key: str | None, heard: dict[str, type[object]]
+) -> None:
+    """Its hello says what it runs: what its journal says besides has ended, and nobody will ever say how."""
+    (tmp_path / "1.log").write_bytes(journal)
+    hello = {
+        "ev": "hello", "witness": 9, "key": key, "pid": key and 7, "start": key and 2.0, "due": None, "protocol": 9,
+        "journal": len(journal),
+    }  # fmt: skip
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.sock"))
+        listener.listen()
+
+        def witness() -> None:
+            connection, _ = listener.accept()
+            connection.sendall(_line(hello))
+            while connection.recv(4096):
+                pass
+
+        thread = threading.Thread(target=witness, daemon=True)
+        thread.start()
+        engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+        try:
+            engine.attach()
+            said = engine.heard()
+            assert {one.key: type(one.evidence) for one in said} == heard
+            assert len(said) == len(heard)
+            lost = [one.evidence for one in said if isinstance(one.evidence, WitnessVanished)]
+            assert all(one.is_unreadable for one in lost)
+            engine.settle([one for one in heard if one != key])
+            assert isinstance(engine.submit([ORDER])[0], Submitted if key is None else Rejected)
+        finally:
+            engine.close()
+            thread.join(20)
+
+
+def test_an_end_that_is_told_and_can_not_be_read(tmp_path: Path) -> None:
+    """A record that this version refuses, from a witness that lives on: its attempt has ended all the same."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.sock"))
+        listener.listen()
+        (tmp_path / "1.log").write_bytes(BEGIN_ONE)
+
+        def witness() -> None:
+            connection, _ = listener.accept()
+            hello = {"ev": "hello", "witness": 9, "key": "one", "pid": 7, "start": 1.0, "due": None, "protocol": 9}
+            connection.sendall(_line({**hello, "journal": len(BEGIN_ONE)}))
+            connection.sendall(_journal_line(_says("one", '"raw":-1,"size":900}')))
+            while connection.recv(4096):
+                pass
+
+        thread = threading.Thread(target=witness, daemon=True)
+        thread.start()
+        engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+        try:
+            engine.attach()
+            said = [type(one.evidence) for one in engine.heard()]
+            while WitnessVanished not in said:
+                assert select.select([engine.fileno()], [], [], 20)[0], said
+                said += [type(one.evidence) for one in engine.heard()]
+            engine.settle(["one"])
+            assert isinstance(engine.submit([ORDER])[0], Submitted), "the witness is idle"
+        finally:
+            engine.close()
+            thread.join(20)
+
+
+def test_a_real_witness_whose_last_line_is_damaged(tmp_path: Path) -> None:
+    """The coordinator dies, the job ends, its line is damaged, and the witness lives: the job does not run for ever."""
+    totals = Totals(cpus=1, gpus=0, mem_bytes=1 << 30)
+    order = replace(ORDER, key="0123abcd.1.1.0123abcd", args=("/bin/sleep", "0.2"))
+    engine = local.LocalEngine(tmp_path, binary(), totals, None)
+    engine.attach()
+    assert isinstance(engine.submit([order])[0], Submitted)
+    journal = tmp_path / "1.log"
+    wait_for(lambda: b'"ev":"end"' in journal.read_bytes(), "the end is in the journal")
+    (witness,) = living_witnesses(tmp_path).values()
+    os.kill(witness, signal.SIGSTOP)
+    engine.close()
+    data = journal.read_bytes()
+    place = data.index(b'"raw":0')
+    journal.write_bytes(data[:place] + b'"raw":7' + data[place + 7 :])
+    again = local.LocalEngine(tmp_path, binary(), totals, None)
+    timer = threading.Timer(0.3, os.kill, (witness, signal.SIGCONT))
+    timer.start()
+    try:
+        again.attach()
+        heard = [one.evidence for one in again.heard()]
+        assert [type(one) for one in heard] == [WitnessStart, WitnessVanished]
+        again.settle([order.key])
+    finally:
+        timer.join()
         again.close()

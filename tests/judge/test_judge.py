@@ -257,6 +257,9 @@ def test_vanished() -> None:
     assert verdict_on(WitnessVanished(1.0, swept=1)).detail.endswith("; 1 process of the job ended afterwards")
     assert verdict_on(WitnessVanished(1.0, swept=2)).detail.endswith("; 2 processes of the job ended afterwards")
     assert verdict_on(WitnessVanished(1.0)).detail.startswith("its witness vanished")
+    lost = verdict_on(WitnessVanished(1.0, 77, is_unreadable=True))
+    assert (lost.state, lost.verified) == (State.UNVERIFIED, False)
+    assert lost.detail == "what its witness (pid 77) wrote of its end can't be read; exit code unknown"
 
 
 def test_machine_restarted() -> None:

@@ -150,7 +150,7 @@ class Past:
 
     def step(
         self, run: int, job: int, number: int, name: str, raw: int | None = None, tasks: int = 1, ago: float = 5.0,
-        state: State | None = None,
+        state: State | None = None, elapsed: float = 1.0,
     ) -> list[ev.Event]:  # fmt: skip
         """A step; without a raw wait status it still runs."""
         spec = StepSpec(name, (name, "40"), str(self.work), tasks=tasks)
@@ -163,9 +163,9 @@ class Past:
         ends_as = state or (State.COMPLETED if is_good else State.CANCELLED if ended.signal else State.FAILED)
         verdict = Verdict(ends_as, ended, "None", True, "witness")
         for task in range(tasks):
-            usage = ev.Usage(begun, 1.0, 0.002, 0.001, (2996 + 4 * task) << 10, HOST)
-            found.append(ev.TaskEnded(begun + 1, run, job, 1, number, task, "{}", verdict, usage))
-        found.append(ev.StepEnded(begun + 1, run, job, 1, number, verdict, raw & ~0x80, None, ended.shell_code))
+            usage = ev.Usage(begun, elapsed, 0.002, 0.001, (2996 + 4 * task) << 10, HOST)
+            found.append(ev.TaskEnded(begun + elapsed, run, job, 1, number, task, "{}", verdict, usage))
+        found.append(ev.StepEnded(begun + elapsed, run, job, 1, number, verdict, raw & ~0x80, None, ended.shell_code))
         return found
 
 

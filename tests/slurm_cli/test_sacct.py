@@ -67,6 +67,28 @@ def test_suspended_time_does_not_count(empty_past: Past, call: Call) -> None:
     assert "RunTime=00:01:10 " in call("scontrol", "show", "job", "3").out
 
 
+def test_suspended_time_does_not_count_for_a_step(empty_past: Past, call: Call) -> None:
+    """A step has run as long as its job ran meanwhile: one that was there for all of it, and one that came after."""
+    past = empty_past
+    *begun, ended, moved = past.single(3, "slow", 0, ago=120.0, elapsed=100.0, suspended=30.0)
+    long = past.step(3, 3, 0, "long", 0, ago=120.0, elapsed=100.0)
+    short = past.step(3, 3, 1, "short", 0, ago=60.0, elapsed=20.0)
+    past.commit(
+        *begun,
+        *long[:1],
+        PersonAsked(past.now - 100, 3, 3, "ann", "suspend"),
+        Observed(past.now - 100, 3, 3, 1, "witness", "{}", State.SUSPENDED, "None"),
+        PersonAsked(past.now - 70, 3, 3, "ann", "resume"),
+        Observed(past.now - 70, 3, 3, 1, "witness", "{}", State.RUNNING, "None"),
+        *short,
+        *long[1:],
+        ended,
+        moved,
+    )
+    shown = call("sacct", "-n", "-P", "-o", "JobID,Elapsed").out
+    assert shown == "3|00:01:10\n3.batch|00:01:10\n3.0|00:01:10\n3.1|00:00:20\n"
+
+
 def test_parsable_forms(past: Past, call: Call) -> None:
     """-P has no mark at the end, -p has one, --delimiter changes it, -n leaves the header out."""
     assert call("sacct", "-P").lines[0] == ACCOUNTS["sacct -P"][0]

@@ -11,7 +11,7 @@ import pytest
 from store_events import ended, planned, started, submitted, whole_job
 
 from aver.model.codec import decode, encode
-from aver.model.events import Event, FlowReplaced, JobsGenerated, StepEnded, StepStarted, TaskEnded
+from aver.model.events import Event, FlowReplaced, JobsGenerated, Observed, StepEnded, StepStarted, TaskEnded, Usage
 from aver.model.evidence import LaunchFailure, TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import JobSpec, Origin, StepSpec
@@ -221,6 +221,8 @@ def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> N
         old.execute("ALTER TABLE runs DROP COLUMN engines")
         for name in ("jobs_ended", "jobs_unsettled", "attempts_ended"):
             old.execute(f"DROP INDEX {name}")
+        for table in ("attempts", "tasks"):
+            old.execute(f"ALTER TABLE {table} DROP COLUMN is_cpu_least")
         old.execute("PRAGMA user_version = 6")
     with Reader.open(path) as reader:  # type: ignore[union-attr]
         assert [row.unselected for row in reader.runs()] == [(), ()]
@@ -251,10 +253,56 @@ def test_engines_are_taken_from_the_definitions(tmp_path: Path) -> None:
     with sqlite3.connect(path) as old:
         old.execute("DROP INDEX runs_engines")
         old.execute("ALTER TABLE runs DROP COLUMN engines")
-        old.execute(f"PRAGMA user_version = {VERSION - 1}")
+        for table in ("attempts", "tasks"):
+            old.execute(f"ALTER TABLE {table} DROP COLUMN is_cpu_least")
+        old.execute("PRAGMA user_version = 8")
     with Reader.open(path) as reader:  # type: ignore[union-attr]
         assert {row.engines for row in reader.runs()} == {()}
     Writer.open(path).close()
     with Reader.open(path) as reader:  # type: ignore[union-attr]
         assert {row.id: row.engines for row in reader.runs()} == expected
+    assert replay(path) == []
+
+
+def test_cpu_time_that_is_a_lower_bound_is_taken_from_the_records(tmp_path: Path) -> None:
+    """What witnesses said of attempts and tasks becomes their column; a text of the job's that reads so does not."""
+    record = '{"key":"k","cpu":"least","user":1.0}'
+    quoted = json.dumps({"key": "k", "file": '"cpu":"least"'})
+    verdict = Verdict(State.COMPLETED, ExitStatus(), "None", True, "witness")
+    path = tmp_path / "aver.db"
+    tasks = [
+        TaskEnded(103.5, 1, 2, 1, 0, task, said, verdict, Usage(103.0, 0.5, 0.1, 0.0, is_cpu_least=said is record))
+        for task, said in enumerate((record, quoted))
+    ]
+    steps = step(0, State.COMPLETED, 0, 0)
+    end = ended()
+    assert isinstance(end, Observed)
+    assert end.usage is not None
+    told = replace(end, said=record, usage=replace(end.usage, is_cpu_least=True))
+    other = ended(job=3)
+    assert isinstance(other, Observed)
+    writer = Writer.open(path)
+    writer.commit([submitted(jobs=2), planned(), started(), steps[0], *tasks, steps[1], told])
+    writer.commit([planned(3), started(3), replace(other, said=quoted)])
+    writer.close()
+    expected = {2: True, 3: False}
+
+    def stored() -> dict[int, bool]:
+        with Reader.open(path) as reader:  # type: ignore[union-attr]
+            found = {number: row.is_cpu_least for number in (2, 3) for row in reader.attempts(number)}
+            if any(found.values()):
+                assert [row.is_cpu_least for row in reader.tasks(2, 1, 0)] == [True, False]
+            return found
+
+    assert stored() == expected
+    assert replay(path) == []
+    with sqlite3.connect(path) as old:
+        for table in ("attempts", "tasks"):
+            old.execute(f"ALTER TABLE {table} DROP COLUMN is_cpu_least")
+        old.execute("""UPDATE events SET data = replace(data, ',"is_cpu_least":true', '')""")
+        assert old.total_changes
+        old.execute(f"PRAGMA user_version = {VERSION - 1}")
+    assert stored() == {2: False, 3: False}
+    Writer.open(path).close()
+    assert stored() == expected
     assert replay(path) == []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
+import pytest
 from witness_driver import Slot, acts, sh, until
 
 from aver.judge.witness_record import parse_record
@@ -112,3 +114,23 @@ def test_a_warning_that_all_processes_ignore_reached_nobody(slot: Slot) -> None:
     slot.start("deaf", "t60000", f"w{USR1} 59500 p", *sh("trap '' USR1; sleep 1; exit 0"))
     end = slot.expect("end")
     assert (end["raw"], [(act["act"], act["to"]) for act in end["acts"]]) == (0, [("warn", 0)])
+
+
+@pytest.mark.parametrize(
+    ("text", "reached"),
+    [
+        pytest.param("time.sleep(1)", 0, id="blocked"),
+        pytest.param(
+            "time.sleep(0.7); signal.pthread_sigmask(signal.SIG_UNBLOCK, [10]); time.sleep(0.1)", 1, id="late"
+        ),
+        pytest.param("signal.sigwait([10])", 1, id="waited for"),
+        pytest.param("signal.sigwait([10]); os.kill(os.getpid(), 12); time.sleep(0.2)", 1, id="another is pending"),
+    ],
+)
+def test_a_warning_that_is_still_pending_at_the_end_reached_nobody(slot: Slot, text: str, reached: int) -> None:
+    """A program that blocks the signal, and ends before it takes it, was not warned: its work is done."""
+    begin = (
+        "import os, signal, time; signal.pthread_sigmask(signal.SIG_BLOCK, [10, 12]); signal.signal(10, lambda *_: 0)"
+    )
+    end = slot.run("block", "t3000", "w10 2500 a", "a" + sys.executable, "a-I", "a-S", "a-c", f"a{begin}; {text}")
+    assert (end["raw"], [(act["act"], act["to"]) for act in end["acts"]]) == (0, [("warn", reached)])

@@ -31,11 +31,12 @@ class Attempt(Record):
     user_s: float | None
     sys_s: float | None
     peak_bytes: int | None
+    is_cpu_least: bool  # children that nobody waited for may have used more than user_s and sys_s
 
 
 def attempt_of(row: AttemptRow) -> Attempt:
     return Attempt(
         row.job, row.attempt, row.state, known_reason(row.reason), row.exit, row.verdict, row.request, row.engine,
         row.key, row.node, row.planned_at, row.started_at, row.ended_at, row.elapsed_s, row.user_s, row.sys_s,
-        row.peak_bytes,
+        row.peak_bytes, bool(row.is_cpu_least),
     )  # fmt: skip

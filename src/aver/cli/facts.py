@@ -38,7 +38,6 @@ def attempt_facts(session: Session, job: JobRow, attempt: AttemptRow, record: Wi
         "state": attempt.state.value,
         "reason": known_reason(attempt.reason),
         "exit": exit_facts(attempt.exit),
-        "is_cpu_least": record is not None and record.is_cpu_least,
         "peak_of": _peak_of(attempt.peak_bytes, highest),
         "cpus": attempt.request.cpus,
         "gpus": attempt.request.gpus,

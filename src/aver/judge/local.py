@@ -416,7 +416,9 @@ def _judge_restarted(restarted: MachineRestarted) -> Verdict:
 
 def _judge_vanished(vanished: WitnessVanished) -> Verdict:
     who = "its witness" if vanished.witness_pid is None else f"its witness (pid {vanished.witness_pid})"
-    detail = f"{who} vanished without a record; exit code unknown"
+    is_lost = vanished.is_unreadable
+    detail = f"what {who} wrote of its end can't be read" if is_lost else f"{who} vanished without a record"
+    detail += "; exit code unknown"
     if vanished.swept:
         noun = "process" if vanished.swept == 1 else "processes"
         detail += f"; {vanished.swept} {noun} of the job ended afterwards"

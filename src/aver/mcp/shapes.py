@@ -234,4 +234,5 @@ class Usage(Record):
     left_out: int
     never_ran: int
     cpu_s: float | None
+    is_cpu_least: bool
     cpu_given_s: float | None

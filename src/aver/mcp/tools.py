@@ -341,7 +341,7 @@ def usage(session: Session, asked: shapes.UsageAsked) -> Answer:
     use = run_use(rows, reader.request, Rules())
     groups = use.groups[: asked.limit]
     left = use.group_count - len(groups)
-    found = shapes.Usage(run.id, groups, left, use.never_ran, use.cpu_s, use.cpu_given_s)
+    found = shapes.Usage(run.id, groups, left, use.never_ran, use.cpu_s, use.is_cpu_least, use.cpu_given_s)
     return Answer(f"run {run.id}: use of {_count(use.group_count, 'group')}", found)
 
 

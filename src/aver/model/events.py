@@ -61,6 +61,7 @@ class Usage(Record):
     sys_s: float | None = None
     peak_bytes: int | None = None
     node: str | None = None
+    is_cpu_least: bool = False  # children that nobody waited for may have used more
 
 
 class Observed(Record):

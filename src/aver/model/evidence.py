@@ -149,13 +149,14 @@ class WitnessRecord(Record):
 
 
 class WitnessVanished(Record):
-    """The witness is gone and left no record."""
+    """The witness is gone and left no record, or what it wrote of the end can't be read."""
 
     at: float
     witness_pid: int | None = None
     swept: int = 0  # processes of the job that were ended afterwards
     stays: int = 0  # those that could not be ended
     oomd_kills: int = 0  # processes that systemd-oomd says it killed, the witness among them
+    is_unreadable: bool = False  # the witness said more than this, but no end that can be read
 
 
 class MachineRestarted(Record):

@@ -20,7 +20,7 @@ from aver.store.read.rows import AttemptRow, JobRow, StoredEvent
 COLUMNS = (
     "run", "job", "name", "attempt", "state", "exit", "return_code", "reason", "verified", "source", "warnings",
     "detail", "engine", "node", "submitted_at", "planned_at", "started_at", "ended_at", "elapsed_s", "user_s", "sys_s",
-    "peak_bytes", "cpus", "gpus", "mem_bytes", "time_s", "key",
+    "peak_bytes", "cpus", "gpus", "mem_bytes", "time_s", "key", "is_cpu_least",
 )  # fmt: skip
 
 
@@ -40,13 +40,14 @@ def _row(story: Story, job: JobRow, attempt: AttemptRow | None) -> Iterable[obje
     yield from (_flag(of.verified), of.source or "", "; ".join(warnings), of.detail)
     if attempt is None:
         yield from ("", "", _known(job.submitted_at), "", _known(job.started_at), _known(job.ended_at))
-        yield from (_known(job.elapsed_s), *[""] * 8)
+        yield from (_known(job.elapsed_s), *[""] * 9)
         return
     request = attempt.request
     yield from (attempt.engine, attempt.node or "", _known(job.submitted_at), _known(attempt.planned_at))
     yield from (_known(attempt.started_at), _known(attempt.ended_at), _known(attempt.elapsed_s))
     yield from (_known(attempt.user_s), _known(attempt.sys_s), _known(attempt.peak_bytes))
     yield from (request.cpus, request.gpus, _known(request.mem_bytes), _known(request.time_s), attempt.key)
+    yield _flag(bool(attempt.is_cpu_least))
 
 
 def _known(value: float | int | None) -> object:

@@ -45,8 +45,9 @@ class Measured(NamedTuple):
     elapsed_s: float | None
     cpu_s: float | None
     peak_bytes: int | None
-    is_peak_whole: bool = True  # else it is that of the largest task alone, as accounting has it
+    is_peak_whole: bool = True  # else it is that of the largest task alone, as accounting has it, or a lower bound
     is_past_deadline: bool = False  # what ended it was no limit of its own
+    is_cpu_least: bool = False  # children that nobody waited for may have used more
 
     @property
     def used_cpus(self) -> float | None:
@@ -115,6 +116,8 @@ def cpu_mark(one: Measured, rules: Rules) -> Mark:
         return Mark.FINE
     if used > one.cpus * rules.cpu_factor:
         return Mark.OVER
+    if one.is_cpu_least:
+        return Mark.FINE  # it may have used more
     return Mark.UNDER if one.cpus - max(used, rules.cpu_floor) > rules.cpu_saving else Mark.FINE
 
 

@@ -43,6 +43,7 @@ class Result(Record):
     ended_at: float | None
     elapsed_s: float | None
     cpu_s: float | None
+    is_cpu_least: bool  # children that nobody waited for may have used more
     peak_bytes: int | None
     node: str | None
     log: str | None = None
@@ -59,6 +60,7 @@ class Sums(Record):
     counts: dict[str, int]  # jobs by state
     elapsed_s: float | None
     cpu_s: float | None
+    is_cpu_least: bool  # of one of the attempts
     peak_bytes: int | None
     peaks_unknown: int
 
@@ -124,7 +126,8 @@ def result_of(line: Line, step_warnings: Mapping[int, Sequence[str]] = {}) -> Re
         row.job, row.name, row.attempt, known, ended, return_code(known, ended),
         None if reason in ("", NONE) else reason, _VERIFIED.get(verified), source,
         (*_warnings(warnings), *of_steps), detail or "", row.started_at,
-        row.ended_at if row.attempt else row.job_ended_at, row.elapsed_s, cpu_of(row), row.peak_bytes, row.node,
+        row.ended_at if row.attempt else row.job_ended_at, row.elapsed_s, cpu_of(row), bool(row.is_cpu_least),
+        row.peak_bytes, row.node,
     )  # fmt: skip
 
 
@@ -140,6 +143,7 @@ def sums_of(lines: Sequence[Line]) -> Sums:
         counts=dict(counts),
         elapsed_s=_total(elapsed),
         cpu_s=_total(cpu),
+        is_cpu_least=any(row.is_cpu_least for row in ran),
         peak_bytes=max((row.peak_bytes for row in ran if row.peak_bytes is not None), default=None),
         peaks_unknown=sum(row.peak_bytes is None for row in ran),
     )

@@ -44,6 +44,7 @@ class JobUse(Record):
     cpus: Use
     time: Use
     cpu_s: float | None
+    is_cpu_least: bool
     measured_by: str
 
 
@@ -57,6 +58,7 @@ class GroupUse(Record):
     cpus: Use
     time: Use
     cpu_s: float | None
+    is_cpu_least: bool
     measured_by: tuple[str, ...]
 
 
@@ -73,12 +75,14 @@ class Ended(NamedTuple):
 class RunUse(Record):
     """`never_ran` jobs have no figures; `cpu_given_s` is elapsed time times the cpus asked for.
 
-    `cpu_s` and `cpu_given_s` are those of all attempts that have ended, the newest and those before it.
+    `cpu_s` and `cpu_given_s` are those of all attempts that have ended, the newest and those before it;
+    `is_cpu_least`: children of one of them that nobody waited for may have used more.
     """
 
     ended: tuple[Ended, ...]
     never_ran: int
     cpu_s: float | None
+    is_cpu_least: bool
     cpu_given_s: float | None
 
     @property
@@ -107,9 +111,12 @@ def measured_of(row: Outcome, requests: Requests) -> Measured | None:
     if row.state is None or row.state in UNSETTLED or row.started_at is None or row.request is None:
         return None
     asked = requests(row.request)
-    is_whole = measured_by(row) == "witness"
+    is_whole = measured_by(row) == "witness" and not row.is_cpu_least  # nobody has the peaks of such children either
     used = row.elapsed_s, cpu_of(row), row.peak_bytes
-    return Measured(row.state, asked.cpus, asked.mem_bytes, asked.time_s, *used, is_whole, row.reason == DEADLINE)
+    return Measured(
+        row.state, asked.cpus, asked.mem_bytes, asked.time_s, *used, is_whole, row.reason == DEADLINE,
+        bool(row.is_cpu_least),
+    )  # fmt: skip
 
 
 def group_name(name: str) -> str:
@@ -127,12 +134,14 @@ def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules())
     known: set[int] = set()
     cpu: list[float | None] = []
     given: list[float | None] = []
+    is_least = False
     for row in rows:
         known.add(row.job)
         measured = measured_of(row, requests)
         if measured is not None:
             newest[row.job] = (row, measured)
             cpu.append(measured.cpu_s)
+            is_least = is_least or measured.is_cpu_least
             given.append(_given(measured))
         elif began_unseen(row):
             cpu.append(None)
@@ -147,6 +156,7 @@ def run_use(rows: Iterable[Outcome], requests: Requests, rules: Rules = Rules())
         ended=ended,
         never_ran=len(known) - len(newest),
         cpu_s=_total(cpu),
+        is_cpu_least=is_least,
         cpu_given_s=_total(given),
     )
 
@@ -169,6 +179,7 @@ def _job_use(ended: Ended) -> JobUse:
         Use(one.cpus, used, share(used, one.cpus), ended.cpus),
         Use(one.time_s, one.elapsed_s, share(one.elapsed_s, one.time_s), ended.time),
         one.cpu_s,
+        one.is_cpu_least,
         measured_by(row),
     )
 
@@ -190,6 +201,7 @@ def _group_use(members: Sequence[Ended]) -> GroupUse:
         cpus=Use(max(one.cpus for one in all_of), mean_cpus, share(cpu_s, given), cpus_mark),
         time=Use(time_asked, longest, share(longest, time_asked), _of_all({one.time for one in members})),
         cpu_s=cpu_s,
+        is_cpu_least=any(one.is_cpu_least for one in all_of),
         measured_by=tuple(sorted({measured_by(one.row) for one in members})),
     )
 

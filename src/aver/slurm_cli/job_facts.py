@@ -281,17 +281,14 @@ class JobFacts:
 
     @property
     def suspended_s(self) -> float:
+        return self.suspended_within(0.0, self.book.now if self.row.ended_at is None else self.row.ended_at)
+
+    def suspended_within(self, begin: float, end: float) -> float:
+        """For how many seconds of this time, such as that of a step, it was suspended."""
         asked = self.book.asked(self.row.run, self.row.id)  # else an ended job's events need not be read
         if self.row.attempt is None or not (self.is_active or any(one.get("what") == "suspend" for _, one in asked)):
             return 0.0
-        total, since = 0.0, None
-        for at, said in self.book.said(self.row.id, self.row.attempt):
-            if said.get("state") == "SUSPENDED":
-                since = at if since is None else since
-            elif since is not None:
-                total, since = total + at - since, None
-        end = self.book.now if self.row.ended_at is None else self.row.ended_at
-        return total if since is None else total + max(0.0, end - since)
+        return texts.suspended_s(self.book.said(self.row.id, self.row.attempt), begin, end)
 
     @property
     def suspended_at(self) -> float | None:

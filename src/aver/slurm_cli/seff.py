@@ -100,6 +100,8 @@ def _lines(book: Book, job: JobFacts) -> list[str]:
         f"Memory Utilized: {'unknown' if memory is None else _size(memory)}",
         f"Memory Efficiency: {part} of {_size(limit)} ({per})",
     ]
+    if cpu_s is not None and _is_cpu_least(book, job):
+        lines.append("WARNING: CPU time is at least this: some of its processes did not wait for their children.")
     if not job.is_settled:
         lines.append(f"WARNING: Efficiency statistics may be misleading for {job.state} jobs.")
     return lines
@@ -124,6 +126,11 @@ def _used(book: Book, job: JobFacts) -> tuple[float | None, int | None]:
     peaks = [] if job.row.peak_bytes is None else [job.row.peak_bytes]
     peaks += [int(step.peak_mean * step.ended_tasks) for step in steps if step.peak_mean is not None]
     return sum(times) if len(times) == len(pairs) else None, max(peaks) if peaks else None
+
+
+def _is_cpu_least(book: Book, job: JobFacts) -> bool:
+    steps = book.steps([job]).get((job.row.id, job.row.attempt or 0), [])
+    return bool(job.row.is_cpu_least) or any(step.is_cpu_least for step in steps)
 
 
 def _used_now(book: Book, job: JobFacts) -> tuple[float | None, int | None]:

@@ -9,6 +9,7 @@ from aver.fast_start import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 NULL = "(null)"
 MIB = 1 << 20
@@ -131,3 +132,14 @@ def shortened(text: str) -> str:
     asked = os.environ.get("SLURM_BITSTR_LEN", "")
     length = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 64
     return text if not length or len(text) <= length else text[: max(0, length - 3)] + "..."
+
+
+def suspended_s(said: Iterable[tuple[float, dict[str, Any]]], begin: float, end: float) -> float:
+    """For how many seconds between these two an attempt was suspended, by what was said of it."""
+    total, since = 0.0, None
+    for at, words in said:
+        if words.get("state") == "SUSPENDED":
+            since = at if since is None else since
+        elif since is not None:
+            total, since = total + max(0.0, min(at, end) - max(since, begin)), None
+    return total if since is None else total + max(0.0, end - max(since, begin))

@@ -23,7 +23,7 @@ else:
 
 VERDICT = ("exit", "verified", "source", "warnings", "detail")
 TIMES = ("started_at", "elapsed_s")
-MEASURED = (*TIMES, "user_s", "sys_s", "peak_bytes", "node")  # of attempts and tasks; fields of `Usage`
+MEASURED = (*TIMES, "user_s", "sys_s", "peak_bytes", "node", "is_cpu_least")  # of attempts and tasks; fields of `Usage`
 
 
 class Row(_Values):
@@ -64,6 +64,7 @@ class Measured(Row):
     sys_s: float | None
     peak_bytes: int | None
     node: str | None
+    is_cpu_least: int | None  # 1: children that nobody waited for may have used more CPU time
 
 
 class RunColumns(Row):
@@ -172,6 +173,7 @@ class LightStep(StepColumns):
     peak_bytes: int | None
     peak_task: int | None
     peak_mean: float | None
+    is_cpu_least: int | None  # of one of its tasks
     ended_tasks: int
 
 
@@ -242,6 +244,7 @@ def select_light_step() -> str:
         "peak_bytes": "max(nullif(t.peak_bytes, 0))",
         "peak_task": "t.task",  # SQLite takes it from the row that has the maximum
         "peak_mean": "avg(nullif(t.peak_bytes, 0))",
+        "is_cpu_least": "max(t.is_cpu_least)",
         "ended_tasks": "count(t.task)",
     }
     return ", ".join(special.get(name) or f"s.{name}" for name in LightStep.columns)

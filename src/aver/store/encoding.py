@@ -20,6 +20,7 @@ from aver.store.columns import MEASURED, VERDICT
 
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")
+SAYS_CPU_LEAST = r"\"cpu\":\"least\""  # in the text of an event: its record says `"cpu":"least"`
 _FIELDS = {name: frozenset(one.__struct_fields__) for name, one in EVENT_CLASSES.items()}
 
 
@@ -47,6 +48,8 @@ def decode_event(at: float, run: int, job: int | None, attempt: int | None, kind
     document = loads(dict[str, Any], data)
     if kind == "TaskEnded" and "cause" not in document:
         document["cause"] = json.loads(task_cause_text(document.get("said")) or "{}")  # before schema 5
+    if SAYS_CPU_LEAST in data and isinstance(usage := document.get("usage"), dict):
+        usage["is_cpu_least"] = True  # before schema 10 it was in the record alone
     if '"facts"' in data:
         _renew_jobs(document)
     for name, value in zip(_COLUMNS, (at, run, job, attempt), strict=True):
@@ -105,6 +108,7 @@ def measured_columns(usage: Usage | None) -> dict[str, Any]:
     if usage is None:
         return NOT_MEASURED
     values = dict(zip(MEASURED, _measured(usage), strict=True))
+    values["is_cpu_least"] = 1 if usage.is_cpu_least else None  # as rows have it that were written without the column
     if usage.node is not None:
         values["node"] = column_text(usage.node)
     return values

@@ -114,6 +114,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 AND json_extract(job.value, '$.engine') IS NOT NULL))""",
         "CREATE INDEX runs_engines ON runs (engines)",
     ),
+    (  # whether children that nobody waited for may have used more CPU time; see `encoding.SAYS_CPU_LEAST`
+        "ALTER TABLE attempts ADD COLUMN is_cpu_least INTEGER",
+        "ALTER TABLE tasks ADD COLUMN is_cpu_least INTEGER",
+        """UPDATE attempts SET is_cpu_least = 1 WHERE (job, attempt) IN (
+            SELECT job, attempt FROM events WHERE kind = 'Observed' AND instr(data, '\\"cpu\\":\\"least\\"'))""",
+        """UPDATE tasks SET is_cpu_least = 1 WHERE (job, attempt, step, task) IN (
+            SELECT job, attempt, json_extract(data, '$.step'), json_extract(data, '$.task') FROM events
+            WHERE kind = 'TaskEnded' AND instr(data, '\\"cpu\\":\\"least\\"'))""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -304,7 +304,7 @@ def usage_view(session: Session, _: QueryParams, run: int) -> UsageList:
             use = run_use(reader.outcomes(run), reader.request, Rules())
         groups = use.groups[:MOST_GROUPS]
         left = use.group_count - len(groups)
-        return UsageList(run, groups, (), left, use.never_ran, use.cpu_s, use.cpu_given_s)
+        return UsageList(run, groups, (), left, use.never_ran, use.cpu_s, use.is_cpu_least, use.cpu_given_s)
 
     return _USES.get(reader, row, make)
 

@@ -89,6 +89,7 @@ static struct {
     bool own_cgroup, is_fresh; /* own: of the job alone, and not the witness's; fresh: nobody was in it */
     bool is_second;            /* an earlier job was in its own cgroups: their highest use is not this job's */
     bool warned, ending, killed, sampled, stuck, unwaited; /* unwaited: somebody in it does not wait for its children */
+    bool unheard; /* the child blocked the warning when it came */
     struct stat program; /* what was started; st_ino 0: not looked at */
 } job;
 
@@ -2051,6 +2052,15 @@ static void note_passed_limit(void) { /* it ended after its limit, and before we
         note_at(job.end - job.start, "time", 0);
 }
 
+static void uncount_warning(void) { /* the child blocked it, and ends before it took it: it was not warned */
+    job.unheard = false;
+    if (!has_in(job.pid, "ShdPnd", job.warn_signal)) return;
+    for (struct act *a = job.act; a < job.act + job.acts; a++) {
+        if (!strcmp(a->what, "signal") && a->sig == job.warn_signal) return; /* it may be that one */
+        if (!strcmp(a->what, "warn") && a->to > 0) a->to--;
+    }
+}
+
 static void reap(void) {
     struct rusage use;
     siginfo_t ended;
@@ -2058,6 +2068,7 @@ static void reap(void) {
     while (ended.si_pid = 0, !(none = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT)) && ended.si_pid) {
         const pid_t pid = ended.si_pid;
         const bool is_others = pid != job.pid && (is_warm(pid) || is_apart(pid));
+        if (pid == job.pid && job.unheard) uncount_warning();
         wait4(pid, &raw, 0, &use);
         if (is_others || pid == canary || pid == looker.pid) {
             if (pid == canary) canary = 0;
@@ -2113,6 +2124,7 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
         struct act *warning = job.acts ? &job.act[job.acts - 1] : NULL;
         const int reached = signal_job(job.warn_signal, job.warn_scope);
         if (warning) warning->to = reached;
+        job.unheard = warning && has_in(job.pid, "SigBlk", job.warn_signal) && !has_in(job.pid, "SigIgn", job.warn_signal);
     } else if (due(own)) end_job("time");
     else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
     else if (job.ending && due(job.kill_at)) kill_job("kill");

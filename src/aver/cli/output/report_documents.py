@@ -63,6 +63,7 @@ class UsageList(Record):
     left_out: int  # jobs that are not shown
     never_ran: int
     cpu_s: float | None
+    is_cpu_least: bool  # children that nobody waited for may have used more
     cpu_given_s: float | None
 
 

@@ -54,7 +54,7 @@ def write_csv(output: Output, heads: Sequence[str], rows: Iterable[Sequence[obje
 
 RESULT_HEADS = (
     "job", "name", "attempt", "state", "exit", "return_code", "reason", "verified", "source", "started_at", "ended_at",
-    "elapsed_s", "cpu_s", "peak_bytes", "node", "detail", "warnings",
+    "elapsed_s", "cpu_s", "peak_bytes", "node", "detail", "warnings", "is_cpu_least",
 )  # fmt: skip
 
 
@@ -62,13 +62,13 @@ def result_cells(one: Result) -> tuple[object, ...]:
     return (
         one.job, one.name, one.attempt, one.state, one.exit, one.return_code,
         one.reason, one.verified, one.source, one.started_at, one.ended_at, one.elapsed_s, one.cpu_s, one.peak_bytes,
-        one.node, one.detail, "; ".join(one.warnings) or None,
+        one.node, one.detail, "; ".join(one.warnings) or None, one.is_cpu_least,
     )  # fmt: skip
 
 
 USE_HEADS = (
     "mem_asked_bytes", "mem_peak_bytes", "mem_share", "mem_mark", "cpus_asked", "cpus_used", "cpus_share", "cpus_mark",
-    "time_asked_s", "time_used_s", "time_share", "time_mark", "cpu_s", "measured_by",
+    "time_asked_s", "time_used_s", "time_share", "time_mark", "cpu_s", "measured_by", "is_cpu_least",
 )  # fmt: skip
 JOB_USE_HEADS = ("job", "name", "group", "attempt", "state", *USE_HEADS)
 GROUP_USE_HEADS = ("group", "jobs", "unknown", *USE_HEADS)
@@ -82,6 +82,7 @@ def job_use_cells(ended: Ended) -> tuple[object, ...]:
         one.mem_bytes, one.peak_bytes, _short(share(one.peak_bytes, one.mem_bytes)), ended.mem,
         one.cpus, _short(used), _short(share(used, one.cpus)), ended.cpus,
         one.time_s, one.elapsed_s, _short(share(one.elapsed_s, one.time_s)), ended.time, one.cpu_s, measured_by(row),
+        one.is_cpu_least,
     )  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def group_use_cells(one: GroupUse) -> tuple[object, ...]:
         for use in (one.mem, one.cpus, one.time)
         for cell in (use.asked, _short(use.used), _short(use.share), use.mark)
     ]
-    return (one.name, one.jobs, one.unknown, *uses, one.cpu_s, " ".join(one.measured_by))
+    return (one.name, one.jobs, one.unknown, *uses, one.cpu_s, " ".join(one.measured_by), one.is_cpu_least)
 
 
 def _short(value: float | None) -> float | None:
@@ -136,10 +137,18 @@ def _result_row(one: Result) -> tuple[str, ...]:
         absent if one.return_code is None else str(one.return_code),
         one.reason or NOTHING,
         absent if one.elapsed_s is None else verdict.duration_words(one.elapsed_s),
-        absent if one.cpu_s is None else verdict.duration_words(one.cpu_s),
+        absent if one.cpu_s is None else _least(one.is_cpu_least) + verdict.duration_words(one.cpu_s),
         absent if one.peak_bytes is None else verdict.bytes_words(one.peak_bytes),
         one.node or NOTHING,
     )
+
+
+_AT_LEAST = "at least "
+
+
+def _least(is_least: bool) -> str:
+    """What stands before a figure in a table that may be higher in truth."""
+    return "≥ " if is_least else ""
 
 
 def _show_log(output: Output, one: Result) -> None:
@@ -156,9 +165,10 @@ def sums_text(document: doc.ResultList) -> str:
     counts = ", ".join(f"{sums.counts[state]} {state}" for state in State if sums.counts.get(state)) or "none"
     absent = UNKNOWN if sums.attempts else NOTHING
     known = "known " if sums.peaks_unknown and sums.peak_bytes is not None else ""
+    least = _AT_LEAST if sums.is_cpu_least else ""
     parts = [
         f"{UNKNOWN if sums.elapsed_s is None else verdict.duration_words(sums.elapsed_s)} of time",
-        f"{UNKNOWN if sums.cpu_s is None else verdict.duration_words(sums.cpu_s)} of cpu",
+        f"{UNKNOWN if sums.cpu_s is None else least + verdict.duration_words(sums.cpu_s)} of cpu",
         f"highest {known}peak {absent if sums.peak_bytes is None else verdict.bytes_words(sums.peak_bytes)}",
     ]
     amounts = f"{_count(sums.jobs, 'job')}, {_count(sums.attempts, 'attempt')}"
@@ -211,8 +221,9 @@ def _show_usage(output: Output, document: doc.UsageList) -> None:
         output.line(f"{_count(document.never_ran, 'job')} without figures: never seen to run, or not ended yet")
     used, given = document.cpu_s, document.cpu_given_s
     part = "" if used is None or not given else f" ({used / given:.0%})"
-    words = (UNKNOWN if value is None else verdict.duration_words(value) for value in (used, given))
-    output.line(f"run {document.run}: {next(words)} of cpu time used, of {next(words)} asked for{part}")
+    words = [UNKNOWN if value is None else verdict.duration_words(value) for value in (used, given)]
+    least = _AT_LEAST if document.is_cpu_least and used is not None else ""
+    output.line(f"run {document.run}: {least}{words[0]} of cpu time used, of {words[1]} asked for{part}")
 
 
 _USE_COLUMNS = ("MEM", "PEAK", "%", "CPUS", "BUSY", "%", "TIME", "USED", "%", "MARKS", "BY")
@@ -249,7 +260,7 @@ def _use_cells(one: JobUse | GroupUse, bars: bool) -> tuple[str, ...]:
         UNKNOWN if mem.used is None else verdict.bytes_words(int(mem.used)),
         _share(mem, bars),
         UNKNOWN if cpus.asked is None else f"{cpus.asked:g}",
-        UNKNOWN if cpus.used is None else f"{cpus.used:.2f}",
+        UNKNOWN if cpus.used is None else f"{_least(one.is_cpu_least)}{cpus.used:.2f}",
         _share(cpus, bars),
         NOTHING if time.asked is None else verdict.duration_words(time.asked),
         UNKNOWN if time.used is None else verdict.duration_words(time.used),

@@ -211,7 +211,7 @@ def usage_of(attempt: LiveAttempt, evidence: Evidence, host: str) -> Usage | Non
 
 def as_measured(record: WitnessRecord, node: str | None) -> Usage:
     peak = record.peak_bytes if record.highest is None else record.highest[0]
-    return Usage(record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, node)
+    return Usage(record.started_at, record.elapsed_s, record.user_s, record.sys_s, peak, node, record.is_cpu_least)
 
 
 def cluster_usage(evidence: Sequence[Evidence], started_at: float | None, node: str) -> Usage | None:

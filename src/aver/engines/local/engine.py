@@ -36,15 +36,14 @@ from aver.engines.local.cpu_sets import cpu_sets
 from aver.engines.local.devices import Devices
 from aver.engines.local.job_cgroup import job_of_task, oomd_kills
 from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, run_frame
-from aver.engines.local.process import advice_on, reap_stranger, take_orphans
-from aver.engines.local.slot import Ahead, Launch, Slot, take_behind, take_idle, words_of
+from aver.engines.local.process import advice_on, reap, take_orphans
+from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, words_of
 from aver.engines.local.sweep import Swept, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.engines.local.witness_cgroups import WitnessCgroups
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
 from aver.model.evidence import LimitMoved, MemoryWatch, NotTaken, Refused, RoomTaken, WitnessStart, WitnessVanished
 from aver.model.record import replace
-from aver.ownership import make_folder
 
 IDLE_SLOT_S = 5.0
 WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
@@ -168,6 +167,8 @@ class LocalEngine:
 
     def _go_on(self, slot: Slot) -> None:
         """The attempt of the slot has ended: its witness begins with the next one, or has nothing to do."""
+        if slot.connection is None or not slot.has_said_hello:  # its journal may go on
+            return
         if not slot.ahead:
             self._rest(slot)
             return
@@ -193,16 +194,9 @@ class LocalEngine:
     def _tell_not_taken(self, key: str) -> None:
         self._heard.append(Heard(key, "engine", "the job before it takes long", NotTaken(time.time())))
 
-    def _restore_folder(self) -> None:
-        """Use the folder that is there now: the old one may have been removed while it was empty."""
-        make_folder(os.fspath(self._folder))
-        folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        os.dup2(folder_fd, self._folder_fd, inheritable=False)
-        os.close(folder_fd)
-
     def _open_slot(self) -> Slot:
         if os.fstat(self._folder_fd).st_nlink == 0:
-            self._restore_folder()
+            restore_folder(self._folder, self._folder_fd)
         slot = Slot(self._folder, self._next_number)
         self._next_number += 1
         try:
@@ -256,12 +250,15 @@ class LocalEngine:
     def _take(self, slot: Slot, line: bytes) -> None:
         """Take one line of a witness, from its connection or from its journal.
 
-        A line that no witness writes is no evidence; without an end the attempt is not settled by it.
+        A line that no witness writes is no evidence. Of an end it says that there was one, and not which.
         """
         try:
             self._take_words(slot, words_of(line), line.decode("ascii"))
         except (ValueError, KeyError, TypeError):
             slot.note_damage(line)
+            if slot.is_end(line):
+                self._tell_vanished(slot, None)
+                self._go_on(slot)
 
     def _take_words(self, slot: Slot, words: dict[str, Any], text: str) -> None:
         event = words["ev"]
@@ -282,8 +279,11 @@ class LocalEngine:
                 slot.cut_off |= slot.ended
                 slot.ended.clear()
                 slot.read_offset = 0
-            if slot.key is None or words["journal"] != slot.read_offset:
-                self._catch_up(slot)
+            is_known = (slot.key is not None and words["journal"] == slot.read_offset) or self._catch_up(slot)
+            if is_known and words["key"] is None and slot.key is not None and slot.has_begun:
+                self._tell_vanished(slot, None)
+            elif words["key"] not in (None, slot.key, *slot.ended, *slot.cut_off):  # its beginning can't be read
+                self._begin(slot, words["key"], "")
             slot.job_pid = words["pid"]
             slot.kill_wait_s = float(words.get("wait", slot.kill_wait_s))
             if slot.key is None:
@@ -293,16 +293,7 @@ class LocalEngine:
                 start = WitnessStart(slot.key, words["pid"], words["witness"], words["start"], due_s=due_s)
                 self._heard.append(Heard(slot.key, WITNESS, text, start))
         elif event == "begin" and words["key"] not in slot.cut_off:
-            if slot.key not in (None, words["key"]) and slot.has_begun:  # it has ended, and its end is lost
-                self._tell_vanished(slot, Swept(0, 0))
-            slot.key = words["key"]
-            slot.has_begun = True
-            slot.ahead = deque(one for one in slot.ahead if one.order.key != slot.key)
-            self._by_key[slot.key] = slot
-            if not self._devices.of(slot.key) and job_of_task(slot.key) is None:
-                self._devices.hold(slot.key, words.get("cpus", ""))
-            if slot in self._idle:
-                self._idle.remove(slot)
+            self._begin(slot, words["key"], words.get("cpus", ""))
         elif event == "due" and words["key"] == slot.key:
             slot.due_s = parse_due(words)
             self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(slot.due_s)))
@@ -315,6 +306,19 @@ class LocalEngine:
             self._take_dropped(slot, words["key"])
         elif event == "error" and words["text"] in REFUSALS:
             self._take_refusal(slot, words["text"])
+
+    def _begin(self, slot: Slot, key: str, cpus: str) -> None:
+        """The witness runs this attempt: the one before it has ended."""
+        if slot.key not in (None, key) and slot.has_begun:
+            self._tell_vanished(slot, None)
+        slot.key = key
+        slot.has_begun = True
+        slot.ahead = deque(one for one in slot.ahead if one.order.key != key)
+        self._by_key[key] = slot
+        if not self._devices.of(key) and job_of_task(key) is None:
+            self._devices.hold(key, cpus)
+        if slot in self._idle:
+            self._idle.remove(slot)
 
     def _add_companion(self, key: str, witness_pid: int) -> None:
         """Tell the witness of a job whose memory is sampled of this witness of a task of it."""
@@ -343,8 +347,7 @@ class LocalEngine:
         if slot.key == record.key:
             slot.key = None
             slot.job_pid = None
-            if slot.connection is not None and slot.has_said_hello:  # before, its journal may go on
-                self._go_on(slot)
+            self._go_on(slot)
 
     def _take_refusal(self, slot: Slot, text: str) -> None:
         """The witness did not take the order: it never began."""
@@ -365,9 +368,12 @@ class LocalEngine:
             slot.idle_since = time.monotonic()
             self._idle.append(slot)
 
-    def _catch_up(self, slot: Slot) -> None:
-        for line in slot.read_journal():
+    def _catch_up(self, slot: Slot) -> bool:
+        """Take what the journal has; False if it can't be read now."""
+        lines = slot.read_journal()
+        for line in lines or ():
             self._take(slot, line)
+        return lines is not None
 
     def _forget(self, slot: Slot) -> None:
         """Let go of the connection."""
@@ -384,7 +390,7 @@ class LocalEngine:
         if slot.is_ours and slot.witness_pid is not None:
             self._children.discard(slot.witness_pid)
             self._dead.add(slot.witness_pid)
-            self._reap()
+            reap(self._dead)
         self._cgroups.leave(slot.cgroup_name, slot.kept_cgroup)
         for one in slot.ahead:
             self._by_key.pop(one.order.key, None)
@@ -416,12 +422,16 @@ class LocalEngine:
         elif unread is not None:
             self._give_again(unread)
 
-    def _tell_vanished(self, slot: Slot, swept: Swept) -> None:
-        """Nobody will ever say how the slot's attempt ended."""
+    def _tell_vanished(self, slot: Slot, swept: Swept | None) -> None:
+        """Nobody will ever say how the slot's attempt ended. None: what its witness said of that can't be read."""
         assert slot.key is not None
+        if swept is None:
+            slot.note_loss()
         key, slot.key = slot.key, None
-        vanished = WitnessVanished(time.time(), slot.witness_pid, swept.killed, swept.stays, swept.oomd_kills)
-        facts = {"vanished": slot.witness_pid, "swept": swept.killed, "stays": swept.stays, "oomd": swept.oomd_kills}
+        pid, found = slot.witness_pid, swept or Swept(0, 0)
+        vanished = WitnessVanished(time.time(), pid, found.killed, found.stays, found.oomd_kills, swept is None)
+        what = "unreadable" if swept is None else "vanished"
+        facts = {what: pid, "swept": found.killed, "stays": found.stays, "oomd": found.oomd_kills}
         self._heard.append(Heard(key, "coordinator", json.dumps(facts), vanished))
         self._by_key.pop(key, None)
         self._devices.release(key)
@@ -465,7 +475,7 @@ class LocalEngine:
                 continue
             self._forget(slot)  # the witness sees the end of its connection and leaves
             self._bury(slot, was_connected=True)
-        self._reap()
+        reap(self._dead)
         self._cgroups.remove_left(0.0)
         is_needed = self._idle or self._dead or self._cgroups.left
         return LOOK_S if busy else IDLE_SLOT_S if is_needed else None
@@ -475,16 +485,6 @@ class LocalEngine:
         if (held := notice(slot)) is not None:
             self._heard.append(Heard(slot.key, "engine", held.text, held))
         tend(slot, self._cgroups.of(slot.key, slot.number, slot.job_cgroup))
-
-    def _reap(self) -> None:
-        for pid in list(self._dead):
-            try:
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    continue
-            except ChildProcessError:
-                pass
-            self._dead.discard(pid)
-        reap_stranger()
 
     def close(self) -> None:
         for slot in list(self._slots.values()):

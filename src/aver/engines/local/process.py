@@ -58,6 +58,18 @@ def take_orphans(on: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
 
 
+def reap(dead: set[int]) -> None:
+    """Wait for those of the witnesses that have ended, and for a process that was left to us."""
+    for pid in list(dead):
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        except ChildProcessError:
+            pass
+        dead.discard(pid)
+    reap_stranger()
+
+
 def reap_stranger() -> None:
     """A coordinator that one of our jobs started for another home, and its witnesses, come to us when the witness of
     that job leaves. Our own children are left to who waits for them."""

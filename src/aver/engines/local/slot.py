@@ -28,6 +28,7 @@ from aver.engines.local.census import JOURNAL_FD, SOCKET_FILE_FD, is_witness_of
 from aver.log import log
 from aver.model.codec import parse_object
 from aver.model.evidence import MemoryWatch, WitnessStart
+from aver.ownership import make_folder
 
 FIRST_FREE_FD = SOCKET_FILE_FD + 1  # those below are the witness's
 HEADER_BYTES = 18  # length, space, sum, space
@@ -128,6 +129,15 @@ class Slot:
         if not self.is_damaged:
             self.is_damaged = True
             log(f"witness {self.number} has a line that no witness writes, and it is passed over: {line[:200]!r}")
+
+    def is_end(self, line: bytes) -> bool:
+        """Whether this is the end of what runs in it, whatever else it says."""
+        return self.key is not None and line.startswith(b'{"ev":"end","key":"%s"' % self.key.encode())
+
+    def note_loss(self) -> None:
+        """What ran in it has ended, and nobody will ever say how: its journal is kept."""
+        self.is_damaged = True
+        log(f"witness {self.number} has ended {self.key}, and said no end of it that can be read")
 
     def may_take_behind(self, order: Order) -> bool:
         """Whether the order may begin when what runs here has ended: it is like that one, which has not run long."""
@@ -270,8 +280,8 @@ class Slot:
         lines, self._received, _ = split_lines(self._received + data)
         return lines, alive
 
-    def read_journal(self) -> list[bytes]:
-        """Return the journal's lines that are not known yet."""
+    def read_journal(self) -> list[bytes] | None:
+        """Return the journal's lines that are not known yet; None: it can't be read now."""
         try:
             if self._journal_fd is None:
                 with open(self.journal_path, "rb") as file:
@@ -281,7 +291,7 @@ class Slot:
                 size = os.fstat(self._journal_fd).st_size
                 data = os.pread(self._journal_fd, max(0, size - self.read_offset), self.read_offset)
         except OSError:
-            return []  # what can't be read is no evidence
+            return None  # what can't be read is no evidence
         lines, _, used = split_lines(data)
         self.read_offset += used
         return lines
@@ -312,6 +322,14 @@ class Slot:
             aside = self.journal_path.with_suffix(".log.damaged")
             self.journal_path.replace(aside)
             log(f"a journal with lines that no witness writes is set aside: {aside}")
+
+
+def restore_folder(folder: Path, folder_fd: int) -> None:
+    """Let the descriptor be that of the folder that is there now: the old one may have been removed while empty."""
+    make_folder(os.fspath(folder))
+    new_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.dup2(new_fd, folder_fd, inheritable=False)
+    os.close(new_fd)
 
 
 def take_idle(idle: list[Slot], order: Order) -> Slot | None:

@@ -182,7 +182,7 @@ def _savings(group: Group, rules: Rules) -> tuple[Change, ...]:
             math.ceil(round(_top([_sure_cpus(one, rules) for one in group.attempts]), 2)),
             rules.cpu_floor,
             rules.cpu_saving,
-            [_sure_cpus(one, rules) for one in group.attempts],
+            [None if one.is_cpu_least else _sure_cpus(one, rules) for one in group.attempts],
         ),
     )
     return _only(found)

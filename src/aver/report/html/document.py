@@ -102,7 +102,8 @@ def _cpu_time(story: Story) -> str:
     known = [one.user_s + one.sys_s for one in ran if one.user_s is not None and one.sys_s is not None]
     if not known and ran:
         return "not known"
-    return ("" if len(known) == len(ran) else "at least ") + render.duration_words(sum(known))
+    is_least = len(known) < len(ran) or any(one.is_cpu_least for one in ran)
+    return ("at least " if is_least else "") + render.duration_words(sum(known))
 
 
 def _failures(story: Story) -> str:

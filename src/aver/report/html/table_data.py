@@ -117,9 +117,12 @@ def _attempt(one: AttemptRow, start: float) -> list[Any]:
         else f"{render.limit_words(one.request.mem_bytes)} of memory",
         "no time limit" if one.request.time_s is None else f"{render.duration_words(one.request.time_s)} of time",
     ]
+    least = "at least " if one.is_cpu_least else ""
     used = [
         None if one.elapsed_s is None else f"ran {render.duration_words(one.elapsed_s)}",
-        None if one.user_s is None or one.sys_s is None else f"cpu {render.duration_words(one.user_s + one.sys_s)}",
+        None
+        if one.user_s is None or one.sys_s is None
+        else f"cpu {least}{render.duration_words(one.user_s + one.sys_s)}",
         None if one.peak_bytes is None else f"peak {render.bytes_words(one.peak_bytes)}",
     ]
     return [

@@ -113,7 +113,8 @@ def _cpu(attempts: Sequence[AttemptRow]) -> Meter:
     if not there:
         return Meter("not measured")
     cpus = max(one.request.cpus for one in attempts)
-    words = f"{verdict.duration_words(used)} on {cpus} cpu{'s' if cpus != 1 else ''}"
+    least = "at least " if any(one.is_cpu_least for one in attempts) else ""
+    words = f"{least}{verdict.duration_words(used)} on {cpus} cpu{'s' if cpus != 1 else ''}"
     return Meter(words + _measured(measured, len(attempts)), used / there)
 
 

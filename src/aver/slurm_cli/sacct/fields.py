@@ -94,8 +94,8 @@ class Row:
             end = self.job.book.now if self.ended_at is None else self.ended_at
             return max(0, int(end) - int(self.started_at))
         if self.step is not None:
-            end = self.job.book.now if self.step.ended_at is None else self.step.ended_at
-            return max(0, int(end - self.step.started_at))
+            began, end = self.step.started_at, self.job.book.now if self.step.ended_at is None else self.step.ended_at
+            return max(0, int(end - began - self.job.suspended_within(began, end)))
         return int(self.job.elapsed_s)
 
     @property

@@ -76,7 +76,7 @@ class Decoder:
                 return _VERIFIED.get
             case "detail":
                 return _text
-            case "is_single" | "background" | "because":
+            case "is_single" | "background" | "because" | "is_cpu_least":
                 return bool
             case "request":
                 return self._request

@@ -22,7 +22,7 @@ SELECT s.job, s.attempt, s.started_at, s.ended_at, s.tasks, s.state = 'CANCELLED
     iif(sum(t.user_s IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, total(t.user_s)),
     iif(sum(t.sys_s IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, total(t.sys_s)),
     iif(sum(t.peak_bytes IS NULL AND t.reason <> '{JOB_LAUNCH_FAILURE}'), NULL, coalesce(sum(t.peak_bytes), 0)),
-    coalesce(max(t.peak_bytes), 0)
+    coalesce(max(t.is_cpu_least), 0), coalesce(max(t.peak_bytes), 0)
 FROM steps AS s LEFT JOIN tasks AS t ON t.job = s.job AND t.attempt = s.attempt AND t.step = s.step
 WHERE s.job IN (SELECT id FROM jobs WHERE {{which}}) GROUP BY s.job, s.attempt, s.step ORDER BY s.job, s.attempt"""
 
@@ -31,6 +31,7 @@ class Used(NamedTuple):
     user_s: float | None
     sys_s: float | None
     peak_bytes: int | None
+    is_cpu_least: bool
 
 
 class _Step(NamedTuple):
@@ -46,17 +47,18 @@ class _Steps(NamedTuple):
 
 
 StepUse = Mapping[tuple[int, int], _Steps]  # by job and attempt: what all steps of it used
-_UNKNOWN = Used(None, None, None)
+_UNKNOWN = Used(None, None, None, False)
 Attempt = TypeVar("Attempt", AttemptRow, Outcome)
 
 
 def fold_steps(rows: Iterable[Any]) -> StepUse:
     """What the rows of STEP_USE_SQL add up to."""
     found: dict[tuple[int, int], list[_Step]] = {}
-    for job, attempt, started_at, ended_at, tasks, is_cancelled, ended, *used, largest in rows:
+    for job, attempt, started_at, ended_at, tasks, is_cancelled, ended, user_s, sys_s, peak, is_least, largest in rows:
         never_began = not ended and is_cancelled
         is_whole = ended_at is not None and (never_began or ended >= tasks)
-        step = _Step(started_at, ended_at or started_at, Used(*used) if is_whole else _UNKNOWN, largest)
+        used = Used(user_s, sys_s, peak, bool(is_least)) if is_whole else _UNKNOWN
+        step = _Step(started_at, ended_at or started_at, used, largest)
         found.setdefault((job, attempt), []).append(step)
     return {which: _together(steps) for which, steps in found.items()}
 
@@ -68,7 +70,12 @@ def with_steps(row: Attempt, steps: StepUse, limit_of: Callable[[Attempt], int |
         return row
     used = found.used
     peak = _bounded(row.peak_bytes, found, limit_of(row))
-    return row.changed(user_s=_sum((row.user_s, used.user_s)), sys_s=_sum((row.sys_s, used.sys_s)), peak_bytes=peak)
+    return row.changed(
+        user_s=_sum((row.user_s, used.user_s)),
+        sys_s=_sum((row.sys_s, used.sys_s)),
+        is_cpu_least=bool(row.is_cpu_least) or used.is_cpu_least,
+        peak_bytes=peak,
+    )
 
 
 def _bounded(script_bytes: int | None, steps: _Steps, limit_bytes: int | None) -> int | None:
@@ -83,7 +90,8 @@ def _bounded(script_bytes: int | None, steps: _Steps, limit_bytes: int | None) -
 
 def _together(steps: list[_Step]) -> _Steps:
     users, systems = _sum(step.used.user_s for step in steps), _sum(step.used.sys_s for step in steps)
-    return _Steps(Used(users, systems, _peak(steps)), max(step.largest_bytes for step in steps))
+    is_least = any(step.used.is_cpu_least for step in steps)
+    return _Steps(Used(users, systems, _peak(steps), is_least), max(step.largest_bytes for step in steps))
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:

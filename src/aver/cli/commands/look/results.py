@@ -62,7 +62,7 @@ def command(
 
     One row for each attempt: state, exit (code:signal), return code (as a shell would show it; 137 for
     OUT_OF_MEMORY, 152 for TIMEOUT), reason, time, cpu time, peak memory and node. ? is unknown, -
-    is none. The last line sums up. Without RUN: the newest run.
+    is none, ≥ is at least. The last line sums up. Without RUN: the newest run.
 
     \b
     Examples:

@@ -53,7 +53,7 @@ def command(
     Memory, cpus and time of each job's newest attempt, by job and by group (all members of a
     matrix): asked for, used, and the share. MARKS say where a limit was reached (over) and where a
     smaller request would do and be worth it (under). BY says who measured: the witness, or sacct
-    where there was none. ? is unknown. Without RUN: the newest run.
+    where there was none. ? is unknown, ≥ is at least. Without RUN: the newest run.
 
     --correct edits the file that the run was submitted from, and keeps its comments and order. All
     members of a matrix are corrected together. After OUT_OF_MEMORY memory is peak × 1.2, or the
@@ -105,7 +105,9 @@ def _show(
     groups = () if by == "job" or is_alike else use.groups[:most]
     jobs = () if by == "group" else use.jobs(most, worst_first=is_cut)
     left_out = len(use.ended) - len(jobs) if by != "group" else 0
-    document = UsageList(chosen.run.id, groups, jobs, left_out, use.never_ran, use.cpu_s, use.cpu_given_s)
+    document = UsageList(
+        chosen.run.id, groups, jobs, left_out, use.never_ran, use.cpu_s, use.is_cpu_least, use.cpu_given_s
+    )
     answer(session.output, document, as_json)
     more = use.group_count - len(groups)
     if not as_json and more and groups:
