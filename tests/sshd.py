@@ -53,7 +53,9 @@ class Sshd:
         for name in ("host", "user"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
         self.user = pwd.getpwuid(os.geteuid()).pw_name
-        self._variables = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", **environment}
+        slurm = os.path.dirname(shutil.which("squeue") or "/usr/bin/squeue")  # the Slurm that the tests use
+        path = f"{self.bin}:{slurm}:/usr/local/bin:/usr/bin:/bin"
+        self._variables = {"HOME": str(self.home), "PATH": path, **environment}
         self.configuration = folder / "ssh_config"
         self.port = 0
         self._take_port()

@@ -41,7 +41,7 @@ CLOSED_THERE = "closed-there"
 T = TypeVar("T")
 _LINE = re.compile(r"(?P<kind>in|started|cancelled|done|allocs) (?P<rest>.+)")
 _STARTED = re.compile(r"(?P<at>[0-9]{1,12}(?:\.[0-9]+)?) (?P<name>[^ ]+)")
-_KEY = re.compile(r"[0-9]+_[0-9x]+_[0-9]+_[0-9]+_[0-9]+_(?P<key>[^@/ ]+)")
+_KEY = re.compile(r"[0-9]+_[0-9xe]+_[0-9]+_[0-9]+_[0-9]+_(?P<key>[^@/ ]+)")
 
 
 class RemoteTaker(Record):

@@ -171,8 +171,10 @@ unset ${!SLURM_CPU_BIND*} ${!SLURM_STEP*}
 _aver_many=${AVER_STEP_NODES//[!,]/}
 _aver_many=$((${#_aver_many} + 1))
 export SLURM_JOB_NODELIST=$AVER_STEP_NODES SLURM_NODELIST=$AVER_STEP_NODES
-export SLURM_JOB_NUM_NODES=$_aver_many SLURM_NNODES=$_aver_many SLURM_TASKS_PER_NODE="1(x$_aver_many)"
-export SLURM_JOB_CPUS_PER_NODE="$AVER_STEP_CPUS(x$_aver_many)" SLURM_MEM_PER_NODE=$AVER_STEP_MIB
+export SLURM_JOB_NUM_NODES=$_aver_many SLURM_NNODES=$_aver_many
+_aver_many="(x$_aver_many)" _aver_many=${_aver_many#"(x1)"}
+export SLURM_TASKS_PER_NODE="1$_aver_many" SLURM_JOB_CPUS_PER_NODE="$AVER_STEP_CPUS$_aver_many"
+export SLURM_MEM_PER_NODE=$AVER_STEP_MIB
 export SLURM_EXACT=1 SLURM_TASK_PROLOG=$AVER_STEP_PROLOG
 export AVER_NODE_CPUS=$AVER_STEP_CPUS AVER_OTHER_NODES=$AVER_STEP_OTHERS
 unset ${!AVER_STEP_*}"""
