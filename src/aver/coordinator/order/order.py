@@ -385,6 +385,8 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, folder: 
     elif attempt.can.uses_allocations and (share := share_of(spec)).has_steps:
         of_flow = SlurmOptions(cpus_per_task=attempt.request.whole_cpus)
         pairs += task_pairs(share.tasks or of_flow, share.nodes)
+        if share.tasks is not None and share.tasks.cpus_per_task is not None:
+            pairs.append(f"AVER_TASK_CPUS={share.tasks.cpus_per_task}")  # our srun goes by it as Slurm's would
     elif spec.slurm_options and not attempt.can.tells_steps:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts
