@@ -208,6 +208,19 @@ def test_nodes_are_held_for_a_job_on_several(tmp_path: Path) -> None:
     assert len(order) == 42
 
 
+def test_an_executor_whose_folder_is_gone_leaves(tmp_path: Path) -> None:
+    """It was removed since the run is over: nobody can say so in it any more."""
+    calls = run_executor(tmp_path, ["01_1_0_0_0_a"], "n1", "", work=f"rm -rf {tmp_path}/run")
+    assert steps_in_order(calls) == ["a"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_executor_says_that_it_leaves(tmp_path: Path) -> None:
+    """Then its folder may be removed."""
+    run_executor(tmp_path, ["01_1_0_0_0_a"], "n1", "")
+    assert (tmp_path / "run" / "allocs" / ".left-7").exists()
+
+
 def test_nothing_starts_in_the_headroom(tmp_path: Path) -> None:
     """With less than a minute before the headroom the executor leaves, and the next one finds all orders."""
     assert run_executor(tmp_path, ["01_1_0_0_0_a"], "n1,n2", "", left="2:59") == []

@@ -110,6 +110,7 @@ class AllocationEngine(Worker):
                     self._log(self._unread)
                 continue
             if is_let_go and not keys:
+                self._mirror.drop(folder)
                 continue
             live = self._live(folder.run)
             live.listing, live.is_let_go = listing, is_let_go
@@ -352,7 +353,7 @@ class AllocationEngine(Worker):
         if any(live.is_let_go for live in self._runs.values()):
             in_use = {track.run for track in self._tracks.values()}
             for run in [run for run, live in self._runs.items() if live.is_let_go and run not in in_use]:
-                del self._runs[run]
+                self._mirror.drop(self._runs.pop(run).folder)
 
     def _refuse_waiting(self) -> None:
         """What the run itself asked for will never come: neither will its jobs. A further wish leaves them be."""

@@ -353,6 +353,7 @@ while :; do
     if [ "$_aver_running" -eq 0 ]; then
         [ -z "$_aver_stop" ] || break
         [ ! -e close ] || break
+        [ -e "$_aver_folder" ] || [ ! -d "${_aver_folder%/*}" ] || break # the run is over, and its folder was removed
         _aver_left
         [ "$_aver_reply" -gt 0 ] || break
     fi
@@ -363,4 +364,6 @@ while :; do
     fi
 done
 _aver_say "leaves"
+{ : >"allocs/.left-$SLURM_JOB_ID"; } 2>/dev/null
+exit 0
 """
