@@ -8,7 +8,7 @@ from aver.coordinator.order.allocations import check_allocation, host_of
 from aver.coordinator.order.share import Share, share_of
 from aver.coordinator.order.slurm_environment import on_each_node, task_pairs
 from aver.errors import UsageError
-from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Request, Submission
+from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Request, Script, Shell, Submission
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 
@@ -117,6 +117,24 @@ def test_the_tasks_of_a_flows_job() -> None:
     assert share_of(spec("--nodes=2", "--ntasks-per-node=3")) == Share(2, each)
     assert share_of(spec("--nodes=3", "-n2")).nodes == 2
     assert not share_of(spec("--partition=gpu")).has_steps
+
+
+@pytest.mark.parametrize(
+    ("command", "has_steps"),
+    [
+        (Shell("module load x; srun -n2 ./prog"), True),
+        (Shell("./srunner; mpirun ./prog"), False),
+        (Argv(("srun", "./prog")), True),
+        (Argv(("./prog",)), False),
+        (Script("#!/bin/bash\nsrun ./prog\n"), True),
+    ],
+)
+def test_whose_steps_have_its_cpus(command: Shell | Argv | Script, has_steps: bool) -> None:
+    """A job on one node keeps its CPUs for itself, unless it has tasks and starts them with srun."""
+    one = replace(spec("--ntasks=2"), command=command)
+    assert share_of(one).has_steps is has_steps
+    assert not share_of(replace(one, slurm_options=())).has_steps
+    assert share_of(replace(one, slurm_options=("--nodes=2",))).has_steps
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,23 @@ def test_a_batch_script_is_as_a_job_of_slurm(whole_cluster: ClusterHome, tmp_pat
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("options", ["-n3 --mem=300", "-N1 -n1 -c2 --mem=300", "-c2 --mem=300"])
+def test_a_batch_script_without_steps_has_its_variables_and_its_cpus(
+    whole_cluster: ClusterHome, tmp_path: Path, options: str
+) -> None:
+    """What it says of its tasks is as in a job of its own; Slurm gives its CPUs to no other step meanwhile."""
+    names = "NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK TASKS_PER_NODE CPUS_ON_NODE"
+    tells = f'for name in {names}; do name=SLURM_$name; echo "$name=${{!name}}"; done >{tmp_path}/'
+    said = []
+    for name in ("alone", "inside"):
+        script = batch(name, options, f"{tells}{name}")
+        run = submit_in(whole_cluster, [script], WIDE) if name == "inside" else whole_cluster.submit(script)
+        whole_cluster.settle([run])
+        whole_cluster.check(run, {name: (State.COMPLETED, OK)})
+        said.append(lines_of(tmp_path / name))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize(
     "options", [("--ntasks=2", "--cpus-per-task=2"), ("--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=1")]
 )

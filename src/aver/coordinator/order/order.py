@@ -84,6 +84,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
         nodes=share.nodes,
         has_steps=share.has_steps,
+        has_tasks=share.tasks is not None,
         exclude=share.exclude,
         files=_files(spec, values),
         clean=_clean(spec),
@@ -382,7 +383,7 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, folder: 
         pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt, _bounded(attempt, spec.deadline_at, now), now)
-    elif attempt.can.uses_allocations and (share := share_of(spec)).has_steps:
+    elif attempt.can.uses_allocations and ((share := share_of(spec)).has_steps or share.tasks is not None):
         of_flow = SlurmOptions(cpus_per_task=attempt.request.whole_cpus)
         pairs += task_pairs(share.tasks or of_flow, share.nodes)
         if share.tasks is not None and share.tasks.cpus_per_task is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from aver.model.hostlists import expand
-from aver.model.job import JobSpec
+from aver.model.job import Argv, JobSpec, Script, Shell
 from aver.model.record import Record
 from aver.model.slurm_options import SlurmOptions
 from aver.spec.getopt import BadOption, parse
@@ -15,6 +15,7 @@ from aver.spec.sbatch.options import Values
 from aver.spec.sbatch.table import sbatch_table
 
 NODES = re.compile(r"(?:--nodes=?|-N=?)(.*)")
+_SRUN = re.compile(r"\bsrun\b")
 _OF_TASKS = ("ntasks", "ntasks-per-node", "cpus-per-task", "nodes")
 
 
@@ -24,11 +25,13 @@ class Share(Record):
     nodes: int = 1
     tasks: SlurmOptions | None = None  # of a batch script, or of a job that says how many tasks it has
     exclude: tuple[str, ...] = ()  # names of nodes
+    calls_srun: bool = False
 
     @property
     def has_steps(self) -> bool:
-        """Whether steps that the job makes have its CPUs; those of other jobs are beside it."""
-        return self.nodes > 1 or self.tasks is not None
+        """Whether steps that the job makes have its CPUs, and its own process none: else Slurm would not know that
+        they are in use, and give them to other jobs."""
+        return self.nodes > 1 or (self.tasks is not None and self.calls_srun)
 
 
 def share_of(spec: JobSpec) -> Share:
@@ -38,7 +41,7 @@ def share_of(spec: JobSpec) -> Share:
     said = _said(spec.slurm_options)
     _check(spec, said)
     tasks = spec.slurm or _tasks(spec, said)
-    return Share(_nodes(spec, tasks), tasks, _names(said.get("exclude", "")))
+    return Share(_nodes(spec, tasks), tasks, _names(said.get("exclude", "")), tasks is not None and _calls_srun(spec))
 
 
 def asked_nodes(spec: JobSpec) -> str | None:
@@ -94,6 +97,14 @@ def _tasks(spec: JobSpec, said: Mapping[str, str]) -> SlurmOptions | None:
         ntasks_per_node=values.tasks_per_node,
         cpus_per_task=values.cpus_per_task or spec.request.whole_cpus,
     )
+
+
+def _calls_srun(spec: JobSpec) -> bool:
+    match spec.command:
+        case Script(text=text) | Shell(text=text):
+            return _SRUN.search(text) is not None
+        case Argv(args=args):
+            return any(_SRUN.search(word) for word in args)
 
 
 def _names(text: str) -> tuple[str, ...]:

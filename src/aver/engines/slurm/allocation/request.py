@@ -90,7 +90,10 @@ def step_script(order: Order, witness: Witness, records: str, shim: str) -> byte
     """What the step of an order runs; its limits and nodes come with its start. ValueError if it can't be said."""
     pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in order.env))
     member = member_of(order, pairs, is_array=True)
-    member = replace(member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.has_steps)
+    member = replace(
+        member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.has_steps,
+        has_own_tasks=order.has_tasks,
+    )  # fmt: skip
     return batch_script([member], witness=witness, records=records, shim=shim)
 
 
