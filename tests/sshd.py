@@ -54,10 +54,16 @@ class Sshd:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
         self.user = pwd.getpwuid(os.geteuid()).pw_name
         self._variables = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", **environment}
+        self.prepend_path(os.path.dirname(shutil.which("squeue") or ""))  # the Slurm that the tests use
         self.configuration = folder / "ssh_config"
         self.port = 0
         self._take_port()
         self._process: subprocess.Popen[bytes] | None = None
+
+    def prepend_path(self, *folders: str | Path) -> None:
+        """As sites do it: the machine's own profile sets PATH anew."""
+        with (self.home / ".profile").open("a") as file:
+            file.writelines(f"PATH={folder}:$PATH\n" for folder in folders if os.fspath(folder))
 
     def _take_port(self) -> None:
         """Choose a port that is free now; somebody else may be quicker."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aver.coordinator.order.allocations import check_allocation, host_of
-from aver.coordinator.order.order import nodes_of
+from aver.coordinator.order.share import Share, share_of
 from aver.coordinator.order.slurm_environment import on_each_node, task_pairs
 from aver.errors import UsageError
-from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Request, Submission
+from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Request, Script, Shell, Submission
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
 
@@ -28,8 +28,8 @@ def spec(*options: str, host: str | None = None, slurm: SlurmOptions | None = No
 def test_a_job_may_have_several_nodes(word: str) -> None:
     """As many as `nodes` says, however it is written; one without it."""
     check_allocation(submission(spec(word)))
-    assert nodes_of(spec(word)) == 3
-    assert nodes_of(spec("--partition=gpu")) == 1
+    assert share_of(spec(word)).nodes == 3
+    assert share_of(spec("--partition=gpu")).nodes == 1
 
 
 @pytest.mark.parametrize("value", ["1-4", "0", "two", ""])
@@ -43,9 +43,9 @@ def test_nodes_must_be_one_number(option: str, value: str) -> None:
 def test_a_batch_script_may_have_several_nodes() -> None:
     """At most one for each of its tasks, as in Slurm."""
     check_allocation(submission(spec("--nodes=3", slurm=SlurmOptions(ntasks=6))))
-    assert nodes_of(spec("--nodes=3", slurm=SlurmOptions(ntasks=6))) == 3
-    assert nodes_of(spec("--nodes=3", slurm=SlurmOptions(ntasks=2))) == 2
-    assert nodes_of(spec(slurm=SlurmOptions(ntasks=2))) == 1
+    assert share_of(spec("--nodes=3", slurm=SlurmOptions(ntasks=6))).nodes == 3
+    assert share_of(spec("--nodes=3", slurm=SlurmOptions(ntasks=2))).nodes == 2
+    assert share_of(spec(slurm=SlurmOptions(ntasks=2))).nodes == 1
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,68 @@ def test_what_a_batch_script_is_told_of_its_tasks() -> None:
         "SLURM_NTASKS=6", "SLURM_NPROCS=6", "SLURM_TASKS_PER_NODE=2(x3)", "SLURM_NTASKS_PER_NODE=2",
     ]  # fmt: skip
     assert "SLURM_TASKS_PER_NODE=2,1(x2)" in task_pairs(SlurmOptions(ntasks=4), 3)
+
+
+@pytest.mark.parametrize("word", ["--exclude=n[1-2],n7", "-xn[1-2],n7", "--exclud=n[1-2],n7"])
+def test_a_job_may_leave_nodes_out(word: str) -> None:
+    """By their names, each once; the last word counts, as for sbatch."""
+    check_allocation(submission(spec(word)))
+    assert share_of(spec("--exclude=n5", word)) == Share(exclude=("n1", "n2", "n7"))
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("--exclude=/etc/nodes", "'train': in an allocation --exclude names nodes, not the file '/etc/nodes'"),
+        ("--exclude=n[1", "'train': --exclude: 'n\\[1' is not a list of nodes: use n3"),
+        ("--nodelist=n3", "'train': in an allocation a job can't choose its nodes: leave out --nodelist"),
+        ("-wn3", "leave out --nodelist"),
+        ("-Fnodes", "leave out --nodefile"),
+        ("--mem-per-cpu=100", "'train': in an allocation use mem, not --mem-per-cpu"),
+        ("--ntasks=some", "'train': --ntasks: "),
+    ],
+)
+def test_what_would_be_ignored_is_refused(word: str, said: str) -> None:
+    """One line with the job's name."""
+    with pytest.raises(UsageError, match=said) as raised:
+        check_allocation(submission(spec(word)))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_batch_script_may_have_memory_for_each_cpu() -> None:
+    """Its request has it already."""
+    check_allocation(submission(spec("--mem-per-cpu=100", slurm=SlurmOptions(mem_per_cpu=100 * MIB))))
+
+
+def test_the_tasks_of_a_flows_job() -> None:
+    """As its own sbatch has them: `cpus` is for each task, and no task means no more nodes than one."""
+    two = replace(spec("--ntasks=4"), request=Request(2))
+    assert share_of(two) == Share(1, SlurmOptions(ntasks=4, cpus_per_task=2))
+    by_key = replace(spec("--ntasks=4", "--cpus-per-task=2"), request=Request(8))
+    assert share_of(by_key) == share_of(two)
+    assert on_each_node(two.request, SlurmOptions(ntasks=4, cpus_per_task=2), 1).cpus == 8
+    each = SlurmOptions(ntasks=6, ntasks_per_node=3, cpus_per_task=1)
+    assert share_of(spec("--nodes=2", "--ntasks-per-node=3")) == Share(2, each)
+    assert share_of(spec("--nodes=3", "-n2")).nodes == 2
+    assert not share_of(spec("--partition=gpu")).has_steps
+
+
+@pytest.mark.parametrize(
+    ("command", "has_steps"),
+    [
+        (Shell("module load x; srun -n2 ./prog"), True),
+        (Shell("./srunner; mpirun ./prog"), False),
+        (Argv(("srun", "./prog")), True),
+        (Argv(("./prog",)), False),
+        (Script("#!/bin/bash\nsrun ./prog\n"), True),
+    ],
+)
+def test_whose_steps_have_its_cpus(command: Shell | Argv | Script, has_steps: bool) -> None:
+    """A job on one node keeps its CPUs for itself, unless it has tasks and starts them with srun."""
+    one = replace(spec("--ntasks=2"), command=command)
+    assert share_of(one).has_steps is has_steps
+    assert not share_of(replace(one, slurm_options=())).has_steps
+    assert share_of(replace(one, slurm_options=("--nodes=2",))).has_steps
 
 
 @pytest.mark.parametrize(

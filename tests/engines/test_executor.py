@@ -172,12 +172,53 @@ def test_a_job_on_several_nodes_has_room_on_each(tmp_path: Path) -> None:
     assert list((run / "steps").iterdir()) == []
 
 
+def test_the_steps_of_a_job_on_one_node_have_its_room(tmp_path: Path) -> None:
+    """A job that has tasks overlaps the steps that it makes, and is told what they may take."""
+    calls = run_executor(
+        tmp_path, ["01_3x1_600_0_0_tasks"], "n1,n2", "", work=f"env | grep ^AVER_STEP >>{tmp_path}/known; sleep 0.2"
+    )
+    (call,) = calls
+    assert "-N1 -n1 -c3 --mem=600M -wn1" in call
+    assert "--overlap" in call
+    known = (tmp_path / "known").read_text()
+    assert "AVER_STEP_NODES=n1\n" in known
+    assert "AVER_STEP_OTHERS=n2\n" in known
+
+
+def test_nodes_that_an_order_leaves_out(tmp_path: Path) -> None:
+    """It waits for another node, or for ever; others are not held up, and no node is held that it can't have."""
+    lines = {"02_2e_0_0_0_second": f"{PLAIN}\n0\nn1", "03_1x2e_0_0_0_never": f"{PLAIN}\n0\nn2 n9",
+             "04_4e_0_0_0_large": f"{PLAIN}\n0\nn1"}  # fmt: skip
+    orders = ["01_4_0_0_0_first", *lines, "05_4_0_0_0_last"]
+    calls = run_executor(tmp_path, orders, "n1,n2", "", lines=lines)
+    by_step = {call.partition("--job-name=step-")[2].split()[0]: call for call in calls}
+    assert set(by_step) == {"first", "second", "large", "last"}
+    assert "-wn1" in by_step["first"]
+    assert "-wn2" in by_step["second"]
+    assert "-wn2" in by_step["large"]
+    assert "-wn1" in by_step["last"]
+    assert [path.name for path in (tmp_path / "run" / "in").iterdir()] == ["03_1x2e_0_0_0_never"]
+
+
 def test_nodes_are_held_for_a_job_on_several(tmp_path: Path) -> None:
     """Small steps do not hold up a job that needs two whole nodes, and fill what it leaves free."""
     smalls = [f"{number:02d}_1_0_0_0_s{number}" for number in range(20, 60)]
     order = steps_in_order(run_executor(tmp_path, ["01_1_0_0_0_first", "02_4x2_0_0_0_both", *smalls], "n1,n2", ""))
     assert order[:2] == ["first", "both"]
     assert len(order) == 42
+
+
+def test_an_executor_whose_folder_is_gone_leaves(tmp_path: Path) -> None:
+    """It was removed since the run is over: nobody can say so in it any more."""
+    calls = run_executor(tmp_path, ["01_1_0_0_0_a"], "n1", "", work=f"rm -rf {tmp_path}/run")
+    assert steps_in_order(calls) == ["a"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_executor_says_that_it_leaves(tmp_path: Path) -> None:
+    """Then its folder may be removed."""
+    run_executor(tmp_path, ["01_1_0_0_0_a"], "n1", "")
+    assert (tmp_path / "run" / "allocs" / ".left-7").exists()
 
 
 def test_nothing_starts_in_the_headroom(tmp_path: Path) -> None:

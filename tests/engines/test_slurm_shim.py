@@ -256,6 +256,23 @@ def test_more_cpus_than_the_job_has_are_refused(job: Job, options: list[str]) ->
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", text)
 
 
+@pytest.mark.parametrize(
+    "release", ["slurm-wlm 22.05.8", "slurm 22.05.8", "slurm 23.02.7", "slurm 23.11.4", "slurm 25.11.7"]
+)
+def test_the_cpus_of_a_task_are_the_jobs_where_slurm_takes_them(job: Job, release: str) -> None:
+    """Two releases do not go by SLURM_CPUS_PER_TASK: there a step's tasks share what the job has."""
+    job.put(job.real / "srun", TELLS.replace("for", f'[ "$1" != --version ] || exec echo "{release}"\nfor', 1))
+    facts = {**PART, "SLURM_CPUS_PER_TASK": "2", "AVER_TASK_CPUS": "2"}
+    shares = release.split()[1].startswith(("22.05", "23.02"))
+    given = job.words("-n3", "/x/prog", facts=facts)
+    assert ("-c4" in given) == shares
+    assert "-c4" in job.words("-n3", "/x/prog", facts={**facts, "SLURM_CPUS_PER_TASK": ""})
+    assert "-c4" in job.words("-n3", "/x/prog", facts={**PART, "SLURM_CPUS_PER_TASK": "4"})  # nobody spoke of tasks
+    assert job.words("-n3", "-c1", "/x/prog", facts=facts)[:4] == ["--job-name=prog", "--exclude=n4,n5", "-n3", "-c1"]
+    many = job.start("-n7", "/x/prog", facts=facts)  # of 2 CPUs each on 12
+    assert (many.returncode == 0) == shares
+
+
 def test_values_are_not_taken_for_counts(job: Job) -> None:
     """`-wn2` names a node, and `-oout.n7` a file."""
     given = job.words("-Jx", "-wn2", "-oout.n7", "/x/prog", facts=PART)

@@ -32,7 +32,7 @@ from live_home import LiveHome, is_alive, shell_job, wait_for
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "slurm-lab"
 FOLDER = Path(tempfile.gettempdir()) / "aver-fault-lab"
-PORT = "17800"
+PORT = os.environ.get("AVER_FAULT_LAB_PORT", "17800")  # another one: beside a lab of another Slurm
 RECORD = 'echo "$AVER_JOB.$AVER_ATTEMPT" >> "$RAN"; '
 WRAPPED = ("squeue", "sacct", "sbatch")
 QUICK = {"record": 1, "stable": 1, "long": 60, "unsure": 3, "ask_accounting": 1, "never_seen": 4}  # [settle]

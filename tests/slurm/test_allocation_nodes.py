@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -128,11 +129,13 @@ srun -n99 true 2>&1 | sed -n 's/error: \(.*\) job [0-9]*:/\1/p'
 
 
 @pytest.mark.parametrize(
-    "options", ["-N2 -n4 --ntasks-per-node=2 --mem=300", "-N2 --ntasks-per-node=1 -c2 --mem=300", "-N3 -n2 --mem=300"]
-)
-def test_a_batch_script_on_several_nodes_is_as_a_job_of_slurm(
-    whole_cluster: ClusterHome, tmp_path: Path, options: str
-) -> None:
+    "options",
+    [
+        "-N2 -n4 --ntasks-per-node=2 --mem=300", "-N2 --ntasks-per-node=1 -c2 --mem=300", "-N3 -n2 --mem=300",
+        "-n3 --mem=300", "-N1 -n2 -c2 --mem=300", "-N1 --ntasks-per-node=2 --mem=300", "-c2 --mem=300",
+    ],
+)  # fmt: skip
+def test_a_batch_script_is_as_a_job_of_slurm(whole_cluster: ClusterHome, tmp_path: Path, options: str) -> None:
     """Its variables, and the tasks that its steps have, are those that it has as a job of its own."""
     said = []
     for name in ("alone", "inside"):
@@ -141,8 +144,67 @@ def test_a_batch_script_on_several_nodes_is_as_a_job_of_slurm(
         run = submit_in(whole_cluster, [script], WIDE) if inside else whole_cluster.submit(script)
         whole_cluster.settle([run])
         whole_cluster.check(run, {name: (State.COMPLETED, OK)})
+        said.append([re.sub(r"job \d+", "job N", line) for line in lines_of(tmp_path / name)])
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("options", ["-n3 --mem=300", "-N1 -n1 -c2 --mem=300", "-c2 --mem=300"])
+def test_a_batch_script_without_steps_has_its_variables_and_its_cpus(
+    whole_cluster: ClusterHome, tmp_path: Path, options: str
+) -> None:
+    """What it says of its tasks is as in a job of its own; Slurm gives its CPUs to no other step meanwhile."""
+    names = "NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK TASKS_PER_NODE CPUS_ON_NODE"
+    tells = f'for name in {names}; do name=SLURM_$name; echo "$name=${{!name}}"; done >{tmp_path}/'
+    said = []
+    for name in ("alone", "inside"):
+        script = batch(name, options, f"{tells}{name}")
+        run = submit_in(whole_cluster, [script], WIDE) if name == "inside" else whole_cluster.submit(script)
+        whole_cluster.settle([run])
+        whole_cluster.check(run, {name: (State.COMPLETED, OK)})
         said.append(lines_of(tmp_path / name))
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    "options", [("--ntasks=2", "--cpus-per-task=2"), ("--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=1")]
+)
+def test_the_tasks_of_a_flows_job_are_those_of_its_own_sbatch(
+    whole_cluster: ClusterHome, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Its variables, and what `srun` starts."""
+    said = []
+    for name in ("alone", "inside"):
+        spec = job(name, f"{{ {TELLS} }} >{tmp_path}/{name} 2>&1", request=Request(cpus=4, mem_bytes=300 * MIB))
+        spec = replace(spec, slurm_options=options, command=replace(spec.command, shell=("bash",)))  # type: ignore[arg-type]
+        run = submit_in(whole_cluster, [spec], WIDE) if name == "inside" else whole_cluster.submit(spec)
+        whole_cluster.settle([run])
+        whole_cluster.check(run, {name: (State.COMPLETED, OK)})
+        said.append([re.sub(r"job \d+", "job N", line) for line in lines_of(tmp_path / name)])
+    assert said[0] == said[1]
+    assert "task 1 of" in "\n".join(said[0])
+
+
+def test_a_job_does_not_run_on_nodes_that_it_leaves_out(whole_cluster: ClusterHome, tmp_path: Path) -> None:
+    """In a flow's job and in a batch script, also where the node is the only one that is free; on none it waits."""
+    node = whole_cluster.lab.node
+    tells = f'echo "$SLURMD_NODENAME" >{tmp_path}/'
+    jobs = [
+        replace(job("flow", f"{tells}flow"), slurm_options=(f"--exclude={node}[1-3]",)),
+        batch("script", f"-n1 --mem=100 -x {node}[1,3-4]", f"{tells}script"),
+        replace(wide("two", f"srun -n2 sh -c 'echo $SLURMD_NODENAME' | sort >{tmp_path}/two", 2, 1),
+                slurm_options=("--nodes=2", f"-x{node}1,{node}3")),
+        replace(job("nowhere", f"{tells}nowhere"), slurm_options=(f"--exclude={node}[1-4]",)),
+    ]  # fmt: skip
+    run = submit_in(whole_cluster, jobs, WIDE)
+    for name in ("flow", "script", "two"):
+        whole_cluster.wait_state(run, name, State.COMPLETED)
+    wait_for(lambda: reasons_of(whole_cluster, run)["nowhere"] == "AllocationTooSmall", "the reason")
+    with whole_cluster.client() as client:
+        client.call("cancel", ids=[run], by="tester", signal=None, now=False)
+    whole_cluster.settle([run])
+    found = {name: lines_of(tmp_path / name) for name in ("flow", "script", "two")}
+    assert found == {"flow": [f"{node}4"], "script": [f"{node}2"], "two": [f"{node}2", f"{node}4"]}
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_batch_script_ends_as_its_step_does(whole_cluster: ClusterHome) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from fault_desk import OK, SEVEN, until
@@ -57,6 +58,13 @@ def check(home: SshHome, run: int) -> None:
     home.check(run, EXPECTED)
     assert (home.synced / "output").read_text() == "HELLO\n"
     wait_for(lambda: not queued(home, run), "the allocation is given back", 60)
+    wait_for(lambda: not folder_there(home, run).exists(), "the run's folder on the host is removed", 60)
+    wait_for(lambda: not list(folder_there(home, run).parent.glob(".*")), "and all that was in it")
+
+
+def folder_there(home: SshHome, run: int) -> Path:
+    (base,) = home.sshd.home.glob(".local/state/aver/slurm-*")
+    return base / "alloc" / str(run)
 
 
 def test_a_flow_in_an_allocation_over_ssh(ssh_home: SshHome) -> None:
@@ -70,6 +78,22 @@ def test_a_flow_in_an_allocation_over_ssh(ssh_home: SshHome) -> None:
         events = [one.event for one in reader.events(run=run)]
     ids = {event.allocation for event in events if isinstance(event, Observed) and event.allocation is not None}
     assert len(ids) == 1
+
+
+def test_a_run_goes_on_after_its_folder_was_removed(ssh_home: SshHome) -> None:
+    """`aver retry` takes an allocation again, whose executor finds its orders."""
+    (ssh_home.synced / "input").write_text("hello\n")
+    run = submit_in(ssh_home, [ssh_home.ssh_job("bad", "exit 7")])
+    ssh_home.settle([run], 120)
+    wait_for(lambda: not folder_there(ssh_home, run).exists(), "the run's folder on the host is removed", 60)
+    with ssh_home.client() as client:
+        client.call("retry", ids=[run], by="tester")
+    ssh_home.settle([run], 120)
+    assert ssh_home.states(run) == {"bad": "FAILED"}
+    with ssh_home.reader() as reader:
+        (job,) = reader.jobs(run=run)
+        assert [one.exit for one in reader.attempts(job.id)] == [SEVEN, SEVEN]
+    wait_for(lambda: not folder_there(ssh_home, run).exists(), "and removed again", 60)
 
 
 def test_a_job_on_two_nodes(ssh_home: SshHome) -> None:
@@ -138,7 +162,7 @@ def test_a_cut_while_orders_are_put(ssh_home: SshHome, text: str) -> None:
     ssh_home.configure(timeout=2)
     only = f'case "$*" in */alloc/*/in/*) {text} ;; *) exec $real "$@" ;; esac'
     (ssh_home.sshd.bin / "mv").symlink_to(ssh_home.wrapper("mv", only))
-    (ssh_home.sshd.home / ".profile").write_text(f"PATH={ssh_home.sshd.bin}:$PATH\n")
+    ssh_home.sshd.prepend_path(ssh_home.sshd.bin)
     run = submit_in(ssh_home, flow(ssh_home))
     check(ssh_home, run)
     assert list(ssh_home.folder.glob("once-*")), "it was cut"
@@ -155,3 +179,4 @@ def test_a_coordinator_that_is_killed(ssh_home: SshHome) -> None:
     ssh_home.connect_again()
     ssh_home.settle([run], 150)
     ssh_home.check(run, dict.fromkeys(("a", "b", "c"), (State.FAILED, SEVEN)))
+    wait_for(lambda: not folder_there(ssh_home, run).exists(), "the run's folder on the host is removed", 90)

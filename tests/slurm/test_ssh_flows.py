@@ -88,7 +88,7 @@ def test_folders_go_there_and_come_back_before_the_verdict(ssh_home: SshHome) ->
 
 def test_the_environment_is_the_host_s_and_the_flow_s(ssh_home: SshHome) -> None:
     """This machine's PATH and HOME mean nothing there; values of the flow arrive, whatever is in them."""
-    (ssh_home.sshd.home / ".bash_profile").write_text("export SITE=there\n")
+    (ssh_home.sshd.home / ".bash_profile").write_text(". ~/.profile\nexport SITE=there\n")
     odd = "it's $HOME\nand `more`"
     text = 'printf "%s|%s|%s|%s" "$SITE" "$HOME" "$ODD" "${SLURM_JOB_NAME}" > said'
     run = ssh_home.submit(ssh_home.ssh_job("say", text, env=(("ODD", odd),)), sync=(".",), env={"LAPTOP": "yes"})

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from queue_past import Call, Past
 from recordings import FOLDER
 
+from aver.model.hostlists import compress, expand, ordered
 from aver.model.states import State
 from aver.slurm_cli import texts, words
 from aver.slurm_cli.sacct.fields import parse_fields
 from aver.slurm_cli.table.formats import parse_letters, parse_names
-from aver.slurm_cli.table.hostlists import compress, expand, ordered
 from aver.spec.clock import parse_moment, parse_past
 from aver.spec.getopt import BadOption, Table, parse
 

@@ -104,6 +104,9 @@ class Order(Record):
     step: str = ""  # likewise: the name of its step
     least_s: int = 0  # likewise: it is not started with less time left than this
     nodes: int = 1  # likewise: it has what `request` says on each of so many nodes
+    has_steps: bool = False  # likewise: steps that it makes itself have what it was given
+    has_tasks: bool = False  # likewise: `env` has what Slurm says of its tasks, in place of what it says of its step
+    exclude: tuple[str, ...] = ()  # likewise: names of nodes that it does not run on
     env_defaults: tuple[str, ...] = ()  # NAME=VALUE, where the environment has no such name
     own_parts: int = 0  # of stdout's path, how many of the last parts Aver chose: see `JobFiles`
     files: tuple[str, ...] = ()  # KIND PATTERN each, for its witness: inputs and outputs (docs/design/witness.md)

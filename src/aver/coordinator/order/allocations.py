@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from aver.coordinator.order.order import asked_nodes
+from aver.coordinator.order.share import share_of
 from aver.coordinator.state.fold import ALLOCATE
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
@@ -67,9 +67,10 @@ def check_allocation(submission: Submission) -> None:
                 f"job {spec.name!r}: the allocations of a run are on one cluster: the first job is for "
                 f"{host or 'that of this machine'}, this one for {own or 'that of this machine'}"
             )
-        nodes = asked_nodes(spec)
-        if nodes is not None and (not nodes.isdecimal() or int(nodes) < 1):
-            raise UsageError(f"job {spec.name!r}: in an allocation give one number of nodes, not {nodes!r}")
+        try:
+            share_of(spec)
+        except ValueError as error:
+            raise UsageError(f"job {spec.name!r}: {error}") from None
         for word in spec.slurm_options:
             if word.partition("=")[0] in ELSEWHERE:
                 raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")

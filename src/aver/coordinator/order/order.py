@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from aver.client import vault
 from aver.client.job_files import Which, job_files, script_path
 from aver.client.output_paths import array_index, synced_folders
 from aver.client.startup_files import BASH_ENV
+from aver.coordinator.order.share import Share, share_of
 from aver.coordinator.order.slurm_environment import on_each_node, slurm_pairs, task_pairs
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.run import LiveRun
@@ -32,7 +32,6 @@ from aver.spec.patterns import Facts, expand_pattern
 from aver.spec.prologue import interpreter, prologue
 
 MIB = 1 << 20
-NODES = re.compile(r"(?:--nodes=?|-N=?)(.*)")
 RLIM_INFINITY = -1
 _OF_BASH = frozenset({"BASH_ENV", "BASHOPTS", "SHELLOPTS"})  # change what a bash does when it starts
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
@@ -51,6 +50,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
     origin = run.submission.origin
     can = attempt.can
     with_options = can.takes_sbatch_options
+    share = share_of(spec) if can.uses_allocations else Share()
     return Order(
         key=attempt.key,
         args=_args(home, run, attempt, spec),
@@ -82,7 +82,10 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         run=run.number,
         step=f"wf{run.number}_j{attempt.job}_r{run.round}_a{attempt.attempt}" if can.uses_allocations else "",
         least_s=0 if spec.checkpoint is not None else attempt.request.time_s or 0,
-        nodes=nodes_of(spec) if can.uses_allocations else 1,
+        nodes=share.nodes,
+        has_steps=share.has_steps,
+        has_tasks=share.tasks is not None,
+        exclude=share.exclude,
         files=_files(spec, values),
         clean=_clean(spec),
         is_elsewhere=spec.setup.container is not None and spec.setup.container.is_of_daemon,
@@ -92,29 +95,13 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
     )
 
 
-def asked_nodes(spec: JobSpec) -> str | None:
-    """The number of nodes as the job's options say it: --nodes=2, -N=2, -N2; None: they do not."""
-    asked = [found[1] for word in spec.slurm_options if (found := NODES.fullmatch(word)) is not None]
-    return asked[-1] if asked else None
-
-
-def nodes_of(spec: JobSpec) -> int:
-    """How many nodes a job of an allocation has: a batch script at most one for each of its tasks, as in Slurm.
-
-    ValueError for what `check_allocation` refuses.
-    """
-    asked = asked_nodes(spec)
-    tasks = None if spec.slurm is None else spec.slurm.ntasks
-    nodes = 1 if asked is None else int(asked)
-    return nodes if tasks is None else min(nodes, tasks)
-
-
 def _request(attempt: LiveAttempt, spec: JobSpec, now: float) -> Request:
-    """What the attempt may use; on several nodes of an allocation, what it may use on each of them."""
+    """What the attempt may use; in an allocation, what it may use on each of its nodes."""
     request = _bounded(attempt, None if attempt.can.has_queue else spec.deadline_at, now)
-    if not attempt.can.uses_allocations or spec.slurm is None or (nodes := nodes_of(spec)) == 1:
+    share = share_of(spec) if attempt.can.uses_allocations else Share()
+    if share.tasks is None:
         return request  # a flow's job says it for each node
-    return on_each_node(request, spec.slurm, nodes)
+    return on_each_node(request, share.tasks, share.nodes)
 
 
 def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:
@@ -396,9 +383,11 @@ def _env(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec, folder: 
         pairs += [f"{key}={fill(value, values) if values else value}" for key, value in _opened(home, run, spec)]
     if spec.slurm is not None and not attempt.can.tells_steps:  # it came from one of Slurm's commands
         pairs += slurm_pairs(run, attempt, _bounded(attempt, spec.deadline_at, now), now)
-    elif attempt.can.uses_allocations and (nodes := nodes_of(spec)) > 1:
+    elif attempt.can.uses_allocations and ((share := share_of(spec)).has_steps or share.tasks is not None):
         of_flow = SlurmOptions(cpus_per_task=attempt.request.whole_cpus)
-        pairs += task_pairs(spec.slurm or of_flow, nodes)
+        pairs += task_pairs(share.tasks or of_flow, share.nodes)
+        if share.tasks is not None and share.tasks.cpus_per_task is not None:
+            pairs.append(f"AVER_TASK_CPUS={share.tasks.cpus_per_task}")  # our srun goes by it as Slurm's would
     elif spec.slurm_options and not attempt.can.tells_steps:
         asked = [word.removeprefix("--ntasks=") for word in spec.slurm_options if word.startswith("--ntasks=")]
         pairs += [f"SLURM_NTASKS={tasks}" for tasks in asked]  # how many tasks `srun` starts

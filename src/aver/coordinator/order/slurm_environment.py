@@ -50,7 +50,7 @@ def on_each_node(request: Request, options: SlurmOptions, nodes: int) -> Request
 
 
 def task_pairs(options: SlurmOptions, nodes: int) -> list[str]:
-    """NAME=VALUE of what Slurm tells a job on several nodes about its tasks."""
+    """NAME=VALUE of what Slurm tells a job about its tasks."""
     found: dict[str, object] = {}
     if options.ntasks is not None:
         least, more = divmod(options.ntasks, nodes)

@@ -407,7 +407,7 @@ def _show_config() -> int:
 
 
 def _show_hostnames(asked: str) -> int:
-    from aver.slurm_cli.table.hostlists import expand
+    from aver.model.hostlists import expand
 
     text = asked or os.environ.get("SLURM_JOB_NODELIST") or os.environ.get("SLURM_NODELIST") or ""
     if not text:
@@ -421,7 +421,7 @@ def _show_hostnames(asked: str) -> int:
 
 
 def _show_hostlist(asked: str, *, is_sorted: bool) -> int:
-    from aver.slurm_cli.table.hostlists import compress, expand, ordered
+    from aver.model.hostlists import compress, expand, ordered
 
     if not asked:
         raise Refusal("invalid encode argument")

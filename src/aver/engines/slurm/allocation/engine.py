@@ -29,11 +29,11 @@ from aver.engines.api import (
 from aver.engines.slurm.allocation.accounting import StepAccounts
 from aver.engines.slurm.allocation.cancels import Cancels
 from aver.engines.slurm.allocation.evidence import StepTrack
-from aver.engines.slurm.allocation.folder import RunFolder, Size, folders_in, size_of
+from aver.engines.slurm.allocation.folder import Bounds, RunFolder, folders_in, size_of
 from aver.engines.slurm.allocation.mirror import HostAway, Mirror, SharedFolder
 from aver.engines.slurm.allocation.queue import SBATCH, AllocationQueue, LiveFolder
 from aver.engines.slurm.allocation.request import AnyTaker, reason_for
-from aver.engines.slurm.allocation.steps import claim_text, order_lines, which_of
+from aver.engines.slurm.allocation.steps import claim_text, order_lines, size_for, which_of
 from aver.engines.slurm.allocation.work import Work
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.commands.questions import Questions
@@ -54,7 +54,6 @@ TOO_LATE = "no allocation took it by its deadline"
 LOOK_S = 0.25  # between two looks at the folder while things change …
 LOOK_MOST_S = 2.0  # … and while they do not
 TOLD_AGAIN = 100  # so many waiting jobs of a run hear a new sentence with the same reason
-MIB = 1 << 20
 
 
 class AllocationEngine(Worker):
@@ -111,13 +110,16 @@ class AllocationEngine(Worker):
                     self._log(self._unread)
                 continue
             if is_let_go and not keys:
+                self._mirror.drop(folder)
                 continue
             live = self._live(folder.run)
             live.listing, live.is_let_go = listing, is_let_go
             for key in keys if is_let_go else {*keys, *listing.waiting, *listing.cancelled}:
                 self._known.add(key)
                 track = self._tracks[key] = self._track(key, folder.run, listing.waiting.get(key, ""))
-                track.deadline_at = folder.deadline_of(track.name) if track.name else None
+                bounds = folder.bounds_of(track.name) if track.name else Bounds()
+                track.deadline_at = bounds.deadline_at
+                track.size = track.size and replace(track.size, exclude=bounds.exclude)
         if self._runs or self._mirror.is_behind:
             self._start()
 
@@ -261,8 +263,7 @@ class AllocationEngine(Worker):
                 self._tell(order.key, "engine", TAKEN_BACK, [_taken_back(time.time())])
                 continue
             self._sequence = max(self._sequence + 1, time.time_ns() // 1000)
-            mib = 0 if order.request.mem_bytes is None else -(-order.request.mem_bytes // MIB)
-            track.size = Size(order.request.whole_cpus, mib, order.request.gpus, order.least_s, order.nodes)
+            track.size = size_for(order)
             try:
                 live.folder.make()
                 script = self._taker.script(order)
@@ -352,7 +353,7 @@ class AllocationEngine(Worker):
         if any(live.is_let_go for live in self._runs.values()):
             in_use = {track.run for track in self._tracks.values()}
             for run in [run for run, live in self._runs.items() if live.is_let_go and run not in in_use]:
-                del self._runs[run]
+                self._mirror.drop(self._runs.pop(run).folder)
 
     def _refuse_waiting(self) -> None:
         """What the run itself asked for will never come: neither will its jobs. A further wish leaves them be."""

@@ -3,19 +3,20 @@
 Pure text; bash 4.2 or newer and Slurm's commands are all that the node needs. The folder of a run has
 
 - `in/SEQ_CPUS_MIB_GPUS_SECONDS_KEY`: an order that nobody has taken. What it asks for is in its name, the rest in its
-  lines; SECONDS must be left for it (0: any time will do), MIB 0 is no limit; CPUS `4x2` are 4 on each of 2 nodes, and
-  MIB and GPUS are of each node as well;
+  lines; SECONDS must be left for it (0: any time will do), MIB 0 is no limit; CPUS `4x2` are 4 on each of 2 nodes for
+  the steps that it makes, and MIB and GPUS are of each node as well; `4x2e` and `4e`: its lines name nodes that it does
+  not run on;
 - `orders/KEY.sh`: what runs;
 - `started/NAME@JOB@NODES`: taken by the allocation JOB. It is a rename, so of an executor and a cancellation one wins;
-- `steps/KEY/STEP`: a step that a job on several nodes made itself. Slurm would let it outlive the job;
+- `steps/KEY/STEP`: a step that a job of `4x2` made itself. Slurm would let it outlive the job;
 - `done/KEY`: srun has ended, with this exit status, and a newline when it is whole; `said/KEY` is what srun printed;
 - `allocs/JOB`: the nodes of an allocation that has begun, `NAME CPUS MIB GPUS` each;
 - `close`: nothing will come any more.
 
 What always holds: an order is started once, by whoever renamed it. The executor needs no coordinator, and what it has
 not taken the next allocation's takes. The oldest order that does not fit now has a node held for it: what starts past
-it there must leave its room free, so nothing big waits for ever. A job on several nodes is one process on the first of
-them, which takes no CPU from the steps that it makes; they have its nodes alone, and end with it. Ours begin with
+it there must leave its room free, so nothing big waits for ever. A job of `4x2` is one process on the first of its
+nodes, which takes no CPU from the steps that it makes; they have its nodes alone, and end with it. Ours begin with
 `_aver_`: the environment is the jobs' own.
 """
 
@@ -128,10 +129,18 @@ _aver_learn() { # nodes, and what each has for us: free counts that go down and 
     done >"allocs/.$SLURM_JOB_ID"
     mv "allocs/.$SLURM_JOB_ID" "allocs/$SLURM_JOB_ID"
 }
+_aver_bar() { # NAME: the nodes that its lines leave out, to $_aver_barred; fails where they can't be read
+    local lines node
+    mapfile -t lines 2>/dev/null <"in/$1"
+    [ -n "${lines[6]}" ] || return 1
+    for node in ${lines[6]}; do _aver_barred[$node]=1; done
+    _aver_reply=${lines[6]}
+}
 _aver_place() { # CPUS MIB GPUS NAME NODES: so many nodes with room, to $_aver_places; fails where there are too few
     local node
     _aver_places=()
     for node in "${_aver_nodes[@]}"; do
+        [ -z "${_aver_barred[$node]}" ] || continue
         _aver_free "$node"
         _aver_holds "$1" "$2" "$3" $_aver_reply || continue
         if [ -n "${_aver_spare[$node]}" ] && [ "$4" != "$_aver_waiter" ]; then
@@ -152,7 +161,7 @@ _aver_hold() { # NAME CPUS MIB GPUS NODES: hold the emptiest nodes that are larg
     while [ "${#held[@]}" -lt "$5" ]; do
         best= most=-1
         for node in "${_aver_nodes[@]}"; do
-            if [ -z "${is_held[$node]}" ] && _aver_holds "$2" "$3" "$4" ${_aver_whole[$node]} &&
+            if [ -z "${is_held[$node]}${_aver_barred[$node]}" ] && _aver_holds "$2" "$3" "$4" ${_aver_whole[$node]} &&
                 [ "${_aver_cpus[$node]}" -gt "$most" ]; then
                 best=$node most=${_aver_cpus[$node]}
             fi
@@ -182,7 +191,7 @@ _aver_take() { # SIGN CPUS MIB GPUS WAITER NODE...: room goes (-) or comes back 
         fi
     done
 }
-_aver_several() { # KEY CPUS MIB: what a job on $_aver_places must know, in AVER_STEP_*
+_aver_several() { # KEY CPUS MIB: what a job whose steps have $_aver_places must know, in AVER_STEP_*
     local IFS=, node text others=()
     for node in "${_aver_nodes[@]}"; do
         [[ ,${_aver_places[*]}, == *,$node,* ]] || others+=("$node")
@@ -194,9 +203,11 @@ _aver_several() { # KEY CPUS MIB: what a job on $_aver_places must know, in AVER
     export AVER_STEP_NODES="${_aver_places[*]}" AVER_STEP_OTHERS="${others[*]}" AVER_STEP_CPUS=$2 AVER_STEP_MIB=$3
     export AVER_STEP_PROLOG=$_aver_folder/steps/$1.sh
 }
-_aver_end_steps() { # KEY: end the steps that a job on several nodes left behind; its nodes are free when they are gone
+_aver_end_steps() { # KEY: end the steps that a job left behind; its nodes are free when they are gone
     local listed step left tries=0
     while [ "$((tries += 1))" -le 120 ]; do
+        left=("steps/$1"/*)
+        [ "${#left[@]}" -gt 0 ] || break # it made none
         listed=$(squeue -h --steps -j "$SLURM_JOB_ID" -o %i 2>/dev/null) || listed=unknown
         left=()
         for step in "steps/$1"/*; do
@@ -212,7 +223,7 @@ _aver_end_steps() { # KEY: end the steps that a job on several nodes left behind
     done
     rm -rf "steps/$1" "steps/$1.sh"
 }
-_aver_start() { # NAME CPUS MIB GPUS KEY MINUTES: claim it, and run it on $_aver_places in the background
+_aver_start() { # NAME CPUS MIB GPUS KEY MINUTES HAS_STEPS: claim it, run it on $_aver_places in the background
     local node=${_aver_places[0]} shown=${_aver_places[0]} lines own
     mapfile -t lines 2>/dev/null <"in/$1" # step's name, own limit, signal, lead, scope, deadline
     own=${lines[1]:-0}
@@ -236,20 +247,20 @@ _aver_start() { # NAME CPUS MIB GPUS KEY MINUTES: claim it, and run it on $_aver
     _aver_take - ${_aver_rooms[$5]}
     _aver_running=$((_aver_running + 1))
     {
-        if [ "${#_aver_places[@]}" -gt 1 ]; then
+        if [ -n "$7" ]; then
             _aver_several "$5" "$2" "$3"
             words+=(--overlap)
         fi
         srun "${words[@]}" --input=none /bin/bash --posix "orders/$5.sh" </dev/null >"said/$5" 2>&1 5>&-
         _aver_reply=$?
-        [ "${#_aver_places[@]}" -eq 1 ] || _aver_end_steps "$5" 5>&-
+        [ -z "$7" ] || _aver_end_steps "$5" 5>&-
         printf '%s\\n' "$_aver_reply" >"done/$5"
         [ "$_aver_reply" -ne 1 ] || case $(<"said/$5") in *"srun: error: Unable to c"*) _aver_reply=255 ;; esac
         printf '%s %s\\n' "$5" "$_aver_reply" >&5
     } &
 }
 _aver_scan() { # start what fits, the oldest first
-    local name rest cpus mib gpus seconds key nodes shape path minutes
+    local name rest cpus mib gpus seconds key nodes has_steps shape path minutes
     local -A full=()
     _aver_left
     minutes=$_aver_reply
@@ -261,19 +272,27 @@ _aver_scan() { # start what fits, the oldest first
         mib=${rest%%_*} rest=${rest#*_}
         gpus=${rest%%_*} rest=${rest#*_}
         seconds=${rest%%_*} key=${rest#*_}
-        nodes=1
-        case $cpus in *x*) nodes=${cpus#*x} cpus=${cpus%x*} ;; esac
-        shape=$cpus.$mib.$gpus.$nodes
+        nodes=1 has_steps= shape=
+        _aver_barred=()
+        case $cpus in
+        *e)
+            _aver_bar "$name" || continue # cancelled, or another allocation's
+            cpus=${cpus%e} shape=$_aver_reply
+            ;;
+        esac
+        case $cpus in *x*) nodes=${cpus#*x} cpus=${cpus%x*} has_steps=1 ;; esac
+        shape=$cpus.$mib.$gpus.$nodes.$shape
         if [ "$seconds" -gt "$((minutes * 60))" ]; then
             [ "$name" != "$_aver_waiter" ] || _aver_let_go
             continue
         fi
         [ -z "${full[$shape]}" ] || continue
         if _aver_place "$cpus" "$mib" "$gpus" "$name" "$nodes"; then
-            _aver_start "$name" "$cpus" "$mib" "$gpus" "$key" "$minutes"
+            _aver_start "$name" "$cpus" "$mib" "$gpus" "$key" "$minutes" "$has_steps"
         else
             full[$shape]=1
             [ -n "$_aver_waiter" ] || _aver_hold "$name" "$cpus" "$mib" "$gpus" "$nodes"
+            _aver_barred=()
             _aver_place 1 0 0 "" 1 || return 0 # no cpu is free
         fi
         [ -z "$_aver_stop" ] || return 0
@@ -318,7 +337,7 @@ done
 _aver_pipe=$(mktemp -u "${TMPDIR:-/tmp}/aver.XXXXXXXXXX") && mkfifo -m 600 "$_aver_pipe" || exit 1
 exec 5<>"$_aver_pipe" # ends of steps come through here
 rm -f "$_aver_pipe"
-declare -A _aver_cpus=() _aver_mib=() _aver_gpus=() _aver_whole=() _aver_spare=() _aver_rooms=()
+declare -A _aver_cpus=() _aver_mib=() _aver_gpus=() _aver_whole=() _aver_spare=() _aver_rooms=() _aver_barred=()
 _aver_let_go
 _aver_nodes=() _aver_running=0 _aver_has_gpus=0 _aver_end= _aver_asked=0
 _aver_stop= _aver_doubt= _aver_quiet=0 _aver_pause=0.5
@@ -334,6 +353,7 @@ while :; do
     if [ "$_aver_running" -eq 0 ]; then
         [ -z "$_aver_stop" ] || break
         [ ! -e close ] || break
+        [ -e "$_aver_folder" ] || [ ! -d "${_aver_folder%/*}" ] || break # the run is over, and its folder was removed
         _aver_left
         [ "$_aver_reply" -gt 0 ] || break
     fi
@@ -344,4 +364,6 @@ while :; do
     fi
 done
 _aver_say "leaves"
+{ : >"allocs/.left-$SLURM_JOB_ID"; } 2>/dev/null
+exit 0
 """

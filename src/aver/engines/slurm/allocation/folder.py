@@ -25,7 +25,7 @@ CLOSE = "close"
 LONGEST_SAID = 2000
 DAMAGED = ".damaged"
 _NAME = re.compile(
-    r"(?P<seq>[0-9]+)_(?P<cpus>[0-9]+)(x(?P<nodes>[0-9]+))?_(?P<mib>[0-9]+)_(?P<gpus>[0-9]+)_(?P<seconds>[0-9]+)"
+    r"(?P<seq>[0-9]+)_(?P<cpus>[0-9]+)(x(?P<nodes>[0-9]+))?(?P<exclude>e)?_(?P<mib>[0-9]+)_(?P<gpus>[0-9]+)_(?P<seconds>[0-9]+)"
     r"_(?P<key>[^@/]+)"
 )
 _STARTED = re.compile(r"(?P<name>[^@]+)@(?P<job>[0-9]{1,10})@(?P<node>[^@]+)")
@@ -39,6 +39,8 @@ class Size(Record):
     gpus: int
     seconds: int = 0  # that must be left; 0: any
     nodes: int = 1
+    has_steps: bool = False  # steps of its own have what it takes
+    exclude: frozenset[str] = frozenset()  # names of nodes that it does not run on
 
 
 class Node(Record):
@@ -50,7 +52,16 @@ class Node(Record):
     gpus: int
 
     def holds(self, size: Size) -> bool:
+        if self.name in size.exclude:
+            return False
         return self.cpus >= size.cpus and self.gpus >= size.gpus and (self.mib is None or self.mib >= size.mib)
+
+
+class Bounds(Record):
+    """When and where an order may be started, as far as its name does not say it."""
+
+    deadline_at: float | None = None  # not after this
+    exclude: frozenset[str] = frozenset()
 
 
 class Claim(Record):
@@ -134,7 +145,8 @@ class RunFolder:
 
     def put_order(self, seq: int, key: str, size: Size, lines: Sequence[str], script: bytes) -> str:
         """From now on an allocation may take it. OSError if it can't be written: then none will."""
-        cpus = f"{size.cpus}" if size.nodes == 1 else f"{size.cpus}x{size.nodes}"
+        cpus = f"{size.cpus}x{size.nodes}" if size.nodes > 1 or size.has_steps else f"{size.cpus}"
+        cpus += "e" if size.exclude else ""
         name = f"{seq:016d}_{cpus}_{size.mib}_{size.gpus}_{size.seconds}_{key}"
         whole = self.path / "orders" / f"{key}.in"
         write_file(whole, "".join(f"{line}\n" for line in lines).encode())
@@ -142,13 +154,15 @@ class RunFolder:
         whole.rename(self.path / "in" / name)
         return name
 
-    def deadline_of(self, name: str) -> float | None:
-        """When the order that waits under this name is no longer to be started; None: at any time it may be."""
+    def bounds_of(self, name: str) -> Bounds:
+        """What the lines of the order that waits under this name say; without them nothing."""
         try:
             lines = (self.path / "in" / name).read_text(errors="replace").splitlines()
         except OSError:
-            return None
-        return float(lines[5]) if len(lines) > 5 and lines[5].isdecimal() and lines[5] != "0" else None
+            return Bounds()
+        deadline = lines[5] if len(lines) > 5 else "0"
+        names = lines[6].split() if len(lines) > 6 else ()
+        return Bounds(float(deadline) if deadline.isdecimal() and deadline != "0" else None, frozenset(names))
 
     def handed_over(self) -> set[str]:
         """Keys of all orders that are in the folder, wherever they are just now. OSError if it can't be read."""
@@ -272,8 +286,10 @@ def size_of(name: str) -> Size | None:
     order = _NAME.fullmatch(name)
     if order is None:
         return None
-    nodes = int(order["nodes"] or 1)
-    return Size(int(order["cpus"]), int(order["mib"]), int(order["gpus"]), int(order["seconds"]), nodes)
+    return Size(
+        int(order["cpus"]), int(order["mib"]), int(order["gpus"]), int(order["seconds"]), int(order["nodes"] or 1),
+        has_steps=order["nodes"] is not None,
+    )  # fmt: skip
 
 
 def _decode(words: dict[str, Any]) -> Asked:

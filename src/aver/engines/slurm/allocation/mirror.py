@@ -43,6 +43,9 @@ class Mirror(Protocol):
     def close(self, folder: RunFolder) -> None:
         """The run is over: executors are to leave."""
 
+    def drop(self, folder: RunFolder) -> None:
+        """The run is over, and the verdicts of all its attempts are durable: nothing is read from it any more."""
+
 
 class SharedFolder:
     """Executors see the very folder."""
@@ -66,4 +69,7 @@ class SharedFolder:
         pass
 
     def close(self, folder: RunFolder) -> None:
+        pass
+
+    def drop(self, folder: RunFolder) -> None:
         pass

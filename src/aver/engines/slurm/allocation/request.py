@@ -90,7 +90,10 @@ def step_script(order: Order, witness: Witness, records: str, shim: str) -> byte
     """What the step of an order runs; its limits and nodes come with its start. ValueError if it can't be said."""
     pairs = tuple((name, value) for name, _, value in (pair.partition("=") for pair in order.env))
     member = member_of(order, pairs, is_array=True)
-    member = replace(member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.nodes > 1)
+    member = replace(
+        member, time_ms=None, warn=None, has_step_limits=True, has_step_nodes=order.has_steps,
+        has_own_tasks=order.has_tasks,
+    )  # fmt: skip
     return batch_script([member], witness=witness, records=records, shim=shim)
 
 
@@ -142,6 +145,7 @@ def reason_for(folder: RunFolder, asks: Sequence[Asked]) -> Callable[[Size | Non
         asks_for = f"{size.cpus} cpus, {size.mib} MiB, {size.gpus} gpus"
         most = max((node for nodes in began for node in nodes), key=lambda node: (node.cpus, node.mib or 0, node.gpus))
         has = f"{most.cpus} cpus, {most.mib if most.mib is not None else '?'} MiB, {most.gpus} gpus"
+        has += f"; --exclude leaves out {', '.join(sorted(size.exclude))}" if size.exclude else ""
         text = f"it asks for {asks_for}; the largest node of its allocation has {has}{also}"
         if size.nodes > 1:
             enough = max(sum(node.holds(size) for node in nodes) for nodes in began)

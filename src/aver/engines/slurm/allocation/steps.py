@@ -11,12 +11,13 @@ import re
 from collections.abc import Collection, Sequence
 
 from aver.engines.api import Order
-from aver.engines.slurm.allocation.folder import Claim
+from aver.engines.slurm.allocation.folder import Claim, Size
 from aver.engines.slurm.commands.call import Commands, Reply
 from aver.engines.slurm.commands.rows import AccountRow
 from aver.engines.slurm.submit.sbatch_call import SCOPES
 
 _STEP = re.compile(r"wf[0-9]+_j([0-9]{1,18})_r[0-9]+_a([0-9]{1,9})")
+MIB = 1 << 20
 Which = tuple[int, int]  # job and attempt
 
 
@@ -41,7 +42,16 @@ def order_lines(order: Order) -> tuple[str, ...]:
     scope = "a" if warning is None else SCOPES.get(warning.scope, "a")
     signal, lead = (0, 0) if warning is None else (warning.signal, warning.lead_s)
     deadline = 0 if order.deadline_at is None else math.ceil(order.deadline_at)
-    return order.step, str(order.request.time_s or 0), str(signal), str(lead), scope, str(deadline)
+    exclude = " ".join(order.exclude)
+    return order.step, str(order.request.time_s or 0), str(signal), str(lead), scope, str(deadline), exclude
+
+
+def size_for(order: Order) -> Size:
+    mib = 0 if order.request.mem_bytes is None else -(-order.request.mem_bytes // MIB)
+    return Size(
+        order.request.whole_cpus, mib, order.request.gpus, order.least_s, order.nodes, order.has_steps,
+        frozenset(order.exclude),
+    )  # fmt: skip
 
 
 def which_of(key: str) -> tuple[int, int]:

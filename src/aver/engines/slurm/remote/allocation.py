@@ -28,6 +28,7 @@ from aver.engines.slurm.allocation.folder import CLOSE, LONGEST_SAID, SUBFOLDERS
 from aver.engines.slurm.allocation.mirror import HostAway
 from aver.engines.slurm.allocation.request import sbatch_options, step_script
 from aver.engines.slurm.commands.call import Call, Commands, Trouble
+from aver.engines.slurm.remote.folder_removal import FolderRemovals
 from aver.engines.slurm.remote.host import Host, Layout
 from aver.engines.slurm.remote.sbatch_call import copies_of, moved
 from aver.engines.slurm.submit.sbatch_answer import Answer, Refusal, Unreachable, read_submission
@@ -41,7 +42,7 @@ CLOSED_THERE = "closed-there"
 T = TypeVar("T")
 _LINE = re.compile(r"(?P<kind>in|started|cancelled|done|allocs) (?P<rest>.+)")
 _STARTED = re.compile(r"(?P<at>[0-9]{1,12}(?:\.[0-9]+)?) (?P<name>[^ ]+)")
-_KEY = re.compile(r"[0-9]+_[0-9x]+_[0-9]+_[0-9]+_[0-9]+_(?P<key>[^@/ ]+)")
+_KEY = re.compile(r"[0-9]+_[0-9xe]+_[0-9]+_[0-9]+_[0-9]+_(?P<key>[^@/ ]+)")
 
 
 class RemoteTaker(Record):
@@ -93,18 +94,24 @@ class HostFolders:
         self._started_at: dict[str, float] = {}
         self._to_forget: dict[int, set[str]] = {}
         self._closing: dict[int, RunFolder] = {}
+        self._late: dict[int, float] = {}  # by run: until then a call may be at work that puts orders there
+        self._removals = FolderRemovals(host, timeout_s, now)
 
     # ---- the engine's questions ---------------------------------------------------------------------
 
     @property
     def is_behind(self) -> bool:
-        return bool(self._closing)
+        return bool(self._closing) or self._removals.is_pending
 
     def attach(self, folder: RunFolder) -> None:
         """A coordinator before us may have a call under way for what is waiting."""
         with contextlib.suppress(OSError):
             for name in os.listdir(folder.path / "in"):
                 self._sent[name] = self._now() + self._longest_s
+        age_s = 0.0
+        with contextlib.suppress(OSError):  # no order was put there after it was closed
+            age_s = max(0.0, time.time() - (folder.path / CLOSE).stat().st_mtime)
+        self._late[folder.run] = self._now() + self._longest_s - age_s
         if folder.is_closed and not (folder.path / CLOSED_THERE).exists():
             self._closing[folder.run] = folder
 
@@ -112,9 +119,13 @@ class HostFolders:
         return self._started_at.get(key)
 
     def close(self, folder: RunFolder) -> None:
+        self._removals.withdraw(folder)
         with contextlib.suppress(OSError):
             (folder.path / CLOSED_THERE).unlink(missing_ok=True)
         self._closing[folder.run] = folder
+
+    def drop(self, folder: RunFolder) -> None:
+        self._removals.add(folder, self._late.get(folder.run, 0.0))
 
     def forget(self, folder: RunFolder, keys: Collection[str]) -> None:
         self._to_forget.setdefault(folder.run, set()).update(keys)
@@ -144,8 +155,12 @@ class HostFolders:
         """Orders go there after the host has said what it has."""
         self._closing = {run: folder for run, folder in self._closing.items() if folder.is_closed}
         mine = {folder.run: folder for folder in (*folders, *self._closing.values())}
-        if not mine:
-            return ""
+        trouble = self._sync_all(mine) if mine or self._removals.is_due else ""
+        if trouble:
+            self._removals.put_off()
+        return trouble
+
+    def _sync_all(self, mine: dict[int, RunFolder]) -> str:
         layout = self._host.layout()
         if isinstance(layout, Trouble):
             return layout.text
@@ -155,7 +170,7 @@ class HostFolders:
             )
             if trouble:
                 return trouble
-        return ""
+        return self._removals.go_on(layout, self._to_forget, self._closing)
 
     def _pull(self, folders: dict[int, RunFolder], layout: Layout) -> str:
         lines = [f"base={shlex.quote(layout.folder)}/alloc", _LIST]
@@ -294,8 +309,11 @@ class HostFolders:
         stdin = b"".join(order + script for *_, order, script in parts)
         reply = self._host.ssh.run_text("\n".join(lines), self._timeout_s, stdin)
         if isinstance(reply, Trouble):
-            for _, _, name, _, _ in parts if not reply.began else ():
-                del self._sent[name]
+            for run, _, name, _, _ in parts:
+                if reply.began:
+                    self._late[run] = until
+                else:
+                    del self._sent[name]
             return reply.text
         for name in reply.out.splitlines():
             self._note_there(name)

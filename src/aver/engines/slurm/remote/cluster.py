@@ -24,8 +24,9 @@ from aver.engines.slurm.batches import Shelf
 from aver.engines.slurm.cluster import pace_of, settle_of, site_of
 from aver.engines.slurm.commands.call import Commands
 from aver.engines.slurm.engine import SlurmEngine
-from aver.engines.slurm.remote.allocation import CLOSED_THERE, HostFolders, RemoteTaker
+from aver.engines.slurm.remote.allocation import HostFolders, RemoteTaker
 from aver.engines.slurm.remote.engine import SyncedAllocator, SyncedEngine
+from aver.engines.slurm.remote.folder_removal import REMOVED_THERE
 from aver.engines.slurm.remote.host import Host, Layout, copy_of
 from aver.engines.slurm.remote.sbatch_call import RemoteHander, RemoteRecords
 from aver.engines.slurm.remote.ssh import Ssh
@@ -107,12 +108,12 @@ def make_host_engine(home: Home, config: Config, name: str) -> SyncedEngine:
 
 
 def allocation_hosts(home: Home) -> list[str]:
-    """Hosts that may have allocations of ours, or wait to be told that a run is over."""
+    """Hosts that may have allocations of ours, or folders of runs that are over."""
     found = []
     for note in sorted((home.path / "slurm" / "hosts").glob(f"*/{NOTE}")):
         name = _read(note).get("host")
         folders = folders_in(note.parent / "alloc")
-        if name is not None and any(one.is_in_use or not (one.path / CLOSED_THERE).exists() for one in folders):
+        if name is not None and any(one.is_in_use or not (one.path / REMOVED_THERE).exists() for one in folders):
             found.append(name)
     return found
 

@@ -67,6 +67,7 @@ class Member(Record):
     clean: str = ""
     is_elsewhere: bool = False
     has_step_limits: bool = False  # limit and warning are in AVER_STEP_TIME and AVER_STEP_WARN when it starts
+    has_own_tasks: bool = False  # `env` says what is said of its tasks, in place of what is said of its step
     has_step_nodes: bool = False  # its nodes are in AVER_STEP_NODES, with what it has on each of them
 
 
@@ -140,6 +141,8 @@ def _settings(member: Member, numbers: dict[str, int]) -> str:
     lines.append(" ".join(["set --", *limits, *map(quote, _options(member)), "--", *words]))
     if member.has_step_limits:
         lines.append("unset AVER_STEP_TIME AVER_STEP_WARN")
+    if member.has_own_tasks or member.has_step_nodes:
+        lines.append(_STEP_TASKS)
     if member.has_step_nodes:
         lines.append(_STEP_NODES)
     pairs = [(name, value) for name, value in member.env if _IS_NAME(name)]
@@ -165,14 +168,16 @@ def _options(member: Member) -> Iterable[str]:
         yield from ("--clean", member.clean)
 
 
+_STEP_TASKS = "unset SLURM_NTASKS SLURM_NPROCS SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK"
 _STEP_NODES = """\
-unset SLURM_NTASKS SLURM_NPROCS SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_TRES_PER_TASK
-unset ${!SLURM_CPU_BIND*} ${!SLURM_STEP*}
+unset SLURM_DISTRIBUTION ${!SLURM_CPU_BIND*} ${!SLURM_STEP*}
 _aver_many=${AVER_STEP_NODES//[!,]/}
 _aver_many=$((${#_aver_many} + 1))
 export SLURM_JOB_NODELIST=$AVER_STEP_NODES SLURM_NODELIST=$AVER_STEP_NODES
-export SLURM_JOB_NUM_NODES=$_aver_many SLURM_NNODES=$_aver_many SLURM_TASKS_PER_NODE="1(x$_aver_many)"
-export SLURM_JOB_CPUS_PER_NODE="$AVER_STEP_CPUS(x$_aver_many)" SLURM_MEM_PER_NODE=$AVER_STEP_MIB
+export SLURM_JOB_NUM_NODES=$_aver_many SLURM_NNODES=$_aver_many
+_aver_many="(x$_aver_many)" _aver_many=${_aver_many#"(x1)"}
+export SLURM_TASKS_PER_NODE="1$_aver_many" SLURM_JOB_CPUS_PER_NODE="$AVER_STEP_CPUS$_aver_many"
+export SLURM_MEM_PER_NODE=$AVER_STEP_MIB
 export SLURM_EXACT=1 SLURM_TASK_PROLOG=$AVER_STEP_PROLOG
 export AVER_NODE_CPUS=$AVER_STEP_CPUS AVER_OTHER_NODES=$AVER_STEP_OTHERS
 unset ${!AVER_STEP_*}"""

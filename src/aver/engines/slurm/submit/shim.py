@@ -136,11 +136,15 @@ _aver_note() {{ # OPTION VALUE, and what stands before the value in its word
     -n | --ntasks) _aver_tasks=$2 ;;
     --ntasks-per-node | --tasks-per-node) _aver_each=$2 ;;
     -N | --nodes) _aver_nodes=$2 ;;
-    -c | --cpus-per-task) _aver_has_cpus=yes _aver_cpus=$2 ;;
+    -c | --cpus-per-task) _aver_has_cpus=yes _aver_cpus=$2 _aver_says_cpus=yes ;;
     --exact | --overlap) _aver_has_cpus=yes ;;
     -O | --overcommit) _aver_overcommits=yes ;;
     -x | --exclude) _aver_excluded_at=$_aver_count _aver_excluded_by=$3 ;;
     esac
+}}
+
+_aver_inherits() {{ # whether srun goes by the job's SLURM_CPUS_PER_TASK: in all releases but these
+    case $("$_aver_srun" --version 2>/dev/null) in *" 22.05"* | *" 23.02"*) return 1 ;; esac
 }}
 
 _aver_share() {{ # in a part of an allocation: a task on each node, the CPUs of a node shared by its tasks
@@ -148,6 +152,9 @@ _aver_share() {{ # in a part of an allocation: a task on each node, the CPUs of 
     if [ -z "$tasks$each" ]; then # a batch script's own
         [ -z "$_aver_nodes" ] || each=$SLURM_NTASKS_PER_NODE
         [ -n "$each" ] || tasks=$SLURM_NTASKS
+    fi
+    if [ -n "$AVER_TASK_CPUS" ] && [ -n "$SLURM_CPUS_PER_TASK" ] && [ -z "$_aver_says_cpus" ] && _aver_inherits; then
+        _aver_has_cpus=yes _aver_cpus=$SLURM_CPUS_PER_TASK
     fi
     nodes=${{nodes#*-}} # the most of them
     [[ $nodes$tasks$each =~ ^[0-9]+$ ]] && [ "$nodes" -gt 0 ] || return 0
@@ -172,7 +179,7 @@ if [ -z "$_aver_srun" ]; then
     exit 127
 fi
 _aver_words=("$@") _aver_only=() _aver_count=0 _aver_is_plain=
-_aver_named= _aver_tasks= _aver_each= _aver_nodes= _aver_has_cpus= _aver_cpus=1 _aver_overcommits=
+_aver_named= _aver_tasks= _aver_each= _aver_nodes= _aver_has_cpus= _aver_cpus=1 _aver_overcommits= _aver_says_cpus=
 _aver_excluded_at= _aver_excluded_by=
 if [ -z "$AVER_RECORD_KEY" ] || [ -z "$SLURM_JOB_ID" ] || [ -n "$SLURM_CONTAINER$SLURM_BCAST" ] || ! _aver_is_witness
 then
