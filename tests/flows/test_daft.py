@@ -6,6 +6,7 @@ import pytest
 from flow_lab import Lab, reasons, states, wait_for_file
 
 import aver
+from live_home import wait_for
 
 STAMP = "python3 -c 'import time; print(time.time_ns())' >> "
 
@@ -93,7 +94,7 @@ jobs:
 """
     )
     assert run["b"].wait(60).state == "COMPLETED"
-    assert run["slow"].state == "RUNNING"
+    wait_for(lambda: run["slow"].state == "RUNNING", "the slow one runs")
     lab.let_go("go")
     run.wait(60)
 
