@@ -99,6 +99,7 @@ def test_a_kill_without_a_limit_of_the_job_is_counted(cgroup1: Path, slot: Slot)
 def test_who_is_no_descendant_is_found_by_the_cgroup(cgroup1: Path, slot: Slot) -> None:
     """A process in the cgroup that descends from nobody of the job (it joined another container's pid namespace, say)
     is ended with the job."""
+    slot.run("before", f"g1 {cgroup1}", "Gslot", PATH, *sh("true"))  # what was in it a moment ago is no answer
     slot.start("job", f"g1 {cgroup1}", "Gslot", PATH, *sh("sleep 0.5"))
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     (cgroup1 / "slot" / "cgroup.procs").write_text(str(stranger.pid))
