@@ -106,7 +106,7 @@ static struct { char *data; size_t have, want; } in; /* the frame that is being 
 static bytes host_oom_seen;
 static char around_path[PATH_KEPT + 64] = "?"; /* counts kills in the cgroup that we were started in; ?: not looked for, empty: none */
 static struct { /* the witness's own cgroup, in which it stays: what it starts is in it from the beginning */
-    int version, folder, events, cpu_stat; /* version 0: there is none */
+    int version, folder, events, members, cpu_stat; /* version 0: there is none */
     struct kills seen;
     bytes oomd_seen;
     struct cpu { usec user, sys; } cpu; /* v2: of its jobs so far */
@@ -498,17 +498,23 @@ static void add_pid(long pid) {
     pids[pids_n++] = (pid_t)pid;
 }
 
-static void add_all_in(int folder, const char *file) { /* numbers between spaces or line ends */
-    int fd = openat(folder, file, O_RDONLY | O_CLOEXEC);
+static void add_all_from(int fd) { /* numbers between spaces or line ends */
     char text[4096];
     long value = 0;
-    for (ssize_t n; fd >= 0 && (n = read(fd, text, sizeof text)) > 0;)
+    off_t at = 0;
+    for (ssize_t n; (n = pread(fd, text, sizeof text, at)) > 0; at += n)
         for (ssize_t i = 0; i < n; i++) {
             bool digit = text[i] >= '0' && text[i] <= '9';
             if (!digit) add_pid(value);
             value = digit ? value * 10 + text[i] - '0' : 0;
         }
-    if (fd >= 0) close(fd);
+}
+
+static void add_all_in(int folder, const char *file) {
+    int fd = openat(folder, file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    add_all_from(fd);
+    close(fd);
 }
 
 static bool has_children_files(void) { /* /proc/PID/task/TID/children: not in every kernel */
@@ -933,12 +939,13 @@ static void move_home(const char *folder, const char *name) { /* once: whoever i
     mkdir(home.path, 0755);
     home.folder = open(home.path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     home.events = openat(home.folder, cgroup_files[version].events, O_RDONLY | O_CLOEXEC);
+    home.members = openat(home.folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     home.cpu_stat = openat(home.folder, "cpu.stat", O_RDONLY | O_CLOEXEC);
     job.cgroup_version = version;
-    bool good = home.events >= 0 && count_kills(home.path, &home.seen);
+    bool good = home.events >= 0 && home.members >= 0 && count_kills(home.path, &home.seen);
     if (good && spit_number(home.path, "cgroup.procs", getpid())) home.version = version;
     else {
-        const int fds[] = {home.folder, home.events, home.cpu_stat};
+        const int fds[] = {home.folder, home.events, home.members, home.cpu_stat};
         for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
             if (fds[i] >= 0) close(fds[i]);
         home.folder = -1;
@@ -976,7 +983,7 @@ static void open_cgroup(const char *where) { /* VERSION FOLDER; on any failure t
     for (int i = 0; i < order.levels && good; i++) good = make_level(version, i);
     if (good) job.cgroup = open(job.cgroup_path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     good = job.cgroup >= 0 && !faccessat(job.cgroup, "memory.stat", R_OK, 0);
-    if (good) job.procs = openat(job.cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (good) job.procs = openat(job.cgroup, "cgroup.procs", O_RDWR | O_CLOEXEC);
     job.kills_base = (struct kills){0};
     if (job.procs < 0 || (!job.is_fresh && !count_kills(job.cgroup_path, &job.kills_base))) leave_cgroup();
     else if (is_pair) open_pair(version);
@@ -2006,7 +2013,9 @@ static void remove_cgroup(const char *path) { rmdir(path); }
 
 static size_t count_members(void) { /* of the cgroup, inner ones too; none is ours to keep */
     pids_n = 0;
-    add_all_in(job.cgroup, "cgroup.procs"); /* opened anew: v1 keeps the list of an open file for a second */
+    if (job.cgroup_version == 2 && !job.own_cgroup) add_all_from(home.members);
+    else if (job.cgroup_version == 2 && is_in_pair()) add_all_from(pair.procs);
+    else add_all_in(job.cgroup, "cgroup.procs"); /* v1 keeps the list of an open file for a second */
     each_inner(job.cgroup_path, add_members);
     return pids_n;
 }
