@@ -401,3 +401,10 @@ def test_a_real_witness_whose_last_line_is_damaged(tmp_path: Path) -> None:
     finally:
         timer.join()
         again.close()
+
+
+@pytest.mark.parametrize("name", [7, None, "w1-j0/../other", ".."])
+def test_no_cgroup_has_such_a_name(tmp_path: Path, name: object) -> None:
+    """What is removed when a witness has gone lies in the home's own cgroup."""
+    with pytest.raises(ValueError, match="no name of a cgroup"):
+        Slot(tmp_path, 1).note_cgroup(name)

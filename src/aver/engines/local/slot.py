@@ -112,16 +112,18 @@ class Slot:
         self.cgroup_name, self.warm = of_witness, order.warm
         self.untruncated += 1
 
-    def note_start(self, start: WitnessStart, outer: str) -> None:
+    def note_start(self, start: WitnessStart, outer: object) -> None:
         """What it was given has begun, in this cgroup of its own."""
+        self.note_cgroup(outer)
         self.job_pid, self.job_started_at, self.witness_pid = start.pid, start.at, start.witness_pid
         self.watch, self.due_s = start.watch, start.due_s
         self.has_begun = True
         self.cut_off.clear()
-        self.note_cgroup(outer)
 
-    def note_cgroup(self, outer: str) -> None:
-        """What runs in it has this cgroup of its own, or has none."""
+    def note_cgroup(self, outer: object) -> None:
+        """What runs in it has this cgroup of its own, or has none; ValueError if no cgroup has such a name."""
+        if not isinstance(outer, str) or "/" in outer or outer.startswith("."):
+            raise ValueError("no name of a cgroup")
         self.job_cgroup, self.kept_cgroup = outer, outer or self.kept_cgroup
 
     def note_damage(self, line: bytes) -> None:
