@@ -154,6 +154,18 @@ def test_a_start_and_a_failed_run_are_told(live: LiveHome, hook: Hook) -> None:
     assert (end["on"], end["run"]["state"]) == ("run-failed", "FAILED")
 
 
+def test_jobs_that_are_over_at_once_have_started_first(live: LiveHome, hook: Hook) -> None:
+    """Also where their end was the first that anybody heard of them."""
+    rules = tuple(NotifyRule(on, (), to=f"webhook:{hook.url}") for on in (NotifyOn.EVERY, NotifyOn.STARTED))
+    jobs = [shell_job(f"j{number}", "true") for number in range(5)]
+    live.settle([live.submit(*jobs, notify=rules)])
+    wait_for(lambda: len(hook.posts) == 10, "both of each")
+    told = [(post["job"]["name"], post["on"], post["job"]["state"]) for _, post in hook.posts]
+    for job in jobs:
+        mine = [one[1:] for one in told if one[0] == job.name]
+        assert mine == [("started", "RUNNING"), ("every", "COMPLETED")]
+
+
 def test_notify_on_the_command_line(live: LiveHome, hook: Hook, capfd: pytest.CaptureFixture[str]) -> None:
     """The address is not in what is shown of the job."""
     assert main.invoke(["run", "-q", "--notify", f"webhook:{hook.url}", "--", "true"]) == 0

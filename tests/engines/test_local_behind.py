@@ -12,7 +12,7 @@ import pytest
 
 from aver.engines.api import Control, Heard, Order, Submitted, Totals
 from aver.engines.local import engine as local
-from aver.model.evidence import NotTaken, RoomTaken, WitnessRecord, WitnessVanished
+from aver.model.evidence import NotTaken, RoomTaken, WitnessRecord, WitnessStart, WitnessVanished
 from aver.model.job import Request
 from aver.witness import binary
 
@@ -64,10 +64,10 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_it_begins_when_the_one_before_it_has_ended(lab: Lab) -> None:
-    """In the same witness, and the engine says whose room it takes right after that one's end."""
+    """In the same witness, and the engine says whose room it takes right after that one's end, unless it is over too."""
     for trial in range(TRIALS):
         first, next_one = f"a{trial}", f"b{trial}"
-        lab.submit(lab.order(first), lab.order(next_one, is_behind=True))
+        lab.submit(lab.order(first), lab.order(next_one, "sleep 0.05", is_behind=True))
         lab.hear(WitnessRecord, first)
         lab.hear(WitnessRecord if RoomTaken in lab.said_of(next_one) else NotTaken, next_one)
         if NotTaken not in lab.said_of(next_one):
@@ -108,11 +108,26 @@ def test_of_a_witness_that_is_killed_they_come_back(lab: Lab) -> None:
     """The one that ran is lost, and what was behind it has not begun."""
     lab.submit(lab.order("a", "sleep 60"), lab.order("b", is_behind=True))
     (witness,) = lab.engine._children
+    lab.hear(WitnessStart, "a")
     os.kill(witness, signal.SIGKILL)
     lab.hear(NotTaken, "b")
-    if "a" in lab.ran():
-        lab.hear(WitnessVanished, "a")
+    lab.hear(WitnessVanished, "a")
     assert "b" not in lab.ran()
+
+
+def test_of_a_flow_s_job_that_is_over_its_end_is_all_that_is_heard(lab: Lab) -> None:
+    """It also says when the job began. A job alone is heard of twice, and so is one that goes on for a while."""
+    for trial in range(TRIALS):
+        lab.submit(lab.order(f"a{trial}"))
+        time.sleep(0.02)  # both lines of the witness have come
+        lab.hear(WitnessRecord, f"a{trial}")
+    assert any(lab.said_of(f"a{trial}") == [WitnessRecord] for trial in range(TRIALS)), lab.heard
+    lab.submit(lab.order("alone", lane=""))
+    lab.hear(WitnessRecord, "alone")
+    assert lab.said_of("alone") == [WitnessStart, WitnessRecord]
+    lab.submit(lab.order("long", "sleep 0.3"))
+    lab.hear(WitnessRecord, "long")
+    assert lab.said_of("long") == [WitnessStart, WitnessRecord]
 
 
 def test_a_cancelled_one_that_its_witness_never_began_is_not_given_again(lab: Lab) -> None:

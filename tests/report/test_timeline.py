@@ -10,8 +10,9 @@ from aver.model.codec import dumps, encode
 from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Allocation, Request
+from aver.model.record import replace
 from aver.model.states import State
-from aver.render.timeline import Told, in_order, tell
+from aver.render.timeline import Told, in_order, tell, transitions
 from past_runs import Call, attempt
 
 
@@ -63,6 +64,18 @@ def test_a_peak_that_nobody_sampled_is_the_kernels() -> None:
     told = [one.what for one in tell(ended, 2) if one.source == "witness"]
     peak = "peak memory 1.0 MiB (its largest process, resident)"
     assert told == [f"ended with signal 11 (SIGSEGV) after 0.0 s; {peak}"]
+
+
+def test_an_end_that_is_the_first_word_of_the_start_tells_both() -> None:
+    """As of a job that was over before anybody heard of it: the same story as of a longer one."""
+    *_, ended = attempt(1, 2, 1, 5.0, 1.0, 0, Request())
+    alone = replace(ended, is_start=True)
+    lines = [(one.told.what.split(",")[0].split(";")[0], one.state) for one in transitions([alone], 2)]
+    assert lines == [
+        ("started as process 11", State.RUNNING),
+        ("ended with exit code 0 after 1.0 s", None),
+        ("verdict: COMPLETED 0:0", State.COMPLETED),
+    ]
 
 
 def test_what_never_began_has_no_exit() -> None:

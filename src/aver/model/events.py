@@ -81,6 +81,7 @@ class Observed(Record):
     job_reason: str | None = None
     scheduler_id: str | None = None  # when the scheduler took it: `7` or `7_3`
     allocation: int | None = None  # when it began as a step of one: the scheduler's number of that
+    is_start: bool = False  # of an end: it is also the first word of the attempt's start
 
 
 class StepStarted(Record):

@@ -68,6 +68,8 @@ def transitions(events: Iterable[ev.Event], job: int) -> Iterator[Transition]:
             case _:
                 pass
         states = [*[None] * (len(lines) - len(after)), *after]
+        if isinstance(event, ev.Observed) and event.is_start:
+            states[0] = State.RUNNING
         yield from (Transition(told, state) for told, state in zip(lines, states, strict=False))
 
 
@@ -196,9 +198,10 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
     said = parse_said(event.source, event.said)
     match said:
         case WitnessStart():
-            what = f"started as process {said.pid}{_watched(said.watch)}"
-            yield Told(said.at, event.source, what, event.attempt, event.said)
+            yield Told(said.at, event.source, _start(said.pid, said.watch), event.attempt, event.said)
         case WitnessRecord():
+            if event.is_start:
+                yield Told(said.started_at, event.source, _start(said.pid, said.watch), event.attempt, event.said)
             for act in said.acts:
                 yield Told(
                     said.started_at + act.at_s, event.source, _act(act, _is_at_deadline(event)), event.attempt, None
@@ -249,6 +252,10 @@ def _asked(request: Request) -> str:
     )
     parts.append("no time limit" if request.time_s is None else f"{render.duration_words(request.time_s)} of time")
     return ", ".join(parts)
+
+
+def _start(pid: int, watch: MemoryWatch) -> str:
+    return f"started as process {pid}{_watched(watch)}"
 
 
 def _watched(watch: MemoryWatch) -> str:

@@ -14,10 +14,13 @@ from aver.client.documents import job_facts, run_facts
 from aver.home import Home
 from aver.judge.step import fold_derived
 from aver.judge.witness_record import parse_record
+from aver.model import reasons
 from aver.model.codec import encode, parse_object
 from aver.model.events import Event, JobMoved, Observed, RunMoved
 from aver.model.evidence import Verdict, WitnessRecord
+from aver.model.job import NotifyOn
 from aver.model.record import Record, replace
+from aver.model.states import State
 from aver.render import verdict as render
 from aver.render.masking import Masking
 from aver.store.read.reader import Reader
@@ -63,7 +66,7 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
     job = reader.job(event.job)
     if job is None:
         return None
-    if event.verdict is None:
+    if event.verdict is None or on == NotifyOn.STARTED:
         return _started(head, event, run, job, on) if isinstance(event, Observed) else None
     verdict = event.verdict
     number = event.attempt if isinstance(event, Observed) else job.attempt
@@ -81,13 +84,13 @@ def notice_of(home: Home, reader: Reader, event: Event, on: str) -> Notice | Non
 def _started(head: dict[str, Any], event: Observed, run: RunRow, job: JobRow, on: str) -> Notice:
     """The job has begun; by now it may have ended, which is told by itself."""
     began = job.changed(
-        attempt=event.attempt, state=event.state, reason=event.reason, exit=None, verified=None, source=event.source,
+        attempt=event.attempt, state=State.RUNNING, reason=reasons.NONE, exit=None, verified=None, source=event.source,
         started_at=event.usage.started_at if event.usage is not None else None, ended_at=None, elapsed_s=None,
     )  # fmt: skip
     facts = encode(job_facts(began, run.is_single))
     sentence = f"Job {job.id} ({job.name}) has started."
     document = {**head, "sentence": sentence, "run": encode(run_facts(run, {})) | {"counts": None}, "job": facts}
-    return Notice(on, event.at, run.id, job.id, event.state.value, f"job {job.id} {event.state}", document)
+    return Notice(on, event.at, run.id, job.id, State.RUNNING.value, f"job {job.id} {State.RUNNING}", document)
 
 
 def _as_it_ended(reader: Reader, job: JobRow, attempt: AttemptRow) -> JobRow:

@@ -150,7 +150,7 @@ class Notifier:
             return
         flow_rules, origin = facts
         rules = [*(self._rules if stored.seq > self._told.since else ()), *flow_rules]
-        for rule in rules:
+        for rule in sorted(rules, key=lambda rule: rule.on is not NotifyOn.STARTED):  # an end may tell of the start too
             if rule.on not in occasions:
                 continue
             notice = notice_of(self._home, reader, stored.event, rule.on)
@@ -217,13 +217,14 @@ def occasions_of(event: Event) -> frozenset[NotifyOn]:
             return frozenset({NotifyOn.STARTED})
         case Observed():
             state = event.state if event.job_state is None else event.job_state
+            began = {NotifyOn.STARTED} if event.is_start else set()
         case JobMoved():
-            state = event.state
+            state, began = event.state, set()
         case _:
             return frozenset()
     if event.verdict is None or not state.is_settled:
-        return frozenset()
-    return frozenset({NotifyOn.EVERY} if state in FINE else {NotifyOn.EVERY, NotifyOn.FAILED})
+        return frozenset(began)
+    return frozenset(began | ({NotifyOn.EVERY} if state in FINE else {NotifyOn.EVERY, NotifyOn.FAILED}))
 
 
 def clean_environment(env: Mapping[str, str], secrets: Sequence[str], notice: Notice, home: Home) -> dict[str, str]:

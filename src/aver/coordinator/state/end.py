@@ -79,12 +79,18 @@ def _settle(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, ver
             now, run.number, attempt.job, attempt.attempt, one.source, one.said,
             verdict.state, verdict.reason, verdict, usage,
             None if job_state is verdict.state else job_state,
-            None if job_reason == verdict.reason else job_reason,
+            None if job_reason == verdict.reason else job_reason, is_start=_tells_start(attempt, one.evidence),
         ),
     )  # fmt: skip
     wait = run.due.get(attempt.index)
     if wait is not None:
         live.timers.at(wait.until, "again", attempt.job, wait.since)
+
+
+def _tells_start(attempt: LiveAttempt, evidence: Evidence) -> bool:
+    """Whether the attempt was over before anybody heard of its start."""
+    is_untold = attempt.started_at is None and not attempt.can.has_scheduler
+    return is_untold and isinstance(evidence, WitnessRecord) and evidence.launch is None
 
 
 def release(live: LiveState, attempt: LiveAttempt) -> None:

@@ -72,6 +72,8 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
     attempt.evidence.append(one.evidence)
     if isinstance(one.evidence, WitnessRecord):
         start.note_pace(live, attempt, one.evidence.elapsed_s)
+        if attempt.state is State.PENDING and one.evidence.launch is None:  # it was over before its start was told
+            _note_begun(live, run, attempt, one.evidence.started_at, now)
     if isinstance(one.evidence, WitnessStart):
         steps.move_limit(live, attempt, one.evidence.due_s)
         if attempt.state is State.PENDING:
@@ -95,6 +97,10 @@ def _started(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, at
             usage,
         ),
     )  # fmt: skip
+    _note_begun(live, run, attempt, at, now)
+
+
+def _note_begun(live: LiveState, run: LiveRun, attempt: LiveAttempt, at: float, now: float) -> None:
     if run.state is State.PENDING:
         emit(live, RunMoved(now, run.number, State.RUNNING, run.round))
     live.dependencies.started(run, attempt.job, at)

@@ -9,7 +9,6 @@ to the end and the job's processes were ended.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import time
@@ -38,11 +37,11 @@ from aver.engines.local.job_cgroup import job_of_task, oomd_kills
 from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, run_frame
 from aver.engines.local.process import advice_on, reap, take_orphans
 from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, words_of
-from aver.engines.local.sweep import Swept, is_same_process, sweep
+from aver.engines.local.sweep import Swept, heard_of_loss, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.engines.local.witness_cgroups import WitnessCgroups
 from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
-from aver.model.evidence import LimitMoved, MemoryWatch, NotTaken, Refused, RoomTaken, WitnessStart, WitnessVanished
+from aver.model.evidence import LimitMoved, MemoryWatch, NotTaken, Refused, RoomTaken, WitnessStart
 from aver.model.record import replace
 
 IDLE_SLOT_S = 5.0
@@ -175,13 +174,13 @@ class LocalEngine:
         order, of_witness, cpus = slot.ahead.popleft()
         self._devices.hold(order.key, cpus)
         slot.take(order, of_witness)
-        self._heard.append(Heard(order.key, "engine", "", RoomTaken(time.time())))
+        slot.has_room_untold = True
 
     def _take_dropped(self, slot: Slot, key: str) -> None:
         """An order that waited in the witness, which did not begin with it and never will."""
-        kept = [one for one in slot.ahead if one.order.key != key]
+        kept = deque(one for one in slot.ahead if one.order.key != key)
         if len(kept) < len(slot.ahead):
-            slot.ahead = deque(kept)
+            slot.ahead = kept
         elif slot.key == key and not slot.has_begun:
             slot.key = None
             self._devices.release(key)
@@ -239,19 +238,25 @@ class LocalEngine:
             if events & select.EPOLLOUT:
                 slot.flush(self._poller)
             lines, is_alive = slot.receive()
-            for line in lines:
-                self._take(slot, line)
+            self._take_all(slot, lines)
             if not is_alive:
                 was_connected = slot.connection is not None
                 self._forget(slot)
                 self._catch_up(slot)
                 self._bury(slot, was_connected)
 
-    def _take(self, slot: Slot, line: bytes) -> None:
-        """Take one line of a witness, from its connection or from its journal.
+    def _take_all(self, slot: Slot, lines: Sequence[bytes]) -> None:
+        """Take lines of a witness, from its connection or its journal. An end says what the start before it said."""
+        for at, line in enumerate(lines, 1):
+            if at == len(lines) or not slot.is_over(line, lines[at]):
+                self._take(slot, line)
+        if slot.has_room_untold:
+            slot.has_room_untold = False
+            if slot.key is not None:
+                self._heard.append(Heard(slot.key, "engine", "", RoomTaken(time.time())))
 
-        A line that no witness writes is no evidence. Of an end it says that there was one, and not which.
-        """
+    def _take(self, slot: Slot, line: bytes) -> None:
+        """Take one line. One that no witness writes is no evidence: of an end it says that there was one, not which."""
         try:
             self._take_words(slot, words_of(line), line.decode("ascii"))
         except (ValueError, KeyError, TypeError):
@@ -322,9 +327,8 @@ class LocalEngine:
 
     def _add_companion(self, key: str, witness_pid: int) -> None:
         """Tell the witness of a job whose memory is sampled of this witness of a task of it."""
-        of_job = job_of_task(key)
-        slot = None if of_job is None else self._by_key.get(of_job)
-        if of_job is not None and slot is not None and slot.watch is MemoryWatch.SAMPLED:
+        of_job = job_of_task(key) or ""
+        if (slot := self._by_key.get(of_job)) is not None and slot.watch is MemoryWatch.SAMPLED:
             slot.send(companion_frame(of_job, witness_pid), self._poller)
 
     def _take_end(self, slot: Slot, words: dict[str, object], text: str) -> None:
@@ -371,8 +375,7 @@ class LocalEngine:
     def _catch_up(self, slot: Slot) -> bool:
         """Take what the journal has; False if it can't be read now."""
         lines = slot.read_journal()
-        for line in lines or ():
-            self._take(slot, line)
+        self._take_all(slot, lines or ())
         return lines is not None
 
     def _forget(self, slot: Slot) -> None:
@@ -428,11 +431,7 @@ class LocalEngine:
         if swept is None:
             slot.note_loss()
         key, slot.key = slot.key, None
-        pid, found = slot.witness_pid, swept or Swept(0, 0)
-        vanished = WitnessVanished(time.time(), pid, found.killed, found.stays, found.oomd_kills, swept is None)
-        what = "unreadable" if swept is None else "vanished"
-        facts = {what: pid, "swept": found.killed, "stays": found.stays, "oomd": found.oomd_kills}
-        self._heard.append(Heard(key, "coordinator", json.dumps(facts), vanished))
+        self._heard.append(heard_of_loss(key, slot.witness_pid, swept))
         self._by_key.pop(key, None)
         self._devices.release(key)
         self._ends[key] = (slot, slot.read_offset)

@@ -74,6 +74,7 @@ class Slot:
         self.order: Order | None = None  # the order of that key, if it was ours
         self.has_begun = False  # its beginning is in the journal, or its start was said
         self.ahead: deque[Ahead] = deque()  # orders that begin when those before them have ended
+        self.has_room_untold = False  # what runs in it has the room of the one before it, and nobody was told
         self.untruncated = 0  # orders since its journal was cut off last
         self.has_said_hello = False
         self.is_of_earlier_version = False  # as its hello shows
@@ -118,6 +119,7 @@ class Slot:
         self.job_pid, self.job_started_at, self.witness_pid = start.pid, start.at, start.witness_pid
         self.watch, self.due_s = start.watch, start.due_s
         self.has_begun = True
+        self.has_room_untold = False
         self.cut_off.clear()
 
     def note_cgroup(self, outer: object) -> None:
@@ -135,6 +137,22 @@ class Slot:
     def is_end(self, line: bytes) -> bool:
         """Whether this is the end of what runs in it, whatever else it says."""
         return self.key is not None and line.startswith(b'{"ev":"end","key":"%s"' % self.key.encode())
+
+    def is_over(self, line: bytes, following: bytes) -> bool:
+        """Whether this is the start of a flow's job that runs in it, and the next line the end of that.
+
+        A job alone has both: somebody looks at it.
+        """
+        if self.key is None or self.order is None or not self.order.lane or not self.is_end(following):
+            return False
+        if not line.startswith(b'{"ev":"start","key":"%s"' % self.key.encode()):
+            return False
+        try:
+            self.note_cgroup(words_of(line).get("in", ""))
+        except ValueError:
+            return False
+        self.cut_off.clear()
+        return True
 
     def note_loss(self) -> None:
         """What ran in it has ended, and nobody will ever say how: its journal is kept."""

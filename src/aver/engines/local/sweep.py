@@ -8,13 +8,16 @@ Repeated until two looks in a row find nothing, so that a process that forks mea
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
 
+from aver.engines.api import Heard
 from aver.engines.local.job_cgroup import members
 from aver.engines.local.mark import is_coordinators, mark_of, mark_on
 from aver.engines.local.process import send_signal, start_of
+from aver.model.evidence import WitnessVanished
 from aver.model.record import Record
 
 DEADLINE_S = 10.0
@@ -49,6 +52,15 @@ def sweep(key: str, session: int | None, cgroups: list[str], adopted: bool, spar
             time.sleep(PAUSE_S)
     stays = set(_find(key, session, cgroups, adopted, spared)) if refused or quiet < 2 else set()
     return Swept(len(killed - stays), len(stays))
+
+
+def heard_of_loss(key: str, witness: int | None, swept: Swept | None) -> Heard:
+    """What there is to hear of an attempt whose end nobody saw. Without `swept` its witness said it unreadably."""
+    found = swept or Swept(0, 0)
+    vanished = WitnessVanished(time.time(), witness, found.killed, found.stays, found.oomd_kills, swept is None)
+    what = "unreadable" if swept is None else "vanished"
+    facts = {what: witness, "swept": found.killed, "stays": found.stays, "oomd": found.oomd_kills}
+    return Heard(key, "coordinator", json.dumps(facts), vanished)
 
 
 def _kill(starts: dict[int, int]) -> set[int]:
