@@ -64,7 +64,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_it_begins_when_the_one_before_it_has_ended(lab: Lab) -> None:
-    """In the same witness, and the engine says whose room it takes right after that one's end, unless it is over too."""
+    """In the same witness, and the engine says whose room it takes right after that one's end."""
     for trial in range(TRIALS):
         first, next_one = f"a{trial}", f"b{trial}"
         lab.submit(lab.order(first), lab.order(next_one, "sleep 0.05", is_behind=True))

@@ -31,7 +31,7 @@ from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
 from aver.model.states import State
-from aver.store.encoding import decode_event, event_row
+from aver.store.encoding import decode_event, event_columns
 from aver.store.read.reader import Reader
 from aver.store.write.steps import StepEvent
 from aver.store.write.writer import Writer
@@ -119,7 +119,8 @@ def test_replaying_the_events_gives_the_tables_again(batches: list[list[Event]])
 @given(hot_events)
 def test_a_row_says_what_the_codec_says(event: Event) -> None:
     """A row has the event's document but for its columns, and it decodes to the same event."""
-    seq, at, run, job, attempt, kind, data = json.loads(event_row(3, event))
+    seq, at, run, job, attempt, kind, text = event_columns(3, event)
+    data = json.loads(text)
     document = json.loads(json.dumps(encode(event)))
     for name, value in (("at", at), ("run", run), ("job", job), ("attempt", attempt)):
         assert document.pop(name, None) == value

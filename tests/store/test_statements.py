@@ -1,4 +1,4 @@
-"""One row of a statement is stored as many are: as parameters, or taken out of JSON."""
+"""A row is stored the same way however many there are: as parameters of a statement, or taken out of JSON."""
 
 from __future__ import annotations
 
@@ -30,9 +30,24 @@ def test_a_value_is_the_same_either_way(value: object) -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE t (id, value)")
     row = {"id": 1, "value": value}
-    for rows in ([row], [row, row]):
-        statement = sql.with_rows(lambda names: sql._into("INSERT", "t", names), rows)
-        connection.execute(statement.sql, statement.parameters)
-    found = connection.execute("SELECT typeof(value), value FROM t").fetchall()
+    for count in (1, 3, sql.MOST_AS_PARAMETERS + 1):
+        for statement in sql.with_rows(lambda names: sql._into("INSERT", "t", names), [row] * count):
+            connection.execute(statement.sql, statement.parameters)
+    found = connection.execute("SELECT typeof(value), value, count(*) FROM t GROUP BY 1, 2").fetchall()
     connection.close()
-    assert found[0] == found[1] == found[2]
+    assert [count for *_, count in found] == [4 + sql.MOST_AS_PARAMETERS + 1]
+
+
+@given(st.integers(1, 2 * sql.MOST_AS_PARAMETERS), st.integers(1, 40))
+def test_each_row_is_there_once(count: int, width: int) -> None:
+    """Whatever statements they are divided into, and none has more parameters than SQLite takes."""
+    names = [f"c{number}" for number in range(width)]
+    connection = sqlite3.connect(":memory:")
+    connection.execute(f"CREATE TABLE t ({', '.join(names)})")
+    rows = [{name: number * width + place for place, name in enumerate(names)} for number in range(count)]
+    for statement in sql.with_rows(lambda names: sql._into("INSERT", "t", names), rows):
+        assert len(statement.parameters) <= sql.MOST_PARAMETERS
+        connection.execute(statement.sql, statement.parameters)
+    found = connection.execute("SELECT * FROM t ORDER BY c0").fetchall()
+    connection.close()
+    assert found == [tuple(row.values()) for row in rows]

@@ -26,18 +26,9 @@ _FIELDS = {name: frozenset(one.__struct_fields__) for name, one in EVENT_CLASSES
 
 def event_columns(seq: int, event: Event) -> tuple[Any, ...]:
     """seq, at, run, job, attempt, kind, data. Raise ValueError for what JSON can't hold."""
-    *columns, document = _columns(seq, event)
-    return (*columns, dumps(document))
-
-
-def event_row(seq: int, event: Event) -> str:
-    """The same as one JSON array."""
-    return dumps(_columns(seq, event))
-
-
-def _columns(seq: int, event: Event) -> list[Any]:
     document = encode(event)
-    return [seq, *[document.pop(name, None) for name in _COLUMNS], type(event).__name__, document]
+    columns = [document.pop(name, None) for name in _COLUMNS]
+    return (seq, *columns, type(event).__name__, dumps(document))
 
 
 def decode_event(at: float, run: int, job: int | None, attempt: int | None, kind: str, data: str) -> Event:

@@ -322,28 +322,28 @@ def _planned_row(event: AttemptPlanned) -> Values:
 
 def _flush(pending: _Pending) -> Iterator[Statement]:
     if pending.runs:
-        yield with_rows(sql.insert_runs, pending.runs)
+        yield from with_rows(sql.insert_runs, pending.runs)
     rows = _job_rows(pending.flows)
     while chunk := list(islice(rows, JOBS_PER_STATEMENT)):
-        yield with_rows(sql.insert_jobs, chunk)
+        yield from with_rows(sql.insert_jobs, chunk)
         yield Statement(sql.RAISE_NEXT_ID, (max(row["id"] for row in chunk) + 1,))
     for run in pending.runs:
         yield Statement(sql.RAISE_NEXT_ID, (run["id"] + 1,))
     if pending.grown:
-        yield with_rows(sql.grow_runs, pending.grown)
+        yield from with_rows(sql.grow_runs, pending.grown)
     if pending.engines:
-        yield with_rows(sql.add_engines, pending.engines)
+        yield from with_rows(sql.add_engines, pending.engines)
     for wave in pending.jobs:
         moved = [_job_row(job, change) for job, change in wave.items() if change.state is not None]
         raised = [{"job": job, "attempt": change.attempt} for job, change in wave.items() if change.state is None]
         if moved:
-            yield with_rows(sql.update_jobs, moved)
+            yield from with_rows(sql.update_jobs, moved)
         if raised:
-            yield with_rows(sql.raise_attempts, raised)
+            yield from with_rows(sql.raise_attempts, raised)
     if pending.planned:
-        yield with_rows(sql.put_attempts, [_planned_row(event) for event in pending.planned.values()])
+        yield from with_rows(sql.put_attempts, [_planned_row(event) for event in pending.planned.values()])
     if pending.attempts:
-        yield with_rows(sql.update_attempts, [_attempt_row(*one) for one in pending.attempts.items()])
+        yield from with_rows(sql.update_attempts, [_attempt_row(*one) for one in pending.attempts.items()])
     if pending.ended_unstarted:
         for text in sql.WITHDRAW:
             yield Statement(text, (dumps(sorted(pending.ended_unstarted)),))
@@ -357,4 +357,4 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
             }
             for move in pending.moves.values()
         ]
-        yield with_rows(sql.update_runs, moves)
+        yield from with_rows(sql.update_runs, moves)

@@ -1,14 +1,14 @@
 """The SQL of the writer.
 
-Rows are dictionaries by column. All rows of a statement have the same keys in the same order. Many rows travel as one
-JSON document, so that the interpreter lock is let go once; the values of a single one are parameters, which SQLite
-need not take out of JSON. In the SQL a row's values are `new_` and their key.
+Rows are dictionaries by column. All rows of a statement have the same keys in the same order. The values of some rows
+are parameters of one statement; many travel as one JSON document, which takes SQLite longer and lets the interpreter
+lock go once. In the SQL a row's values are `new_` and their key.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -23,6 +23,8 @@ Values = dict[str, Any]
 Parameter = str | int | float | None
 RowsSql = Callable[[tuple[str, ...]], str]
 LARGEST_INTEGER = (1 << 63) - 1
+MOST_PARAMETERS = 999  # of one statement, in every SQLite
+MOST_AS_PARAMETERS = 256  # rows
 _VALUE = re.compile(r"<value (\d+)>")
 _FROM_ROWS = " <from rows>"
 
@@ -32,12 +34,27 @@ class Statement(Record):
     parameters: tuple[Parameter, ...]
 
 
-def with_rows(make: RowsSql, rows: Sequence[Values]) -> Statement:
-    """The statement that `make` makes of the rows' keys, with the rows."""
-    text = make(tuple(rows[0]))
-    if len(rows) == 1:
-        return Statement(_of_one(text), tuple(map(_parameter, rows[0].values())))
-    return Statement(_of_many(text), (dumps_rows([tuple(row.values()) for row in rows]),))
+def with_rows(make: RowsSql, rows: Sequence[Values]) -> Iterator[Statement]:
+    """The statements that `make` makes of the rows' keys, with the rows."""
+    return with_values(make(tuple(rows[0])), [tuple(row.values()) for row in rows])
+
+
+def with_values(text: str, rows: Sequence[tuple[Any, ...]]) -> Iterator[Statement]:
+    """The same for rows of values. Powers of two, so that SQLite knows most statements from before."""
+    if len(rows) > MOST_AS_PARAMETERS:
+        yield Statement(_of_many(text), (dumps_rows(rows),))
+        return
+    most = 1 << (MOST_PARAMETERS // len(rows[0])).bit_length() - 1
+    at = 0
+    while at < len(rows):
+        count = min(most, 1 << (len(rows) - at).bit_length() - 1)
+        values = [
+            value if value is None or type(value) is str else _parameter(value)
+            for row in rows[at : at + count]
+            for value in row
+        ]
+        yield Statement(_of_some(text, len(rows[0]), count), tuple(values))
+        at += count
 
 
 @cache
@@ -47,8 +64,13 @@ def _of_many(text: str) -> str:
 
 
 @cache
-def _of_one(text: str) -> str:
-    return _VALUE.sub(lambda found: f"?{int(found[1]) + 1}", text).replace(_FROM_ROWS, "")
+def _of_some(text: str, width: int, count: int) -> str:
+    """The values of so many rows as parameters."""
+    if count == 1:
+        return _VALUE.sub(lambda found: f"?{int(found[1]) + 1}", text).replace(_FROM_ROWS, "")
+    row = f"({', '.join('?' * width)})"
+    named = _VALUE.sub(lambda found: f"column{int(found[1]) + 1}", text)
+    return named.replace(_FROM_ROWS, f" FROM (VALUES {', '.join([row] * count)})")
 
 
 def _parameter(value: Any) -> Parameter:
@@ -93,9 +115,7 @@ def _set_if_known(names: Sequence[str]) -> str:
 _SET_VERDICT = _set(("state", "reason", *VERDICT))
 _SET_END = "ended_at = coalesce(iif(new_keeps_end, ended_at, NULL), new_ended_at)"
 
-_INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
-INSERT_EVENT = _of_one(_INSERT_EVENTS)
-INSERT_EVENTS = _of_many(_INSERT_EVENTS)
+INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
 SELECT_NEXT_ID = (
     "SELECT max(value, (SELECT coalesce(max(id), 0) + 1 FROM jobs), (SELECT coalesce(max(id), 0) + 1 FROM runs)) "
     "FROM meta WHERE key = 'next_id'"

@@ -24,9 +24,9 @@ def step_statements(events: Sequence[StepEvent]) -> Iterator[Statement]:
     tasks = [_task_row(event) for event in events if isinstance(event, TaskEnded)]
     ended = [event for event in events if isinstance(event, StepEnded)]
     if started:
-        yield with_rows(sql.put_steps, started)
+        yield from with_rows(sql.put_steps, started)
     if tasks:
-        yield with_rows(sql.put_tasks, tasks)
+        yield from with_rows(sql.put_tasks, tasks)
         heard_of: dict[tuple[int, int, int], int] = {}
         for one in tasks:
             which = one["job"], one["attempt"], one["step"]
@@ -35,18 +35,18 @@ def step_statements(events: Sequence[StepEvent]) -> Iterator[Statement]:
             {"job": job, "attempt": attempt, "step": step, "tasks": count}
             for (job, attempt, step), count in heard_of.items()
         ]
-        yield with_rows(sql.widen_steps, widths)
+        yield from with_rows(sql.widen_steps, widths)
     if ended:
-        yield with_rows(sql.end_steps, [_ended_row(event) for event in ended])
+        yield from with_rows(sql.end_steps, [_ended_row(event) for event in ended])
         which_ended = [{"job": event.job, "attempt": event.attempt, "step": event.step} for event in ended]
-        yield with_rows(sql.measure_steps, which_ended)
+        yield from with_rows(sql.measure_steps, which_ended)
         shares: dict[tuple[int, int], list[int | None]] = {}
         for event in ended:
             shares.setdefault((event.job, event.attempt), []).append(_share(event))
         raised = [
             {"job": job, "attempt": attempt, "derived": fold_derived(raws)} for (job, attempt), raws in shares.items()
         ]
-        yield with_rows(sql.raise_derived, raised)
+        yield from with_rows(sql.raise_derived, raised)
 
 
 def _share(event: StepEnded) -> int | None:

@@ -16,19 +16,19 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from aver.durable_files import sync_folder
 from aver.errors import CantWriteError, InternalError
 from aver.model.events import Event
-from aver.store.encoding import event_columns, event_row, task_cause_text
+from aver.store.encoding import event_columns, task_cause_text
 from aver.store.open import connect, is_on_network, read_version, removed_text, show_path, writing_failed
 from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from aver.store.write import statements as sql
 from aver.store.write.derive import statements
 from aver.store.write.high_water import HighWater, Loss
 
-FEW = 6  # events that are inserted one by one
 LOOK_MS = 1000  # that a look at the file waits for whoever has it locked
 
 
@@ -79,16 +79,9 @@ class Writer:
         self.check_file()
         next_id = 0
         try:
-            numbered = enumerate(events, self.last_seq + 1)
-            if len(events) <= FEW:
-                rows = [event_columns(seq, event) for seq, event in numbered]
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany(sql.INSERT_EVENT, rows)
-            else:
-                text = "[" + ",".join([event_row(seq, event) for seq, event in numbered]) + "]"
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.execute(sql.INSERT_EVENTS, (text,))
-            for statement in statements(events):
+            rows = [event_columns(seq, event) for seq, event in enumerate(events, self.last_seq + 1)]
+            self._connection.execute("BEGIN IMMEDIATE")
+            for statement in chain(sql.with_values(sql.INSERT_EVENTS, rows), statements(events)):
                 self._connection.execute(statement.sql, statement.parameters)
                 if statement.sql is sql.RAISE_NEXT_ID:
                     next_id = max(next_id, int(str(statement.parameters[0])))
