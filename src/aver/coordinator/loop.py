@@ -259,7 +259,7 @@ class Loop:
         stale = []
         for one in heard:
             self._hear_of_stop(one, now)
-            if self._machine.heard(one, now):
+            if self._machine.take(one, now):
                 continue
             if self._machine.is_ending(one.key):
                 self._unjudged.append(one)
@@ -269,6 +269,7 @@ class Loop:
         if stale:
             self._engines.settle(stale)
         if heard:
+            self._machine.advance(now)
             reached("heard")
             self._reasons_due = time.monotonic() + QUIET_S
             self._tidy_soon()

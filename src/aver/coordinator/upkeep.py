@@ -10,7 +10,7 @@ Neither can hold the loop up; while there is something to do the coordinator doe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from aver.client.job_files import private_files, remove_private_files, remove_stray_copies, runs_with_files
@@ -81,9 +81,8 @@ class Upkeep:
         self._notifier.begin(self._last_seq())
         self._prune_if_due()
 
-    def note(self, events: Iterable[Event]) -> None:
+    def note(self, events: Sequence[Event]) -> None:
         """Notify of these durable events, and prune if a run is settled."""
-        events = tuple(events)
         self._notifier.note(events, self._rules_of)
         if any(isinstance(event, RunMoved) and event.state.is_settled for event in events):
             self._prune_if_due()

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from aver.client.delivery import Told, read_told, told_path, write_told
@@ -78,13 +78,13 @@ class Notifier:
         if told.done < last_seq:
             self._poke()
 
-    def note(self, events: Iterable[Event], rules_of: Callable[[int], Sequence[NotifyRule]]) -> None:
+    def note(self, events: Sequence[Event], rules_of: Callable[[int], Sequence[NotifyRule]]) -> None:
         """Notify of these durable events; `rules_of` gives the receivers that a run's flow names."""
-        for event in events:
-            occasions = occasions_of(event)
-            if occasions and any(rule.on in occasions for rule in (*self._rules, *rules_of(event.run))):
-                self._poke()
-                return
+        rules = {run: (*self._rules, *rules_of(run)) for run in {event.run for event in events}}
+        if any(rules.values()) and any(
+            rule.on in occasions for event in events if (occasions := occasions_of(event)) for rule in rules[event.run]
+        ):
+            self._poke()
 
     def close(self, last_seq: int) -> None:
         """Leave. What is not told yet is told by the next coordinator."""

@@ -218,8 +218,7 @@ class Machine:
                     job = run.job_number(instruction.job)
                     emit(self.live, JobMoved(now, run.number, job, State.PENDING, reasons.DEPENDENCY))
                 case Cancel():
-                    by = "its run's cancellation"
-                    end_unstarted(self.live, run, instruction.job, CancelledBefore(now, by), now)
+                    end_unstarted(self.live, run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
 
     def _check_run(self, run: LiveRun, now: float) -> None:
         """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
@@ -287,12 +286,13 @@ class Machine:
     # ---- evidence -----------------------------------------------------------------------------
 
     def heard(self, one: Heard, now: float) -> bool:
-        """Take evidence; False if it is of an attempt that is not live, which changes nothing."""
-        is_taken = self._heard(one, now)
+        """Take evidence, and do what follows from it; False as of `take`."""
+        is_taken = self.take(one, now)
         self.advance(now)
         return is_taken
 
-    def _heard(self, one: Heard, now: float) -> bool:
+    def take(self, one: Heard, now: float) -> bool:
+        """Take evidence; `advance` does what follows. False if its attempt is not live: then it changes nothing."""
         attempt = self.attempts.get(one.key)
         if attempt is None:
             return scheduler_job.heard_of_task(self.live, one, now) or steps.heard(self.live, one, now)

@@ -30,7 +30,7 @@ from aver.plan.retry import requeue_wish
 
 BEHIND_EACH = 4  # attempts that an engine has for each that runs, where they are short
 SHORT_S = 0.05
-LOOK_AHEAD = 64  # intents that are made durable before there is room for them
+LOOK_AHEAD = 128  # intents that are made durable before there is room for them
 LOST_STREAMS = "it began, which lost the streams of its srun"
 
 # ---- room ---------------------------------------------------------------------------------------

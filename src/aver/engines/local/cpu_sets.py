@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 MACHINE_CPUS = "AVER_MACHINE_CPUS"  # of a job: the CPUs that its coordinator may hand out
@@ -31,6 +32,7 @@ def leave_job_cpus() -> None:
     os.environ.pop(MACHINE_CPUS, None)
 
 
+@lru_cache(maxsize=256)
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """The numbers of `0-3,8`, as the kernel writes them; ValueError if that is not a list."""
     found: set[int] = set()
@@ -49,6 +51,9 @@ def cpu_list(cpus: Iterable[int]) -> str:
         else:
             parts.append([cpu])
     return ",".join("-".join(map(str, part)) for part in parts)
+
+
+_list_of = lru_cache(maxsize=256)(cpu_list)
 
 
 def numa_nodes(cpus: Iterable[int], folder: Path = NODES) -> list[list[int]]:
@@ -94,11 +99,11 @@ class CpuSets:
         for cpu in held:
             self._node_of[cpu].remove(cpu)
         self._held[key] = held
-        return cpu_list(held)
+        return _list_of(held)
 
     def of(self, key: str) -> str:
         """The CPUs that the attempt has; "" without any of its own."""
-        return cpu_list(self._held.get(key, ()))
+        return _list_of(self._held.get(key, ()))
 
     def release(self, key: str) -> None:
         for cpu in self._held.pop(key, ()):

@@ -45,7 +45,7 @@ def levels(order: Order, counts_processes: bool = False, of_job: str = "") -> li
 
 def job_of_task(key: str) -> str | None:
     """The key of the attempt that this task's key belongs to; None if it is no task's."""
-    task = _TASK.fullmatch(key)
+    task = _TASK.fullmatch(key) if ".s" in key else None
     return None if task is None else task[1]
 
 

@@ -147,10 +147,11 @@ class Slot:
             return False
         if not line.startswith(b'{"ev":"start","key":"%s"' % self.key.encode()):
             return False
-        try:
-            self.note_cgroup(words_of(line).get("in", ""))
-        except ValueError:
-            return False
+        if b'"in":' in line:
+            try:
+                self.note_cgroup(words_of(line).get("in"))
+            except ValueError:
+                return False
         self.cut_off.clear()
         return True
 
