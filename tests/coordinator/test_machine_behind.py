@@ -6,7 +6,7 @@ import pytest
 from test_machine import TRUE, Turn
 
 from aver.coordinator.requests import cancel, hold, requeue
-from aver.coordinator.state.start import BEHIND_EACH, SHORT_S
+from aver.coordinator.state.start import BEHIND_S, MOST_BEHIND, SHORT_S
 from aver.engines.api import Heard
 from aver.model.evidence import NotTaken, RoomTaken, WitnessRecord, WitnessStart
 from aver.model.exit import ExitStatus
@@ -15,6 +15,7 @@ from aver.model.states import State
 from aver.protocol.messages import ResultCode
 
 COUNT = 40
+BEHIND_EACH = 4  # where an attempt takes a quarter of BEHIND_S
 
 
 def members(name: str = "m", count: int = COUNT, **fields: object) -> JobSpec:
@@ -40,7 +41,7 @@ class Behind(Turn):
         self.machine.heard(Heard(self.key(job), "engine", "", evidence), self.now)
 
 
-def begun(cpus: int = 1, elapsed_s: float = 0.001, **fields: object) -> tuple[Behind, list[int]]:
+def begun(cpus: int = 1, elapsed_s: float = BEHIND_S / BEHIND_EACH, **fields: object) -> tuple[Behind, list[int]]:
     """A run whose first job took so long; and who is behind its second."""
     turn = Behind(cpus)
     turn.submit(members(**fields))
@@ -62,6 +63,20 @@ def test_short_jobs_are_given_ahead() -> None:
     turn.say(4, RoomTaken(turn.now))
     turn.commit()
     assert turn.given() == ([], [8])
+
+
+@pytest.mark.parametrize(("elapsed_s", "count"), [(0.0001, MOST_BEHIND), (BEHIND_S / 10, 10), (0.04, 1)])
+def test_as_many_as_are_done_in_a_short_time(elapsed_s: float, count: int) -> None:
+    assert len(begun(elapsed_s=elapsed_s)[1]) == count
+
+
+def test_a_long_one_counts_for_a_while() -> None:
+    """Else each of many that are not all short could have a long row of others behind it."""
+    turn, behind = begun(elapsed_s=0.04)
+    assert len(behind) == 1
+    turn.end(3, 0.0001)
+    turn.commit()
+    assert len(turn.given()[1]) <= 1
 
 
 @pytest.mark.parametrize("elapsed_s", [SHORT_S, 5.0])

@@ -73,11 +73,23 @@ def test_behind_a_long_job_they_are_dropped(slot: Slot, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_behind_several_that_take_long_together_they_are_dropped(slot: Slot, tmp_path: Path) -> None:
+    """None of these is long, but who waits for all of them could have begun elsewhere long before."""
+    keys = [f"n{number}" for number in range(10)]
+    slot.send_raw(b"".join([first("first", "sleep 0.04"), *(put(key, tmp_path / "out", "sleep 0.04") for key in keys)]))
+    said = list(lines_until(slot, "first", *keys))
+    ran = [line["key"] for line in said if line["ev"] == "end"]
+    assert ran == ["first", *keys[: len(ran) - 1]]
+    assert len(ran) < 5
+    assert [line["key"] for line in said if line["ev"] == "dropped"] == keys[len(ran) - 1 :]
+    assert begun(slot) == ran
+
+
 def test_more_than_fit_are_dropped(slot: Slot, tmp_path: Path) -> None:
+    keys = [f"n{number}" for number in range(40)]
     long = first("long", f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
-    slot.send_raw(b"".join([long, *(put(f"n{number}", tmp_path / "out") for number in range(9))]))
-    dropped = [line["key"] for line in lines_until(slot, *(f"n{number}" for number in range(9)))]
-    assert sorted(map(str, dropped)) == [f"n{number}" for number in range(9)]
+    slot.send_raw(b"".join([long, *(put(key, tmp_path / "out") for key in keys)]))
+    assert sorted(str(line["key"]) for line in lines_until(slot, *keys)) == sorted(keys)
     (tmp_path / "go").touch()
 
 

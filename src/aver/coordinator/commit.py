@@ -142,7 +142,7 @@ class Commits:
             self.send_replies()
             return Begun.NOTHING
         now = time.monotonic()
-        due = self._last_at + (FLOOD_GATHER_S if self._machine.live.behind else GATHER_S)
+        due = self._last_at + (FLOOD_GATHER_S if self._machine.live.is_flooded else GATHER_S)
         if now < due and not self._is_waited_for(self._batch):
             self._due = due
             return Begun.LATER

@@ -41,6 +41,7 @@ from aver.home import Home
 from aver.log import log
 from aver.store.read.reader import Reader
 
+FLOOD_TURN_S = 0.003  # between two turns while jobs are so short that their engine has the next ones already
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
 LEAVING_S = 10.0  # so long it is tried to commit what is decided
 CLOCK_SET_S = 1.0  # a clock that moves by more from one turn to the next was set
@@ -250,7 +251,7 @@ class Loop:
 
     def _hear(self, now: float) -> None:
         """Take what the engines have heard. Without a store nothing can be made of it: it stays with the witnesses."""
-        self._engines.wake_loop(not self._guard.is_store_lost)
+        self._engines.wake_loop(not self._guard.is_store_lost and not self._machine.live.is_flooded)
         if self._guard.is_store_lost:
             return
         new = [one for one in self._engines.heard() if not self._waits_for_answer(one)]
@@ -432,7 +433,7 @@ class Loop:
     def _timeout(self) -> float:
         """Seconds until something is due."""
         now = time.monotonic()
-        due = [CLOCK_CHECK_S, self._look_due - now]
+        due = [FLOOD_TURN_S if self._machine.live.is_flooded else CLOCK_CHECK_S, self._look_due - now]
         for at in (self._reasons_due, self._tidy_due, self._sampler.next_due(), *self._commits.dues()):
             if at is not None:
                 due.append(at - now)

@@ -282,9 +282,9 @@ static void close_streams(void) {
 static struct { char text[1024]; size_t size; usec until; } held; /* a line for the coordinator that waits for the next */
 
 /* ---- orders ahead: they begin when the job before them has ended, unless that takes long ---- */
-#define AHEAD 8
-#define PATIENCE (100 * MS) /* of a job before them; docs/design/witness.md */
-static struct { char *frame; size_t size; } ahead[AHEAD];
+#define AHEAD 32
+#define PATIENCE (100 * MS) /* of a job before them, and of all together; docs/design/witness.md */
+static struct { char *frame; size_t size; usec at; } ahead[AHEAD];
 static int aheads;
 
 static void remove_ahead(int which) {
@@ -388,6 +388,7 @@ static void put_ahead(const char *frame, size_t size) { /* frame[size] is 0 */
     }
     ahead[aheads].frame = need(malloc(size + 1));
     memcpy(ahead[aheads].frame, frame, size + 1);
+    ahead[aheads].at = now();
     ahead[aheads++].size = size;
 }
 
@@ -2586,7 +2587,8 @@ static void loop(void) { /* returns when there is nothing left to do */
         if (!slot && job.phase == RECORD) return;
         if (idle && job.stuck) return; /* the next job must not have the last one's processes */
         if (idle && aheads) {
-            take_ahead();
+            if (now() - ahead[0].at > PATIENCE) drop_all_ahead();
+            else take_ahead();
             continue;
         }
         bool leaving = idle && conn < 0 && (served || lonely) && !stays_for_restart();

@@ -7,6 +7,8 @@ once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aver.coordinator.state.attempt import (
     DISPATCHED,
     PLANNED_DURABLE,
@@ -28,8 +30,10 @@ from aver.model.states import State
 from aver.plan.packing import Cap, LaneKey, room_of
 from aver.plan.retry import requeue_wish
 
-BEHIND_EACH = 4  # attempts that an engine has for each that runs, where they are short
-SHORT_S = 0.05
+SHORT_S = 0.05  # an attempt that takes less may have others behind it
+BEHIND_S = 0.05  # of work that an engine then has for each attempt that runs
+MOST_BEHIND = 32  # attempts; a witness keeps no more
+FORGETS = 0.9  # of a long attempt's pace is left after each short one
 LOOK_AHEAD = 128  # intents that are made durable before there is room for them
 LOST_STREAMS = "it began, which lost the streams of its srun"
 
@@ -113,8 +117,7 @@ def _put_behind(live: LiveState, now: float) -> None:
     if not live.paces or not live.ahead:
         return
     packer = live.packer.packed
-    most = BEHIND_EACH * packer.running_count - len(live.behind)
-    for job in packer.behind(most) if most > 0 else ():
+    for job in packer.behind(_room_behind(live, packer.behind(1))):
         attempt = live.by_job.get(job)
         if attempt is None or attempt.phase is not PLANNED_DURABLE or not _may_be_behind(live, attempt):
             return
@@ -123,6 +126,17 @@ def _put_behind(live: LiveState, now: float) -> None:
         attempt.phase, attempt.is_behind = READY_DURABLE, True
         live.behind.add(attempt.key)
         start(live, attempt, now)
+
+
+def _room_behind(live: LiveState, next_jobs: Sequence[int]) -> int:
+    """How many attempts like the next one may be given ahead: as many as are done in a short time."""
+    attempt = live.by_job.get(next_jobs[0]) if next_jobs else None
+    if attempt is None:
+        return 0
+    run = live.runs[attempt.run]
+    pace_s = live.paces.get((run.number, run.spec_number(attempt.index)), SHORT_S)
+    each = min(MOST_BEHIND, int(BEHIND_S / max(pace_s, BEHIND_S / MOST_BEHIND)))
+    return max(0, each * live.packer.packed.running_count - len(live.behind))
 
 
 def _may_be_behind(live: LiveState, attempt: LiveAttempt) -> bool:
@@ -158,10 +172,11 @@ def not_taken(live: LiveState, attempt: LiveAttempt, now: float) -> None:
 
 
 def note_pace(live: LiveState, attempt: LiveAttempt, elapsed_s: float) -> None:
-    """Of a run with many jobs: how long the last attempt of this kind took."""
+    """Of a run with many jobs: how long attempts of this kind take. A long one counts for a while."""
     run = live.runs[attempt.run]
     if not run.is_single and not attempt.can.has_queue:
-        live.paces[run.number, run.spec_number(attempt.index)] = elapsed_s
+        kind = run.number, run.spec_number(attempt.index)
+        live.paces[kind] = max(elapsed_s, FORGETS * live.paces.get(kind, 0.0))
 
 
 def _may_plan_ahead(live: LiveState, job: int) -> bool:
