@@ -70,7 +70,7 @@ GROUPS = {  # package: (heading of the help, {command: its help in one sentence}
         {
             "doctor": "Show what this machine can and can't enforce, and why.",
             "config": "Show every setting with its value, its default and where it is set, or change one.",
-            "service": "Start the coordinator at boot and after a crash, so that pending jobs go on by themselves.",
+            "service": "Start the coordinator at boot and after a crash, so that pending jobs continue by themselves.",
             "prune": "Cut the logs of old runs; their verdicts stay.",
             "stop": "Stop the coordinator; jobs keep running.",
             "docs": "Show a page of the documentation, or list the topics.",

@@ -137,7 +137,7 @@ def _shared(place: Path) -> Check:
         return Check("shared folder", LIMITED, text, "set slurm.folder in the settings")
     if is_on_network(existing):
         return Check("shared folder", OK, f"{place}, on a network file system", None)
-    hint = "if the nodes do not see it, jobs run all the same and verdicts come from accounting; set slurm.folder"
+    hint = "if the nodes do not see it, jobs still run, and verdicts come from accounting; set slurm.folder"
     return Check("shared folder", LIMITED, f"{place}, on a local disk of this machine", hint)
 
 

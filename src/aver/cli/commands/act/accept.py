@@ -16,7 +16,7 @@ def command(ids: tuple[str, ...], as_json: bool) -> int:
     """Vouch for a job whose end nobody saw.
 
     For UNVERIFIED jobs: nobody saw how they ended, and you have checked their results. Your name
-    and the time are kept as evidence, and jobs that were skipped because of them come back.
+    and the time are kept as evidence, and jobs that were skipped because of them become pending again.
 
     \b
     Examples:

@@ -32,8 +32,8 @@ WORDS = {  # the coordinator answers with Slurm's
 def command(ids: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Change what pending jobs ask for.
 
-    The time limit can be changed while a job runs, too. A run means all its jobs. Its flow stays as it was submitted:
-    `aver retry` keeps the change, `aver reinit` takes what the flow says.
+    The time limit of a running job can be changed, too. The number of a run stands for all its jobs. The flow's file
+    does not change: `aver retry` keeps the new values, `aver reinit` uses those of the flow.
 
     \b
     Examples:

@@ -17,8 +17,8 @@ from aver.report.pools import pool_facts
 def command() -> None:
     """Set and list pools that all runs share, such as licences.
 
-    A job with `pools: {licence: 1}` waits until the pool has that much left. A pool of 0 pauses its jobs: those that
-    run go on, and no other starts.
+    A job with `pools: {licence: 1}` waits until the pool has that much left. A pool of size 0 pauses its jobs:
+    running ones continue, and no other starts.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def command() -> None:
 def set_size(name: str, size: int) -> None:
     """Set how much a pool has.
 
-    It holds for all runs, and stays when the coordinator is restarted. Jobs that run go on.
+    It applies to all runs, and is kept when the coordinator restarts. Running jobs continue.
 
     \b
     Examples:

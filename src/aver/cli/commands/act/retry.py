@@ -23,7 +23,7 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
     """Rerun failed, lost and skipped jobs of a run.
 
     A run's number means all of its jobs that failed, were lost or were skipped; jobs can also be
-    named one by one. Finished work is not repeated. Each try is a new attempt, and all are kept.
+    named one by one. Finished work is not repeated. Each rerun is a new attempt, and all are kept.
 
     \b
     Examples:

@@ -36,10 +36,10 @@ def command() -> None:
 @click.argument("run", metavar="RUN", type=ADDRESS)
 @json_option
 def sacct(run: str, as_json: bool) -> None:
-    """Show what accounting has of a run: its jobs on Slurm, its allocations, their steps, states and MaxRSS.
+    """Show a run's records in accounting: its jobs on Slurm, its allocations, their steps, states and MaxRSS.
 
-    These are the cluster's own words. Before Slurm 25.11 it takes 128 off exit codes, and a step's
-    CANCELLED may be a signal of its own: `aver results` has the verdicts.
+    States and exit codes are printed as the cluster has them. Before Slurm 25.11, it subtracts 128 from exit
+    codes of 128 and above, and a CANCELLED step may have ended by its own signal: `aver results` has the verdicts.
 
     \b
     Examples:

@@ -25,8 +25,8 @@ REFRESH_S = 10.0  # how often --follow sees to it that a coordinator drives unse
 def command(ids: tuple[str, ...], since: int, follow: bool) -> None:
     """Print changes of jobs and runs as JSON lines, from any point on.
 
-    One line for each submission, change of a job's or run's state, and request of a person. `seq` only grows, and
-    an event never changes: a reader that goes on with --since and the last `seq` it handled misses nothing.
+    One line for each submission, each state change of a job or run, and each request of a person. `seq` only grows,
+    and events never change: a reader that continues with --since and the last `seq` it handled misses nothing.
     With IDs: only events of these jobs and runs.
 
     \b

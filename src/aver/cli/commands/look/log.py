@@ -37,7 +37,7 @@ JSON_BYTES = 1024 * 1024  # a document holds at most this much of a log's end
 def command(address: str, follow: bool, attempt: int | None, err: bool, lines: int | None, as_json: bool) -> None:
     """Show a job's output.
 
-    Of a run, or of an address that names several jobs, each line has its job's name before it.
+    For a run, or an address that matches several jobs, each line begins with the job's name.
 
     \b
     Examples:

@@ -14,9 +14,9 @@ from aver.errors import UsageError
 def command() -> int:
     """Watch all jobs live, and act on them with keys.
 
-    What runs, with the CPUs and memory it uses now beside what it asked for; what waits, and for what; what failed.
-    Keys: l log, w why, s show, c cancel, r retry, h hold or release, f view, / search, ? help, q quit. Jobs go on when
-    it is left.
+    Running jobs with their current and requested CPUs and memory, waiting jobs with the reason, and failed jobs.
+    Keys: l log, w why, s show, c cancel, r retry, h hold or release, f view, / search, ? help, q quit. Quitting does
+    not affect jobs.
 
     \b
     Examples:

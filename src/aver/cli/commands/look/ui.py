@@ -22,8 +22,8 @@ def command(port: int | None, socket: bool, is_opened: bool, read_only: bool) ->
     """Serve the live page of all runs and jobs, to look at and to act on, in a browser.
 
     Prints the link that opens the page, and serves it until Ctrl-C. Only this machine can reach it, and only with the
-    token in the link; from another machine use the ssh line that is printed. Runs go on when it ends. It needs the
-    extra `ui`.
+    token in the link; from another machine, use the ssh line that is printed. Jobs keep running when it ends. It needs
+    the extra `ui`.
 
     \b
     Examples:

@@ -50,16 +50,16 @@ def command(
 ) -> None:
     """Compare requested and used resources; --correct writes better requests into the flow.
 
-    Memory, cpus and time of each job's newest attempt, by job and by group (all members of a
-    matrix): asked for, used, and the share. MARKS say where a limit was reached (over) and where a
-    smaller request would do and be worth it (under). BY says who measured: the witness, or sacct
-    where there was none. ? is unknown, ≥ is at least. Without RUN: the newest run.
+    Memory, CPUs and time of each job's newest attempt, by job and by group (all members of a
+    matrix): requested, used, and the share. MARKS: over, a limit was reached; under, a much smaller
+    request would be enough. BY is the source: the witness, or sacct if there was no witness.
+    ? is unknown, ≥ is at least. Without RUN: the newest run.
 
     --correct edits the file that the run was submitted from, and keeps its comments and order. All
-    members of a matrix are corrected together. After OUT_OF_MEMORY memory is peak × 1.2, or the
-    limit × 1.5 where it was reached; after TIMEOUT time is × 1.4; over-used cpus go up. A request
-    gets smaller only if every member completed, every figure is known and the saving is worth it. A
-    failure whose cause was something else changes nothing.
+    members of a matrix are corrected together. After OUT_OF_MEMORY, memory is the peak × 1.2, or
+    the limit × 1.5 if it was reached; after TIMEOUT, time is the limit × 1.4; over-used CPUs go up.
+    A request gets smaller only if every member completed, every figure is known and the saving is
+    large enough. Other failures change nothing.
 
     \b
     Examples:

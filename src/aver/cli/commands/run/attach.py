@@ -23,9 +23,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def command(address: str) -> int:
     """Attach to the terminal of a job that was started with --pty.
 
-    Keys go to the job, and what it draws is shown, from the end of what is there already. Ctrl-\\ detaches, and the
-    job goes on. When the job ends, exits as `aver run` does. Several terminals may be attached at once. The terminal
-    is kept by a small process inside the job, which counts in its memory.
+    Keys go to the job, and its output is shown, from the newest part on. Ctrl-\\ detaches, and the job keeps running.
+    When the job ends, exits as `aver run` does. Several terminals may be attached at once. A small process inside the
+    job holds the terminal; its memory counts towards the job's.
 
     \b
     Examples:

@@ -66,8 +66,8 @@ def command(
     """Run a command for each input, with a verdict for each.
 
     COMMAND is text for bash. {} is the input, {.} the input without its extension, {/} its last part, {//} its folder,
-    {/.} its last part without extension, {#} its number. Without one of them {} is added. Inputs come after the
-    command or on stdin, one on each line. Exits as `aver run` does.
+    {/.} its last part without extension, {#} its number. If COMMAND has none of these, {} is appended. Inputs
+    come after the command or on stdin, one on each line. Exits as `aver run` does.
 
     \b
     Examples:

@@ -25,9 +25,9 @@ def command(words: tuple[str, ...], overlap: bool) -> None:
     """Submit a flow or a script at fixed times, or list and remove schedules.
 
     WHEN is cron's: minute hour day month weekday, or @hourly, @daily, @weekly, @monthly. FILE is read each time, with
-    the environment and the folder of this command. Times that were missed are made up for once, when a coordinator is
-    back; a time at which the last run is not settled is skipped. The coordinator stays while there are schedules;
-    `aver service enable` brings it back after a reboot.
+    the environment and the folder of this command. After missed times, FILE is submitted once when a coordinator runs
+    again; while the last run is not settled, times are skipped. The coordinator keeps running while there are
+    schedules; `aver service enable` starts it after a reboot.
 
     \b
     Examples:

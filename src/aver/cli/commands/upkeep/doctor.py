@@ -247,7 +247,7 @@ def _home(session: Session) -> Iterator[Check]:
         yield Check(
             "file system",
             LIMITED,
-            "a network file system, or one that can't be told from it: a rollback journal is used instead of WAL",
+            "a network file system, or possibly one: a rollback journal is used instead of WAL",
             "readers may wait for the writer; AVER_HOME on a local disk is faster",
         )
     else:

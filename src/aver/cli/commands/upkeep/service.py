@@ -13,10 +13,10 @@ VERBS = {"enable": enable, "disable": disable, "status": find_service}
 @click.command("service")
 @click.argument("verb", metavar="enable|disable|status", type=click.Choice(tuple(VERBS)))
 def command(verb: str) -> int:
-    """Start the coordinator at boot and after a crash, so that pending jobs go on by themselves.
+    """Start the coordinator at boot and after a crash, so that pending jobs continue by themselves.
 
     With systemd: a unit of your own service manager, and lingering, so that jobs also outlive your logout. Without
-    systemd: a line of cron. Exits 1 if the coordinator does not come back by itself after a boot, and says what is
+    systemd: a line of cron. Exits 1 if the coordinator is not started by itself after a boot, and says what is
     missing.
 
     \b
