@@ -149,6 +149,30 @@ def test_checkpointed(record: WitnessRecord, state: State) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "reached", "blocked", "state", "warns"),
+    [
+        (0, 0, 0, State.COMPLETED, False),
+        (85, 0, 0, State.FAILED, False),
+        (0, 0, 2, State.COMPLETED, True),
+        (85, 0, 1, State.CHECKPOINTED, False),
+        (0, 1, 1, State.CHECKPOINTED, False),
+        (1, 0, 1, State.FAILED, False),
+    ],
+)
+def test_a_warning_that_was_blocked(code: int, reached: int, blocked: int, state: State, warns: bool) -> None:
+    """Exit 0 with it still pending is the end, said so; an agreed code other than 0 is the program's own word."""
+    verdict = verdict_on(ended(code, 0, replace(WARN, reached=reached, blocked=blocked)), rules=CHECKPOINT)
+    assert (verdict.state, bool(verdict.warnings)) == (state, warns)
+
+
+@pytest.mark.parametrize("record", [ended(0, 0), ended(0, 0, replace(WARN, reached=0)), ended(85, 0)])
+def test_a_task_that_was_warned(record: WitnessRecord) -> None:
+    """A task of a step is the user's process as the script is, also if the script ended before its own warning."""
+    assert verdict_on(record, rules=replace(CHECKPOINT, is_step_warned=True)).state is State.CHECKPOINTED
+    assert verdict_on(record, rules=Rules(is_step_warned=True)).state is not State.CHECKPOINTED
+
+
+@pytest.mark.parametrize(
     ("record", "state", "warns"),
     [
         (ended(0, 0, oom=1), State.COMPLETED, True),

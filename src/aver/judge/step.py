@@ -118,7 +118,8 @@ def task_cause(record: WitnessRecord) -> TaskCause:
     signal = 0 if record.exit is None else record.exit.signal
     sent = {act.signal for act in record.acts if act.kind in (ActKind.SIGNAL, ActKind.WARN)}
     was_sent = bool(signal) and (signal in sent or signal in record.got)
-    return TaskCause(record.launch, record.oom_kills, was_sent)
+    is_warned = record.warned is not None and record.warned.reached != 0
+    return TaskCause(record.launch, record.oom_kills, was_sent, is_warned)
 
 
 def judge_step(tasks: Sequence[JudgedTask], is_open: bool) -> StepVerdict:
