@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aver.judge import local
 from aver.judge.local import is_unseen, judge, judge_acceptance, launch_text
 from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model import reasons
@@ -470,3 +472,11 @@ def test_the_page_says_what_can_be_accepted() -> None:
     assert {word for word in State if f" {word} " in f"{sentence} "} == {
         state for state in SETTLED if is_unseen(state, None)
     }
+
+
+def test_every_reason_of_a_failure_may_be_retried() -> None:
+    """The judge's own words, and no list beside them that lacks some."""
+    folder = Path(local.__file__).parent
+    words = {word for path in folder.glob("*.py") for word in re.findall(r"reasons\.([A-Z_]+)\b", path.read_text())}
+    never = {"NONE", "CHECKPOINT", "DEPENDENCY_NEVER_SATISFIED"}  # not failures, or never begun
+    assert {getattr(reasons, word) for word in words - never} == set(reasons.OF_FAILURES)
