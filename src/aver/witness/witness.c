@@ -80,6 +80,7 @@ static struct {
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
+    usec seen_user, seen_sys; /* the most CPU time that a look at all its processes found */
     bytes maxrss, mem_limit, peak, whole, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
     bytes around, around_base; /* kills for memory in the cgroup that the job shares; base: at its start, -1: unknown */
     struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
@@ -1208,11 +1209,40 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
     return sum * 1024;
 }
 
+static void look_at_cpu(void) { /* of the processes that are listed, with what each has waited for, and of those reaped */
+    const usec tick = SECOND / sysconf(_SC_CLK_TCK);
+    usec user = job.user.tv_sec * SECOND + job.user.tv_usec, sys = job.sys.tv_sec * SECOND + job.sys.tv_usec;
+    char path[64], *end;
+    for (size_t i = 0; i < pids_n; i++) {
+        long long times[4];
+        snprintf(path, sizeof path, "/proc/%d/stat", pids[i]);
+        if (slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')'))) return;
+        if (sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld", times, times + 1, times + 2,
+                   times + 3) != 4) return;
+        user += (times[0] + times[2]) * tick;
+        sys += (times[1] + times[3]) * tick;
+    }
+    for (size_t i = 0; i < pids_n; i++) /* who was waited for meanwhile may be counted twice */
+        if (kill(pids[i], 0) && errno == ESRCH) return;
+    if (user + sys <= job.seen_user + job.seen_sys) return;
+    job.seen_user = user;
+    job.seen_sys = sys;
+}
+
+static void count_unwaited(void) { /* a look found more than the kernel has told of those that were waited for */
+    const usec waited = (job.user.tv_sec + job.sys.tv_sec) * SECOND + job.user.tv_usec + job.sys.tv_usec;
+    if (job.seen_user + job.seen_sys <= waited + 50 * MS) return; /* its clock and the other's differ by ticks */
+    job.unwaited = true;
+    job.user = (struct timeval){job.seen_user / SECOND, job.seen_user % SECOND};
+    job.sys = (struct timeval){job.seen_sys / SECOND, job.seen_sys % SECOND};
+}
+
 static bytes memory_in_use(bytes *own) { /* own: without what tasks of its steps use, which are measured apart */
     *own = 0;
     if (job.own_cgroup) {
         if (job.cgroup_version == 1) { /* for what only the processes say */
             list_job();
+            look_at_cpu();
             sum_processes(false);
         }
         if (!read_of(job.cgroup_path, "memory.stat")) return 0;
@@ -1220,6 +1250,7 @@ static bytes memory_in_use(bytes *own) { /* own: without what tasks of its steps
                       number_in(scratch, cgroup_files[job.cgroup_version].shmem);
     }
     list_job();
+    look_at_cpu();
     bytes used = sum_processes(false);
     if (pids_n > 1 && used > job.peak) used = sum_processes(true);
     *own = used;
@@ -2113,9 +2144,10 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
         if (!job.stuck) return;
     }
     if (job.stuck) job.stays = (bytes)pids_n;
+    count_unwaited();
     if (job.cgroup_version) read_cgroup_end();
     if (job.cgroup >= 0) {
-        if (job.cgroup_version == 2) read_cpu_end();
+        if (job.cgroup_version == 2) read_cpu_end(); /* then all is known */
         if (job.own_cgroup && order.value['n']) read_forks_end();
         each_inner(job.cgroup_path, remove_cgroup);
         if (job.own_cgroup && !is_pair_clean()) close_own_cgroup();
