@@ -199,15 +199,21 @@ def _ask_of_tasks(machine: Machine, engines: Engines, now: float) -> None:
     Of tasks that their engine runs itself only their records tell, whatever became of this machine.
     """
     live = [(step, task) for step, task in machine.live.tasks.values() if not step.attempt.can.tells_steps]
+    absent = []
     for step, task in [(step, task) for step, task in live if task.verdict is None]:
         (reply,) = engines.observe([task.key], step.attempt.engine)
-        if not isinstance(reply, NotListed):
+        if isinstance(reply, NotListed):
+            absent.append((step, task))
+        else:
             task.is_dispatched = True
-        elif machine.is_of_ended_boot(step.attempt):
+    for step, task in absent:  # all that run are known now: who ends a step ends those, and no others
+        if task.verdict is not None:
+            continue
+        if machine.is_of_ended_boot(step.attempt):
             evidence = MachineRestarted(now, boot_of(task.key), machine.identity.boot[:8])
             machine.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
-        elif step.kill_asked:
-            machine.cancel_step(step, "a request", now)
+        elif step.kill_asked or task.because:
+            machine.cancel_step(step, "a request" if step.kill_asked else "the end of another task", now)
 
 
 class Losses:
