@@ -312,13 +312,15 @@ def _logout(session: Session) -> Check:
 
 def _notifications(session: Session) -> Check:
     told = read_told(session.home)
-    if told is None or not (told.delivered or told.given_up):
+    if told is None or not (told.delivered or told.given_up or told.trying):
         return Check("notifications", OK, "none was due", None)
     fact = f"{told.delivered} delivered, {told.given_up} given up"
+    advice = f"try the command by hand; {session.home.log} has every try"
+    if told.trying:
+        return Check("notifications", LIMITED, f"{fact}; tried and to be tried again: {told.trying}", advice)
     if not told.problem:
         return Check("notifications", OK, fact, None)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.problem_at))
-    advice = f"try the command by hand; {session.home.log} has every try"
     return Check("notifications", LIMITED, f"{fact}; the last: {when}, {told.problem}", advice)
 
 
