@@ -76,6 +76,24 @@ def test_a_deadline_is_not_called_a_time_limit(aver: Product) -> None:
     assert "JobState=TIMEOUT Reason=TimeLimit " in aver("shell", "--", "scontrol", "-o", "show", "job", "3").out
 
 
+def test_a_job_for_which_the_machine_has_become_too_small(
+    aver: Product, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for what there will never be: that is said, and not that somebody has it."""
+    number = aver.submit("--hold", "--mem", "200M", "--", "true")
+    aver("stop")
+    (tmp_path / "small.toml").write_text('mem = "100M"\n')
+    monkeypatch.setenv("AVER_CONFIG", str(tmp_path / "small.toml"))
+    aver("release", str(number))
+    assert reaches(aver, number, "never") == (
+        "Waiting for 200 MiB of memory, and this machine has 100 MiB: it never begins here unless it is edited."
+    )
+    other = aver.submit("--mem", "50M", "--", "true")
+    assert aver("watch", str(other)).status == 0, "it keeps nobody out"
+    aver("edit", str(number), "--mem", "50M")
+    assert aver("watch", str(number), "--exit-status").status == 0
+
+
 def test_the_settings_limit_has_a_name(aver: Product, config: None) -> None:
     """max_running is not said to be a lack of CPUs."""
     first = aver.submit("--", "sh", "-c", "touch started; exec sleep 600")

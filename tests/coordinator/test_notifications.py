@@ -170,6 +170,25 @@ def test_a_command_that_fails_is_tried_again_and_then_shown(
     assert "exit code 7: no route" in checks["notifications"]["fact"]
 
 
+def test_a_command_that_is_still_tried_is_due(
+    live: LiveHome, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One that was killed is not delivered, and `aver doctor` does not say that none was due."""
+    rule = teller(tmp_path, NotifyOn.EVERY, then=f"[ -e {tmp_path}/fine ] || kill -9 $$", attempts=9)
+    live.settle([live.submit(shell_job("one", "true"), notify=(rule,))])
+    wait_for(lambda: len(told(tmp_path)) >= 2, "two tries")
+    main.invoke(["doctor", "--json"])
+    checks = {check["name"]: check for check in json.loads(capfd.readouterr().out)["checks"]}
+    assert checks["notifications"]["status"] == "limited"
+    assert checks["notifications"]["fact"].startswith("0 delivered, 0 given up; tried and to be tried again: job 1")
+    assert checks["notifications"]["fact"].endswith("signal 9")
+    (tmp_path / "fine").touch()
+    wait_for(lambda: is_quiet(live, 1), "it is delivered")
+    state = read_told(live.home)
+    assert state is not None
+    assert (state.delivered, state.given_up, state.trying) == (1, 0, "")
+
+
 def test_secrets_stay_out(live: LiveHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the document nor the command's environment has them; the environment is a short list."""
     monkeypatch.setenv("MY_PASSWORD", "not for you")

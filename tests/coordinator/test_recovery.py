@@ -207,6 +207,41 @@ def test_a_bad_exit_ends_nobody_before_it_is_durable(turn: StoredTurn) -> None:
     assert turn.controls() == of(key, "cancel", [1])
 
 
+@pytest.mark.parametrize("is_stored", [False, True], ids=["heard after the restart", "stored before it"])
+def test_a_bad_exit_and_a_task_that_no_crash_let_begin(turn: StoredTurn, is_stored: bool) -> None:
+    """The coordinator died between two orders of a step: srun comes back, and ends with 143 as if both had begun."""
+    key = with_step(turn, kill_on_bad_exit=True)
+    turn.handed.discard(f"{key}.s0.t1")
+    turn.machine.out.task_starts.clear()
+    if is_stored:
+        end_first_task(turn, ExitStatus(3))
+        turn.commit()
+        turn.come_back()
+    else:
+        turn.come_back()
+        end_first_task(turn, ExitStatus(3))
+    (ended,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
+    assert turn.machine.out.task_starts == []
+    assert (ended.verdict.state, ended.verdict.exit, ended.first_failed) == (State.FAILED, ExitStatus(3), 0)
+    assert (ended.srun_code, ended.derived) == (143, 3 << 8)
+
+
+def test_a_kill_of_a_step_of_which_one_task_began(turn: StoredTurn) -> None:
+    """The one that never began never runs; the other has not ended before its witness says so."""
+    key = with_step(turn)
+    step = turn.machine.find_step(key, 0)
+    assert step is not None
+    turn.machine.kill_step(step, "me", turn.now)
+    turn.commit()
+    turn.handed.discard(f"{key}.s0.t0")
+    turn.come_back()
+    ended = [event for event in turn.commit() if isinstance(event, (TaskEnded, StepEnded))]
+    assert [event.task for event in ended if isinstance(event, TaskEnded)] == [0]
+    end_task(turn, f"{key}.s0.t1", ExitStatus(signal=9), (CANCEL,))
+    (over,) = [event for event in turn.commit() if isinstance(event, StepEnded)]
+    assert (over.verdict.state, over.verdict.exit, over.srun_code) == (State.CANCELLED, ExitStatus(signal=9), 137)
+
+
 def test_the_end_of_a_task_that_is_stored_is_not_kept_by_the_engine(turn: StoredTurn) -> None:
     """It is heard again after a restart, while its step goes on: nobody needs it, so that its witness may leave."""
     key = with_step(turn)

@@ -125,6 +125,24 @@ def test_a_generating_job_that_is_retried_adds_nothing_twice(lab: Lab) -> None:
     assert reasons(run)["gen"] is None
 
 
+@pytest.mark.parametrize(("rule", "attempts"), [("GeneratedJobs", 2), ("MissingOutput", 1)])
+def test_a_retry_for_what_was_generated(lab: Lab, rule: str, attempts: int) -> None:
+    """The first file can't be used: a rule that names this reason tries again, and another one does not."""
+    run = lab.run(
+        f"""
+jobs:
+  gen:
+    run: |
+      [ "$AVER_ATTEMPT" = 1 ] && echo "late: {{needs: nobody, run: 'true'}}" > more.yaml && exit 0
+      echo "late: {{run: 'true'}}" > more.yaml
+    generates: more.yaml
+    retry: {{max: 1, on: [{rule}]}}
+"""
+    )
+    found = [(str(one.state), one.reason) for one in run["gen"].attempts]
+    assert found == [("FAILED", "GeneratedJobs"), ("COMPLETED", None)][:attempts]
+
+
 def test_defaults_of_the_flow_reach_generated_jobs(lab: Lab) -> None:
     """Their environment too, whose values are in no store; also after kill -9 of the coordinator."""
     text = generating({"late": {"run": "echo $SECRET $AVER_CPUS $AVER_PARAM_n > late"}})

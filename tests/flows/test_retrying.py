@@ -110,3 +110,52 @@ jobs:
     assert jobs["train"]["state"] == "CHECKPOINTED"
     assert jobs["train"]["attempt"] == 2
     assert jobs["eval"]["reason"] == "NeedFailed:train(CHECKPOINTED)"
+
+
+@pytest.mark.parametrize(
+    ("script", "task", "expected"),
+    [
+        ("trap '' USR1", "trap '' USR1; sleep 2", ["COMPLETED"]),
+        ("true", "trap '' USR1; sleep 2", ["COMPLETED"]),
+        ("trap '' USR1", "trap 'exit 0' USR1; touch began; while :; do sleep 0.1; done", ["CHECKPOINTED"] * 2),
+        ("trap : USR1", "trap '' USR1; sleep 2", ["CHECKPOINTED"] * 2),
+    ],
+    ids=["both ignore it", "the step ignores it", "the task takes it", "the script takes it"],
+)
+def test_a_warning_counts_where_the_users_own_processes_took_it(
+    lab: Lab, script: str, task: str, expected: list[str]
+) -> None:
+    """Our srun is none of them: finished work that never reacted is COMPLETED, and not run again."""
+    lab.write(task, "task.sh")
+    run = lab.run(
+        f"""
+jobs:
+  work:
+    time: 30s
+    signal: USR1@29s
+    checkpoint: {{rounds: 1}}
+    run: |
+      {script}
+      srun bash task.sh
+      exit 0
+"""
+    )
+    assert [str(attempt.state) for attempt in run["work"].attempts] == expected
+
+
+def test_a_task_with_an_epilog_takes_the_warning_itself(lab: Lab) -> None:
+    """The process that srun puts around its program hands signals on: that it has a handler says nothing."""
+    lab.write("#!/bin/sh\n", "epilog")
+    (lab.folder / "epilog").chmod(0o755)
+    run = lab.run(
+        """
+defaults: {time: 30s, signal: USR1@29s, checkpoint: {rounds: 1}}
+jobs:
+  deaf: {run: "srun --task-epilog=$PWD/epilog bash -c \\"trap '' USR1; sleep 2\\"; exit 0"}
+  takes: {run: "srun --task-epilog=$PWD/epilog bash -c \\"trap 'exit 0' USR1; while :; do sleep 0.1; done\\"; exit 0"}
+"""
+    )
+    assert {name: str(run[name].attempts[0].state) for name in ("deaf", "takes")} == {
+        "deaf": "COMPLETED",
+        "takes": "CHECKPOINTED",
+    }

@@ -200,3 +200,44 @@ def test_a_file_of_losses_that_is_none(live: LiveHome, typed: Typed, kind: str) 
         done = typed(command)
         assert done.returncode in (0, 1), done
         assert b"\x1b" not in done.stdout
+
+
+def test_a_whole_store_that_is_gone(live: LiveHome, typed: Typed) -> None:
+    """Nothing of it had reached `aver.db`: the next store is new, and says that another one was here."""
+    ended = live.run_text("true")
+    live.settle([ended])
+    lost = live.run_text(WAIT_FOR.format(name="go-lost", code=3))
+    live.wait_running(lost)
+    witness = live.witness_of(lost)
+    lose_log(live)
+    for command in ("jobs", "show"):  # before anybody has looked what runs
+        done = typed(command, *([str(lost)] if command == "show" else []))
+        assert b"has lost events" in done.stderr, done
+        assert b"nothing was submitted" not in done.stderr
+    live.connect_again()
+    assert live.run_text("true") > lost
+    lines = (live.home.path / "lost").read_text()
+    assert "the store that was here, with " in lines
+    assert f"job {lost} is not in the store: its attempt " in lines
+    assert b"has lost events: `aver status` says which" in typed("jobs").stderr
+    (live.folder / "go-lost").touch()
+    wait_for(lambda: not is_alive(witness), "the end of the lost job")
+    wait_for(lambda: "has ended, its witness says 3:0" in (live.home.path / "lost").read_text(), "its end is said")
+    assert list(live.keys_run().values()).count(1) == 1, "once"
+    (live.home.path / "lost").unlink()
+    assert b"lost" not in typed("jobs").stderr
+
+
+@pytest.mark.parametrize("command", ["squeue", "sacct"])
+def test_slurms_commands_say_what_the_store_has_lost(live: LiveHome, typed: Typed, command: str) -> None:
+    """Who waits for a job by asking whether it is listed is not to take its absence for its end."""
+    live.settle([live.run_text("true")])
+    stop(live)
+    lost = live.run_text(WAIT_FOR.format(name="go", code=0))
+    live.wait_running(lost)
+    lose_log(live)
+    live.connect_again()
+    tool = os.fspath(live.home.bin / command)
+    done = subprocess.run([tool], env={**os.environ, "AVER_HOME": os.fspath(live.home.path)}, capture_output=True)
+    assert b"aver: warning: the store of this home has lost events" in done.stderr, done
+    (live.folder / "go").touch()

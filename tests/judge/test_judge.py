@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aver.judge import local
 from aver.judge.local import is_unseen, judge, judge_acceptance, launch_text
 from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model import reasons
@@ -146,6 +148,30 @@ CHECKPOINT = Rules(checkpoint_codes=(0, 85))
 def test_checkpointed(record: WitnessRecord, state: State) -> None:
     """CHECKPOINTED: warned, ended with an agreed code, and neither time nor cancel was acted on."""
     assert verdict_on(record, rules=CHECKPOINT).state is state
+
+
+@pytest.mark.parametrize(
+    ("code", "reached", "blocked", "state", "warns"),
+    [
+        (0, 0, 0, State.COMPLETED, False),
+        (85, 0, 0, State.FAILED, False),
+        (0, 0, 2, State.COMPLETED, True),
+        (85, 0, 1, State.CHECKPOINTED, False),
+        (0, 1, 1, State.CHECKPOINTED, False),
+        (1, 0, 1, State.FAILED, False),
+    ],
+)
+def test_a_warning_that_was_blocked(code: int, reached: int, blocked: int, state: State, warns: bool) -> None:
+    """Exit 0 with it still pending is the end, said so; an agreed code other than 0 is the program's own word."""
+    verdict = verdict_on(ended(code, 0, replace(WARN, reached=reached, blocked=blocked)), rules=CHECKPOINT)
+    assert (verdict.state, bool(verdict.warnings)) == (state, warns)
+
+
+@pytest.mark.parametrize("record", [ended(0, 0), ended(0, 0, replace(WARN, reached=0)), ended(85, 0)])
+def test_a_task_that_was_warned(record: WitnessRecord) -> None:
+    """A task of a step is the user's process as the script is, also if the script ended before its own warning."""
+    assert verdict_on(record, rules=replace(CHECKPOINT, is_step_warned=True)).state is State.CHECKPOINTED
+    assert verdict_on(record, rules=Rules(is_step_warned=True)).state is not State.CHECKPOINTED
 
 
 @pytest.mark.parametrize(
@@ -446,3 +472,11 @@ def test_the_page_says_what_can_be_accepted() -> None:
     assert {word for word in State if f" {word} " in f"{sentence} "} == {
         state for state in SETTLED if is_unseen(state, None)
     }
+
+
+def test_every_reason_of_a_failure_may_be_retried() -> None:
+    """The judge's own words, and no list beside them that lacks some."""
+    folder = Path(local.__file__).parent
+    words = {word for path in folder.glob("*.py") for word in re.findall(r"reasons\.([A-Z_]+)\b", path.read_text())}
+    never = {"NONE", "CHECKPOINT", "DEPENDENCY_NEVER_SATISFIED"}  # not failures, or never begun
+    assert {getattr(reasons, word) for word in words - never} == set(reasons.OF_FAILURES)

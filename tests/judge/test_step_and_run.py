@@ -11,6 +11,7 @@ from aver.judge.run import WORST_FIRST, exit_status_of, fold_run, return_code
 from aver.judge.step import (
     JudgedTask,
     Lost,
+    NotBegun,
     Running,
     Task,
     TaskEnd,
@@ -334,3 +335,29 @@ def test_a_task_that_wait_ended_counts_unless_another_failed(
     found = judge_step([judged_task(0, first, False), late], is_open=False)
     assert f"{found.verdict.state} {found.verdict.exit}" == step
     assert (found.derived, found.first_failed, found.srun_code) == (derived, first_failed, max(137, first.shell_code))
+
+
+@pytest.mark.parametrize(
+    ("others", "exit_status", "srun_code"),
+    [
+        pytest.param([Task(1, NotBegun(), 2.0, True)], ExitStatus(5), 143, id="ended because of task 0"),
+        pytest.param([Task(1, NotBegun(), 2.0)], ExitStatus(5), 5, id="cancelled"),
+        pytest.param([Task(1, NotBegun(True), 2.0)], ExitStatus(5), 5, id="refused"),
+        pytest.param([Task(1, Lost(), 2.0)], None, None, id="lost"),
+    ],
+)
+def test_a_task_that_never_began_leaves_nothing_unknown(
+    others: list[Task], exit_status: ExitStatus | None, srun_code: int | None
+) -> None:
+    """Unlike one whose end nobody saw."""
+    folded = fold_step([Task(0, ExitStatus(5), 1.0), *others])
+    assert (folded.exit, folded.srun_code) == (exit_status, srun_code)
+
+
+def test_a_step_of_which_nothing_began() -> None:
+    """Srun exits with 1; nobody has to have seen anything."""
+    assert fold_step([Task(0, NotBegun()), Task(1, NotBegun(True))]).srun_code == 1
+    text = task_summary("7.0", [Task(0, ExitStatus(), 1.0), Task(1, NotBegun(True), 2.0), Task(2, NotBegun(), 2.0)])
+    assert text.splitlines()[0] == "Task Exit Code Summary: step 7.0, 3 tasks: 1 completed, 1 failed, 1 not begun"
+    assert "  task  1    could not start" in text
+    assert "nobody saw" not in text

@@ -331,8 +331,8 @@ def test_a_command_that_cant_start_is_said_as_slurm_says_it(place: Place) -> Non
 
 def test_a_step_that_a_person_cancels_is_killed(place: Place) -> None:
     """scancel JOB.0: 0:9, srun exits 137, sacct names who did it, the script goes on."""
-    text = "srun sh -c 'trap \"\" TERM; sleep 100 & wait' & until scancel $SLURM_JOB_ID.0; do sleep 0.1; done; "
-    job, steps, output = place.batch(text + "wait $!; echo status=$?; exit 0")
+    text = "srun sh -c 'trap \"\" TERM; touch began; sleep 100 & wait' & until [ -e began ]; do sleep 0.1; done; "
+    job, steps, output = place.batch(text + "scancel $SLURM_JOB_ID.0; wait $!; echo status=$?; exit 0")
     assert exits(steps) == ["CANCELLED 0:9"]
     assert (job.state, "status=137" in output) == (State.COMPLETED, True)
     assert f"*** STEP {job.id}.0 ON " in output

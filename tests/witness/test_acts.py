@@ -134,3 +134,43 @@ def test_a_warning_that_is_still_pending_at_the_end_reached_nobody(slot: Slot, t
     )
     end = slot.run("block", "t3000", "w10 2500 a", "a" + sys.executable, "a-I", "a-S", "a-c", f"a{begin}; {text}")
     assert (end["raw"], [(act["act"], act["to"]) for act in end["acts"]]) == (0, [("warn", reached)])
+
+
+BLOCKS = "import signal, time; signal.pthread_sigmask(signal.SIG_BLOCK, [10])"
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        pytest.param("time.sleep(2)", (0, 1), id="blocked"),
+        pytest.param("signal.sigwait([10])", (1, 0), id="waited for"),
+        pytest.param("time.sleep(1.5); signal.sigtimedwait([10], 0); time.sleep(0.3)", (1, 0), id="taken late"),
+    ],
+)
+def test_a_process_of_the_program_that_blocks_the_warning(slot: Slot, text: str, counts: tuple[int, int]) -> None:
+    """Its parent reaps it, so nobody sees it end: it counts when it was seen to take the signal."""
+    program = f"{sys.executable} -ISc '{BLOCKS}; {text}'; exit 0"
+    end = slot.run("inner", "t5000", "w10 4500 p", *sh(program))
+    assert (end["raw"], [(act["to"], act.get("blocked", 0)) for act in end["acts"]]) == (0, [counts])
+
+
+HANDLES = "import os, signal, time; signal.signal(10, lambda *_: os.write(1, b'x'))"
+
+
+@pytest.mark.parametrize("scope", ["p", "a"])
+def test_the_launcher_of_steps_is_not_warned(slot: Slot, tmp_path: Path, scope: str) -> None:
+    """Its step has a witness that warns it: what the launcher does with signals says nothing about the user's work."""
+    launcher = f'{sys.executable} -ISXaver-srun -c "{HANDLES}; time.sleep(1)" > got'
+    end = slot.run("step", f"d{tmp_path}", "t3000", f"w10 2500 {scope}", *sh(f"trap '' USR1; {launcher}; exit 0"))
+    assert (end["raw"], [act["to"] for act in end["acts"]]) == (0, [0])
+    assert (tmp_path / "got").read_text() == ""
+
+
+@pytest.mark.parametrize(("ignores", "counted"), [(True, 0), (False, 1)])
+def test_a_launcher_around_a_task_is_not_its_program(slot: Slot, ignores: bool, counted: int) -> None:
+    """With a task epilog the child is srun, which hands signals on: the program below it is warned itself."""
+    how = "SIG_IGN" if ignores else "default_int_handler"
+    inner = f"import signal, time; signal.signal(10, signal.{how}); time.sleep(1)"
+    around = f"{HANDLES}; import subprocess; subprocess.run([{sys.executable!r}, '-ISc', {inner!r}])"
+    end = slot.run("around", "t3000", "w10 2500 b", f"a{sys.executable}", "a-ISXaver-srun", "a-c", f"a{around}")
+    assert (end["raw"], [act["to"] for act in end["acts"]]) == (0, [counted])

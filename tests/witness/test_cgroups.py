@@ -325,6 +325,37 @@ def test_cpu_time_that_is_at_least_so_much(slot: Slot) -> None:
     assert "cpu" not in slot.run("plain", "asleep", "a0.2")
 
 
+@pytest.mark.parametrize("handler", ["SIG_DFL", "SIG_IGN"])
+def test_cpu_time_of_children_that_the_kernel_reaped(slot: Slot, handler: str) -> None:
+    """SA_NOCLDWAIT is in no file of the kernel: the time that a look found, and nobody was told of, gives it away."""
+    text = (
+        "import ctypes, os, signal, time\n"
+        "libc = ctypes.CDLL(None)\n"
+        "class Act(ctypes.Structure):\n"
+        "    _fields_ = [('handler', ctypes.c_void_p), ('mask', ctypes.c_ulong * 16), ('flags', ctypes.c_int),\n"
+        "                ('restorer', ctypes.c_void_p)]\n"
+        f"libc.sigaction(17, ctypes.byref(Act(int(signal.{handler}), (ctypes.c_ulong * 16)(), 2, None)), None)\n"
+        "if os.fork() == 0:\n    end = time.process_time() + 0.7\n    while time.process_time() < end: pass\n"
+        "    time.sleep(1.5)\n    os._exit(0)\ntime.sleep(4)"
+    )
+    end = slot.run("burn", "a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
+    assert (end["raw"], end["cpu"]) == (0, "least")
+    assert 0.6 < end["user"] + end["sys"] < 1.2
+
+
+def test_cpu_time_of_a_family_is_counted_once(slot: Slot) -> None:
+    """Many children that are waited for while somebody looks: no look makes more of them than there was."""
+    text = (
+        "import os, time\nstart = time.monotonic()\nwhile time.monotonic() - start < 1.5:\n    child = os.fork()\n"
+        "    if child == 0:\n        end = time.process_time() + 0.03\n        while time.process_time() < end: pass\n"
+        "        os._exit(0)\n    os.waitpid(child, 0)"
+    )
+    end = slot.run("family", "a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
+    assert end["raw"] == 0
+    assert "cpu" not in end
+    assert end["user"] + end["sys"] < 1.8
+
+
 def test_highest_resident_size_of_who_was_not_waited_for(slot: Slot) -> None:
     """`maxrss` has also those that nobody waited for, as they were seen."""
     text = (

@@ -284,28 +284,35 @@ class MachineUse:
                 and not capabilities_of(attempts[-1].engine).has_queue]  # fmt: skip
 
     @cached_property
-    def _left(self) -> tuple[int | None, Room]:
-        """The limit of running jobs, and what of the machine is free."""
+    def _left(self) -> tuple[int | None, Room, Room]:
+        """The limit of running jobs, what the machine has, and what of that is free."""
         from aver.config import load_config  # few ask for it
         from aver.engines.local.capabilities import room_here
 
         config = load_config()
-        return config.max_running, room_here(config) - sum((room_of(one) for _, one in self._taken), start=NOTHING)
+        total = room_here(config)
+        return config.max_running, total, total - sum((room_of(one) for _, one in self._taken), start=NOTHING)
 
     def missing(self, request: Request) -> str:
         """What is missing for this request, and who has it; "" if only jobs before it in the queue come first."""
-        most, left = self._left
+        most, total, left = self._left
         if most is not None and len(self._taken) >= most:
             return f"for max_running ({most}) of the settings: {_running([row for row, _ in self._taken])}"
         wanted = room_of(request)
+        memory = render.limit_words(total.mem_bytes & -(1 << 20))
         kinds = [
-            (_count(request.cpus, "CPU"), wanted.millicpus > left.millicpus, "cpus"),
-            (_count(request.gpus, "GPU"), wanted.gpus > left.gpus, "gpus"),
-            (f"{render.limit_words(wanted.mem_bytes)} of memory", wanted.mem_bytes > left.mem_bytes, "mem_bytes"),
-        ]
+            (_count(request.cpus, "CPU"), wanted.millicpus, total.millicpus, left.millicpus, total.cpus, "cpus"),
+            (_count(request.gpus, "GPU"), wanted.gpus, total.gpus, left.gpus, total.gpus, "gpus"),
+            (
+                f"{render.limit_words(wanted.mem_bytes)} of memory",
+                wanted.mem_bytes, total.mem_bytes, left.mem_bytes, memory, "mem_bytes",
+            ),
+        ]  # fmt: skip
         parts = []
-        for what, is_missing, name in kinds:
-            if is_missing:
+        for what, asked, there, free, there_text, name in kinds:
+            if asked > there:  # it had more when the job was submitted, or other settings
+                parts.append(f"for {what}, and this machine has {there_text}: it never begins here unless it is edited")
+            elif asked > free:
                 holders = [row for row, one in self._taken if getattr(one, name)]
                 verb = "has" if len(holders) == 1 else "have"
                 parts.append(

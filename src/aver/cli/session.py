@@ -37,6 +37,7 @@ class Session:
         self.home = home or Home.find()
         self.output = output or Output.standard()
         self._reader: Reader | None = None
+        self._loss = ""  # said already
         self._submissions: dict[int, Submission] = {}
 
     def connect(self) -> Client:
@@ -55,11 +56,24 @@ class Session:
     def reader(self) -> Reader | None:
         """The store; None before the first submission."""
         if self._reader is None:
-            from aver.store.read.reader import Reader  # `aver submit` reads nothing
+            from aver.store.losses import read_count  # `aver submit` reads nothing
+            from aver.store.read.reader import Reader
 
             self.home.check()
+            committed = read_count(os.fspath(self.home.database))
             self._reader = Reader.open(self.home.database)
+            self._say_losses(committed)
         return self._reader
+
+    def _say_losses(self, committed: int) -> None:
+        """What is missing can't be seen from what is there."""
+        from aver.store.losses import loss_words
+
+        last_seq = 0 if self._reader is None else self._reader.last_seq()
+        said = loss_words(os.fspath(self.home.path), committed, last_seq)
+        if said is not None and said != self._loss:
+            self._loss = said
+            self.output.note(said)
 
     def close(self) -> None:
         """Close the store; who asks again opens it again."""
@@ -77,10 +91,14 @@ class Session:
         except AverError as error:
             self.output.note(f"{error}; shown as of the last time a coordinator ran")
 
+    def nothing_words(self) -> str:
+        """Why there is no store."""
+        return "the store is gone" if self._loss else "nothing was submitted yet"
+
     def found_reader(self, wanted: str) -> Reader:
         """The store, for a command that names something in it."""
         if self.reader is None:
-            raise UsageError(f"no job or run {wanted}: nothing was submitted yet in {self.home.path} (AVER_HOME)")
+            raise UsageError(f"no job or run {wanted}: {self.nothing_words()} in {self.home.path} (AVER_HOME)")
         return self.reader
 
     def run_row(self, run: int) -> RunRow:

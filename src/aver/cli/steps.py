@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from aver.cli.output import documents as doc
 from aver.cli.session import Session
 from aver.client.documents import exit_facts, known_reason
-from aver.judge.step import Lost, Running, Task, TaskEnd, task_summary
+from aver.judge.step import Lost, Running, Task, TaskEnd, not_begun, task_summary
 from aver.store.read.rows import JobRow, StepRow, TaskRow
 from aver.store.read.step_warnings import step_warnings
 
@@ -81,4 +81,4 @@ def _summary(address: str, step: StepRow, ended: list[TaskRow]) -> str:
 def _end(row: TaskRow) -> TaskEnd:
     if row.exit is not None:
         return row.exit
-    return row.cause.launch or Lost()
+    return row.cause.launch or not_begun(row.state, row.source or "") or Lost()

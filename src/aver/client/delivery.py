@@ -20,6 +20,7 @@ class Told(Record):
     given_up: int = 0
     problem: str = ""
     problem_at: float = 0.0
+    trying: str = ""  # what could not be delivered yet, and why
 
 
 def told_path(home: Home) -> Path:

@@ -26,6 +26,7 @@ COMMANDS = (
     "seff",
 )  # fmt: skip
 LONGEST_INTERPRETER_BYTES = 100  # old kernels read 127 bytes of a `#!` line
+LAUNCHER = "-ISXaver-srun"  # by this option a witness knows srun, which is not one of the user's own processes
 _STAMP = ".made-by"
 
 
@@ -90,6 +91,7 @@ def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False)
     msgspec imports `typing_extensions` (and with it `inspect`) where it is installed, a fifth of such a command's
     start, and does without where it is not: to a command it is not.
     """
+    flags = LAUNCHER if name == "srun" and not leads else "-IS"
     module, words = ("dispatch", f"{name!r}, ") if leads else (name, "")
     call = (
         f"import sys\nsys.path[:0] = [{folders[0]!r}]\nsys.path += {list(folders[1:])!r}\n"
@@ -97,9 +99,9 @@ def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False)
         f"from aver.slurm_cli.{module} import main\nsys.exit(main({words}sys.argv[1:]))\n"
     )
     if len(os.fsencode(python)) <= LONGEST_INTERPRETER_BYTES and not any(one.isspace() for one in python):
-        return f"#!{python} -IS\n{call}"
+        return f"#!{python} {flags}\n{call}"
     body = call.replace("\n", "; ").rstrip("; ")
-    return f'#!/bin/sh\nexec {shlex.quote(python)} -IS -c {shlex.quote(body)} "$@"\n'
+    return f'#!/bin/sh\nexec {shlex.quote(python)} {flags} -c {shlex.quote(body)} "$@"\n'
 
 
 def with_commands(home: Home, environment: Sequence[str]) -> list[str]:
@@ -127,7 +129,7 @@ def _folders() -> tuple[str, ...]:
 
 def _stamp() -> str:
     """What the commands were made by, and since when the machine is up: what is not synced is lost with its power."""
-    return f"aver {__version__} 4\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
+    return f"aver {__version__} 5\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
 
 
 def _write(path: Path, text: str, mode: int) -> None:

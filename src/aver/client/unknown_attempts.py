@@ -15,9 +15,6 @@ from aver.home import Home
 from aver.model.record import Record
 from aver.store.read.reader import Reader
 
-LOSSES = "lost"  # file of the home: a line for each time that the store had lost something
-LONGEST_BYTES = 1 << 20
-
 
 class UnknownAttempt(Record):
     """`witness`: the process that has it; None if that is gone."""
@@ -42,16 +39,6 @@ def unknown_attempts(home: Home, reader: Reader | None) -> list[UnknownAttempt]:
         one for one in held
         if one.key not in keys and (not one.has_ended or one.job in jobs or one.job >= next_id)
     ]  # fmt: skip
-
-
-def read_losses(home: Home) -> list[str]:
-    """What was said of losses of the store, the last one last. Somebody who has read it removes the file."""
-    try:
-        fd = os.open(home.path / LOSSES, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            return file.read(LONGEST_BYTES).decode(errors="replace").splitlines() if file.seekable() else []
-    except OSError:
-        return []
 
 
 def running_words(home: Home, reader: Reader | None) -> list[str]:

@@ -453,6 +453,7 @@ class Loop:
             or self._upkeep.is_busy
             or self._schedules.is_any
             or self._engines.is_releasing()
+            or self._losses.is_any_running
         )
         if not is_idle:
             self._idle_since = None

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from aver.client.unknown_attempts import LOSSES, UnknownAttempt, read_losses, unknown_attempts
+from aver.client.unknown_attempts import UnknownAttempt, unknown_attempts
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.state.attempt import PLANNED_DURABLE, LiveAttempt, Planned
 from aver.coordinator.state.dependency import FindPast, Past, Standing
@@ -32,6 +32,7 @@ from aver.log import log
 from aver.model.events import AttemptPlanned
 from aver.model.evidence import MachineRestarted, NobodySaid, WitnessRecord, WitnessVanished
 from aver.model.states import State
+from aver.store.losses import LOSSES, read_losses
 from aver.store.read.reader import Reader
 from aver.store.read.rows import JobRow
 from aver.store.write.high_water import Loss
@@ -198,15 +199,21 @@ def _ask_of_tasks(machine: Machine, engines: Engines, now: float) -> None:
     Of tasks that their engine runs itself only their records tell, whatever became of this machine.
     """
     live = [(step, task) for step, task in machine.live.tasks.values() if not step.attempt.can.tells_steps]
+    absent = []
     for step, task in [(step, task) for step, task in live if task.verdict is None]:
         (reply,) = engines.observe([task.key], step.attempt.engine)
-        if not isinstance(reply, NotListed):
+        if isinstance(reply, NotListed):
+            absent.append((step, task))
+        else:
             task.is_dispatched = True
-        elif machine.is_of_ended_boot(step.attempt):
+    for step, task in absent:  # all that run are known now: who ends a step ends those, and no others
+        if task.verdict is not None:
+            continue
+        if machine.is_of_ended_boot(step.attempt):
             evidence = MachineRestarted(now, boot_of(task.key), machine.identity.boot[:8])
             machine.heard(Heard(task.key, "machine", "the machine was restarted", evidence), now)
-        elif step.kill_asked:
-            machine.cancel_step(step, "a request", now)
+        elif step.kill_asked or task.because:
+            machine.cancel_step(step, "a request" if step.kill_asked else "the end of another task", now)
 
 
 class Losses:
@@ -218,7 +225,12 @@ class Losses:
         self._unknown: dict[str, UnknownAttempt] = {}  # by key
 
     def note_loss(self, loss: Loss | None) -> None:
-        if loss is not None:
+        if loss is not None and loss.is_all:
+            self._say(
+                f"the store that was here, with {loss.last} events, is gone: aver.db or aver.db-wal was removed; its "
+                f"runs are not known; numbers below {self._machine.next_id} are not given again"
+            )
+        elif loss is not None:
             self._say(
                 f"the store lacks events {loss.first} to {loss.last}, which were committed: aver.db-wal was removed, "
                 "or an older copy of aver.db was put back; runs submitted since are not known, and jobs that "
@@ -243,15 +255,31 @@ class Losses:
                 where = f"runs under witness {one.witness}" if one.witness else "had begun, and its witness is gone"
                 self._say(f"job {one.job} is not in the store: its attempt {key} {where}, and is left alone")
 
+    @property
+    def is_any_running(self) -> bool:
+        """Whether the end of such an attempt is still to be heard: nobody else would tell of it."""
+        return any(one.witness is not None and not one.has_ended for one in self._unknown.values())
+
     def hear(self, one: Heard) -> None:
-        """The end of an attempt that is not the store's: the log alone has it."""
-        if isinstance(one.evidence, (WitnessRecord, WitnessVanished)) and self._unknown.pop(one.key, None) is not None:
-            log(f"an attempt that is not in the store has ended: {one.source} says {one.said}")
+        """The end of an attempt that is not the store's: the log has it whole."""
+        if not isinstance(one.evidence, (WitnessRecord, WitnessVanished)):
+            return
+        unknown = self._unknown.pop(one.key, None)
+        if unknown is None:
+            return
+        log(f"an attempt that is not in the store has ended: {one.source} says {one.said}")
+        how = one.evidence.exit if isinstance(one.evidence, WitnessRecord) else None
+        how_text = "nobody saw how" if how is None else f"its witness says {how}"
+        self._keep(f"job {unknown.job} is not in the store: its attempt {one.key} has ended, {how_text}")
 
     def _say(self, text: str) -> None:
-        """Log it, and keep it for people; the same is kept once."""
+        """Log it, and keep it for people."""
         log(text)
-        if any(text in line for line in read_losses(self._home)):
+        self._keep(text)
+
+    def _keep(self, text: str) -> None:
+        """For `aver status` and `aver doctor`; the same is kept once."""
+        if any(text in line for line in read_losses(os.fspath(self._home.path))):
             return
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
         try:

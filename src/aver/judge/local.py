@@ -208,7 +208,7 @@ def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
     exit_status = record.exit
     warnings = _warnings(record)
     is_plain = not record.acts and not record.oom_kills and not record.left_over and not warnings
-    if exit_status.is_success and is_plain and not _is_over_time(record):
+    if exit_status.is_success and is_plain and not rules.is_step_warned and not _is_over_time(record):
         return _CLEAN
     if record.oom_kills or record.oomd_kills or _first(record, ActKind.MEMORY):
         if not (rules.oom_warns and exit_status.is_success):
@@ -222,8 +222,10 @@ def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
         return _witnessed(State.CANCELLED, exit_status, reason, record, warnings)
     if exit_status.signal:
         return _witnessed(State.FAILED, exit_status, reasons.raised_signal(exit_status.signal), record, warnings)
-    if _was_warned(record) and exit_status.code in rules.checkpoint_codes:
-        return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, warnings)
+    if exit_status.code in rules.checkpoint_codes:
+        if rules.is_step_warned or _was_warned(record, exit_status):
+            return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, warnings)
+        warnings = (*warnings, *_blocked_warning(record))
     if exit_status.code:
         return _witnessed(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, record, warnings)
     if rules.overrun_fails and (overrun := _overrun(record)):
@@ -260,10 +262,22 @@ def _is_over_time(record: WitnessRecord) -> bool:
     return limit_s is not None and record.elapsed_s - record.suspended_s >= limit_s
 
 
-def _was_warned(record: WitnessRecord) -> bool:
-    """Whether a process got its warning. One that ended as it was sent may have finished its work."""
+def _was_warned(record: WitnessRecord, exit_status: ExitStatus) -> bool:
+    """Whether a process got its warning. One that ended as it was sent may have finished its work.
+
+    One that had it blocked may have seen that it is pending: an agreed code other than 0 says so, 0 says nothing.
+    """
     warned = record.warned
-    return warned is not None and warned.reached != 0
+    return warned is not None and (warned.reached != 0 or bool(warned.blocked and exit_status.code))
+
+
+def _blocked_warning(record: WitnessRecord) -> tuple[str, ...]:
+    blocked = 0 if record.warned is None else record.warned.blocked
+    if not blocked:
+        return ()
+    who = "a process" if blocked == 1 else f"{blocked} processes"
+    text = f"{who} of it had the warning signal blocked and did not take it"
+    return (f"{text}: exit 0 counts as the end, not as a checkpoint",)
 
 
 def _warnings(record: WitnessRecord) -> tuple[str, ...]:

@@ -32,7 +32,15 @@ class Lost(Record):
     """A task whose end nobody saw."""
 
 
-TaskEnd = Running | Lost | ExitStatus | LaunchFailure
+class NotBegun(Record):
+    """A task that was ended before it was handed over, or that its engine refused: nothing ran, nothing is unknown."""
+
+    is_refused: bool = False
+
+
+TaskEnd = Running | Lost | NotBegun | ExitStatus | LaunchFailure
+TERMINATED_CODE = 143  # what `srun` exits with when its tasks were ended by TERM
+REFUSED_CODE = 1  # what `srun` exits with when nothing could be started, and there is no errno
 
 
 class Task(Record):
@@ -43,7 +51,7 @@ class Task(Record):
 
     @property
     def exit(self) -> ExitStatus | None:
-        """Its exit, a launch failure as its errno, as Slurm has it; None while it runs or if it is lost."""
+        """Its exit, a launch failure as its errno, as Slurm has it; None if it runs, is lost or never began."""
         match self.end:
             case ExitStatus() as exit_status:
                 return exit_status
@@ -51,6 +59,19 @@ class Task(Record):
                 return ExitStatus(code=errno & 0xFF)
             case _:
                 return None
+
+    @property
+    def is_unknown(self) -> bool:
+        return isinstance(self.end, (Running, Lost))
+
+    @property
+    def srun_code(self) -> int:
+        """What it makes `srun` exit with, once it has ended; one that never began as if it had been ended at once."""
+        match self.end:
+            case NotBegun(is_refused=is_refused):
+                return TERMINATED_CODE if self.because_of_another else REFUSED_CODE if is_refused else 0
+            case _:
+                return 0 if self.exit is None else self.exit.shell_code
 
     @property
     def is_failure(self) -> bool:
@@ -69,12 +90,13 @@ def fold_step(tasks: Iterable[Task]) -> StepExit:
     failed = [task for task in ranked if task.is_failure]
     first = min(failed, key=_when, default=None)
     counted = [task.exit for task in ranked if not task.because_of_another]
-    all_ends = [task.exit for task in ranked]
-    every = _highest(all_ends)
+    is_unknown = not ranked or any(task.is_unknown for task in ranked)
+    code = max((task.srun_code for task in ranked), default=0)
+    has_begun = any(task.exit is not None for task in ranked)
     return StepExit(
-        exit=None if None in all_ends else _highest(counted),
+        exit=None if is_unknown else _highest(counted),
         first_failed=first.rank if first else None,
-        srun_code=None if every is None or None in all_ends else every.shell_code,
+        srun_code=None if is_unknown else code if has_begun else max(code, REFUSED_CODE),
     )
 
 
@@ -110,7 +132,16 @@ def judge_task(evidence: Sequence[Evidence], rules: TaskRules) -> Verdict | None
 
 def task_end(verdict: Verdict | None, cause: TaskCause) -> TaskEnd:
     """How the task ended, for the fold and the summary; it runs while there is no verdict."""
-    return Running() if verdict is None else verdict.exit or cause.launch or Lost()
+    if verdict is None:
+        return Running()
+    return verdict.exit or cause.launch or not_begun(verdict.state, verdict.source) or Lost()
+
+
+def not_begun(state: State, source: str) -> NotBegun | None:
+    """By the verdict on a task without an exit: whether it never began."""
+    if state is State.CANCELLED and source == COORDINATOR:
+        return NotBegun()
+    return NotBegun(is_refused=True) if state is State.FAILED and source == ENGINE else None
 
 
 def task_cause(record: WitnessRecord) -> TaskCause:
@@ -118,7 +149,8 @@ def task_cause(record: WitnessRecord) -> TaskCause:
     signal = 0 if record.exit is None else record.exit.signal
     sent = {act.signal for act in record.acts if act.kind in (ActKind.SIGNAL, ActKind.WARN)}
     was_sent = bool(signal) and (signal in sent or signal in record.got)
-    return TaskCause(record.launch, record.oom_kills, was_sent)
+    is_warned = record.warned is not None and record.warned.reached != 0
+    return TaskCause(record.launch, record.oom_kills, was_sent, is_warned)
 
 
 def judge_step(tasks: Sequence[JudgedTask], is_open: bool) -> StepVerdict:
@@ -204,7 +236,7 @@ def task_summary(step: str, tasks: Iterable[Task]) -> str:
     return "\n".join([f"Task Exit Code Summary: step {step}, {len(ranked)} {noun}: {counts}".rstrip(": "), *lines])
 
 
-_KINDS = ("completed", "failed", "signalled", "ended", "running", "lost")
+_KINDS = ("completed", "failed", "signalled", "ended", "running", "lost", "not begun")
 
 
 def _when(task: Task) -> tuple[float, int]:
@@ -222,6 +254,8 @@ def _kind(task: Task) -> str:
             return "running"
         case Lost():
             return "lost"
+        case NotBegun(is_refused=is_refused):
+            return "failed" if is_refused else "not begun"
         case ExitStatus(signal=signal) if not task.because_of_another:
             return "signalled" if signal else "failed" if task.is_failure else "completed"
         case _:
@@ -230,7 +264,7 @@ def _kind(task: Task) -> str:
 
 def _place(task: Task) -> int:
     """Failures first, then what is still open, then what went well."""
-    return {"running": 2, "lost": 1, "ended": 1, "completed": 3}.get(_kind(task), 0)
+    return {"running": 2, "lost": 1, "ended": 1, "not begun": 1, "completed": 3}.get(_kind(task), 0)
 
 
 def _outcome(task: Task, first_failed: int | None) -> str:
@@ -246,6 +280,10 @@ def _outcome(task: Task, first_failed: int | None) -> str:
             return f"failed with exit code {code}"
         case Lost():
             return "lost: nobody saw how it ended"
+        case NotBegun(is_refused=True):
+            return "could not start"
+        case NotBegun() if task.because_of_another and first_failed is not None:
+            return f"not begun: task {first_failed} failed"
         case _:
             return kind
 
@@ -290,7 +328,7 @@ def _judge_step(tasks: Sequence[JudgedTask], folded: StepExit, is_open: bool) ->
 
 def _never_began(verdict: Verdict) -> bool:
     """Whether the task was cancelled before it was handed over: nothing ran, so nothing is unknown."""
-    return verdict.state is State.CANCELLED and verdict.source == COORDINATOR
+    return verdict.exit is None and not_begun(verdict.state, verdict.source) == NotBegun()
 
 
 def _failure_reason(verdicts: Sequence[Verdict], exit_status: ExitStatus) -> str:

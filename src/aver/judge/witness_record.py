@@ -234,7 +234,8 @@ def _act(value: object) -> Act:
         raise ValueError(f"a witness's act is none of {', '.join(_ACTS)}")
     if "times" not in value:
         reached = _count(value, "to", 0, _LARGEST) if "to" in value else None
-        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), reached=reached)
+        blocked = _count(value, "blocked", 0, _LARGEST) if "blocked" in value else 0
+        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), reached=reached, blocked=blocked)
     times, last_s = _count(value, "times", 2, _LARGEST), _seconds(value, "last")
     return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), times, last_s)
 

@@ -118,7 +118,7 @@ def submit_run(session: Session, asked: shapes.SubmitAsked) -> Answer:
 def list_subjects(session: Session, asked: shapes.ListAsked) -> Answer:
     session.refresh()
     if session.reader is None:
-        return Answer("nothing was submitted yet", shapes.Subjects((), 0))
+        return Answer(session.nothing_words(), shapes.Subjects((), 0))
     try:
         states = None if asked.state is None else [State(asked.state.upper())]
     except ValueError:

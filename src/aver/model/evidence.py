@@ -32,7 +32,8 @@ class Act(Record):
     signal: int = 0
     times: int = 1  # so often the same signal was sent by request
     last_s: float | None = None  # the last of several
-    reached: int | None = None  # of a warning: so many processes were sent it; None: nobody counted
+    reached: int | None = None  # of a warning: so many processes got it; None: nobody counted
+    blocked: int = 0  # of a warning: so many had it blocked, and were not seen to take it
 
 
 class MemoryWatch(StrEnum):
@@ -383,6 +384,7 @@ class TaskCause(Record):
     launch: LaunchFailure | None = None
     oom_kills: int = 0  # by the kernel, of its processes
     was_sent: bool = False  # the signal of which it died: by request, as its warning, or through its witness
+    is_warned: bool = False  # it got a warning
 
 
 class Rules(Record):
@@ -395,6 +397,7 @@ class Rules(Record):
     time_limit_s: float | None = None  # that it asked for
     overrun_fails: bool = False  # `memory_overrun: fail`: over a memory limit that could only be sampled
     deadline_at: float | None = None  # by which it must have ended
+    is_step_warned: bool = False  # a task of its steps got the job's warning
 
 
 class Verdict(Record):

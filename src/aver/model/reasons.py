@@ -42,6 +42,10 @@ MISSING_OUTPUT = "MissingOutput"
 MEMORY_OVERRUN = "MemoryOverrun"
 FROM_RUN = "FromRun"
 
+OF_FAILURES = (  # of attempts that ended badly, but for `RaisedSignal:N(Name)`: a retry rule may name each of them
+    NON_ZERO_EXIT_CODE, OUT_OF_MEMORY, TIME_LIMIT, JOB_LAUNCH_FAILURE, NODE_DOWN, DEADLINE, PREEMPTED,
+    WITNESS_VANISHED, MISSING_INPUT, MISSING_OUTPUT, GENERATED_JOBS, MEMORY_OVERRUN,
+)  # fmt: skip
 NOT_STARTED = frozenset({JOB_LAUNCH_FAILURE, MISSING_INPUT})  # of a failure: the program never ran
 THOUGH_ZERO = frozenset({GENERATED_JOBS, MISSING_OUTPUT, MEMORY_OVERRUN})  # of a failure: the program exited with 0
 

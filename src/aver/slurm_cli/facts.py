@@ -19,6 +19,7 @@ from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
 from aver.slurm_cli.refusal import say
 from aver.store.columns import LightJob, LightStep
+from aver.store.losses import loss_words, read_count
 from aver.store.read.light import LightReader
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from aver.render.masking import Masking
 
 MIN_JOB_AGE_S = 300.0  # how long squeue lists what has ended
+
+_said = ""  # by this command, of what the store has lost
 
 
 class Book:
@@ -50,7 +53,19 @@ class Book:
         """Open what there is; UsageError if the home is not ours alone."""
         home = home_folder()
         check_home(home)
-        return cls(home, LightReader.open(os.path.join(home, "aver.db")), time.time())
+        database = os.path.join(home, "aver.db")
+        committed = read_count(database)
+        book = cls(home, LightReader.open(database), time.time())
+        book._say_losses(committed)
+        return book
+
+    def _say_losses(self, committed: int) -> None:
+        """Who waits for a job by asking whether it is listed must not take its absence for its end."""
+        global _said
+        said = loss_words(self.home, committed, 0 if self.reader is None else self.reader.last_seq())
+        if said is not None and said != _said:
+            _said = said
+            say(f"aver: warning: {said}")
 
     def refresh(self) -> bool:
         """See to it that somebody looks after unsettled jobs. True when one had to be started: read again then."""

@@ -73,13 +73,14 @@ static struct {
     pid_t pid;
     int raw, left, tries, acts, gots, got[GOTS], warn_signal;
     char warn_scope;
-    struct act { const char *what; usec at, last; int sig, times, to; } act[ACTS]; /* one for each signal, few others */
+    struct act { const char *what; usec at, last; int sig, times, to, blocked; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
     usec limit, warn_lead, kill_wait;       /* limit: -1 is none */
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
+    usec seen_user, seen_sys; /* the most CPU time that a look at all its processes found */
     bytes maxrss, mem_limit, peak, whole, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
     bytes around, around_base; /* kills for memory in the cgroup that the job shares; base: at its start, -1: unknown */
     struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
@@ -89,7 +90,6 @@ static struct {
     bool own_cgroup, is_fresh; /* own: of the job alone, and not the witness's; fresh: nobody was in it */
     bool is_second;            /* an earlier job was in its own cgroups: their highest use is not this job's */
     bool warned, ending, killed, sampled, stuck, unwaited; /* unwaited: somebody in it does not wait for its children */
-    bool unheard; /* the child blocked the warning when it came */
     struct stat program; /* what was started; st_ino 0: not looked at */
 } job;
 
@@ -454,6 +454,7 @@ static void make_record(bool for_journal) {
     for (struct act *a = job.act; a < job.act + job.acts; a++) {
         say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > job.act ? "," : "", a->what, seconds(a->at), a->sig);
         if (a->to >= 0) say(",\"to\":%d", a->to);
+        if (a->blocked) say(",\"blocked\":%d", a->blocked);
         if (a->times > 1) say(",\"times\":%d,\"last\":%.6f", a->times, seconds(a->last));
         say("}");
     }
@@ -612,6 +613,12 @@ static void kill_all(void) { /* a group's kill is atomic against its forks; grou
     }
 }
 
+static bool reread(int fd) { /* a file of the kernel's that stays open, to scratch */
+    const ssize_t n = pread(fd, scratch, sizeof scratch - 1, 0);
+    if (n > 0) scratch[n] = 0;
+    return n > 0;
+}
+
 static bool has_in(pid_t pid, const char *set, int sig) { /* one of the sets of signals in its status */
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
@@ -683,7 +690,7 @@ static int signal_job(int sig, char scope) { /* a: all; p: the program, see the 
 }
 
 static void note_at(usec at, const char *what, int sig) {
-    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1, -1};
+    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1, -1, 0};
 }
 
 static void note(const char *what, int sig) { /* what decides is there once or twice, so there is always room for it */
@@ -695,6 +702,90 @@ static void note_signal(int sig) { /* one act for each signal: who repeats one i
     while (a < end && (strcmp(a->what, "signal") || a->sig != sig)) a++;
     if (a == end) note("signal", sig);
     else if (a->times < INT32_MAX) a->times++, a->last = now() - job.start;
+}
+
+/* ---- the warning: who took it ---- */
+#define LAUNCHER "-ISXaver-srun" /* the option that client/slurm_bin.py starts our srun with */
+#define PROMPT SECOND            /* who waits for a signal takes it within this time */
+
+static struct { /* processes that blocked the warning when it came, and have not taken it yet */
+    int n, fd[64]; /* their status: of a process that is gone it can't be read, whoever has its pid now */
+    usec at, since;
+} unheard;
+
+static bool is_launcher(pid_t pid) { /* our srun, or what it put around a task: not one of the user's processes */
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    const ssize_t n = slurp(AT_FDCWD, path, scratch, sizeof scratch);
+    const size_t second = n > 0 ? strlen(scratch) + 1 : 0;
+    return n > 0 && second < (size_t)n && !strcmp(scratch + second, LAUNCHER);
+}
+
+static bool is_child_of(pid_t parent, pid_t pid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    const char *its = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 ? NULL : value_of(scratch, "PPid");
+    return its && atoi(its) == parent;
+}
+
+static struct act *act_of(const char *what, int sig) {
+    for (struct act *a = job.act; a < job.act + job.acts; a++)
+        if (!strcmp(a->what, what) && a->sig == sig) return a;
+    return NULL;
+}
+
+static void warn_process(pid_t pid, struct act *warning) { /* who blocks it is counted when it takes it */
+    char path[64];
+    if (!send_to(pid, job.warn_signal)) return;
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    const bool blocks = has_in(pid, "SigBlk", job.warn_signal);
+    const int fd = blocks && unheard.n < (int)(sizeof unheard.fd / sizeof *unheard.fd) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) warning->to++;
+    else unheard.fd[unheard.n++] = fd;
+}
+
+static void warn_job(void) { /* the user's own processes: steps have witnesses of their own, which warn them */
+    job.warned = true;
+    note("warn", job.warn_signal);
+    struct act *warning = act_of("warn", job.warn_signal);
+    if (!warning) return;
+    warning->to = 0;
+    unheard.since = now();
+    unheard.at = unheard.since + MS;
+    const bool is_around = is_launcher(job.pid); /* then the program of the task is its child */
+    if (job.warn_scope == 'b' && !is_around) {
+        warn_process(job.pid, warning);
+        return;
+    }
+    list_job();
+    for (size_t i = 0; i < pids_n; i++) {
+        const pid_t pid = pids[i];
+        if (is_launcher(pid)) continue;
+        if (job.warn_scope == 'b' && !is_child_of(job.pid, pid)) continue;
+        if (job.warn_scope == 'p' && pid == job.pid && !is_another_program() && !has_in(pid, "SigCgt", job.warn_signal)) continue;
+        warn_process(pid, warning);
+    }
+}
+
+static void look_at_unheard(bool is_over) { /* is_over: the child has ended, and is not reaped */
+    struct act *warning = act_of("warn", job.warn_signal);
+    const bool is_other = act_of("signal", job.warn_signal); /* what is pending may be that one */
+    const bool was_prompt = now() - unheard.since < PROMPT;
+    int kept = 0;
+    for (int i = 0; i < unheard.n; i++) {
+        const bool is_there = reread(unheard.fd[i]);
+        const char *bits = is_there ? value_of(scratch, "ShdPnd") : NULL;
+        const bool is_pending = bits && strtoull(bits, NULL, 16) & bit(job.warn_signal);
+        if (is_pending && !is_over) {
+            unheard.fd[kept++] = unheard.fd[i];
+            continue;
+        }
+        if (is_there ? !is_pending || is_other : was_prompt || is_other) warning->to++;
+        else warning->blocked++;
+        close(unheard.fd[i]);
+    }
+    unheard.n = kept;
+    unheard.at = now() + (was_prompt ? 2 : 20) * MS;
 }
 
 static void resume(void) {
@@ -744,12 +835,6 @@ static bool read_of(const char *folder, const char *file) { /* to scratch */
 
 static bool is_counted(const char *folder, const char *counter) {
     return read_of(folder, counter) && strtoll(scratch, NULL, 10) > 0;
-}
-
-static bool reread(int fd) { /* a file of the kernel's that stays open, to scratch */
-    const ssize_t n = pread(fd, scratch, sizeof scratch - 1, 0);
-    if (n > 0) scratch[n] = 0;
-    return n > 0;
 }
 
 static bool is_in_pair(void) { return pair.is_open && job.cgroup == pair.folder; }
@@ -1125,11 +1210,40 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
     return sum * 1024;
 }
 
+static void look_at_cpu(void) { /* of the processes that are listed, with what each has waited for, and of those reaped */
+    const usec tick = SECOND / sysconf(_SC_CLK_TCK);
+    usec user = job.user.tv_sec * SECOND + job.user.tv_usec, sys = job.sys.tv_sec * SECOND + job.sys.tv_usec;
+    char path[64], *end;
+    for (size_t i = 0; i < pids_n; i++) {
+        long long times[4];
+        snprintf(path, sizeof path, "/proc/%d/stat", pids[i]);
+        if (slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')'))) return;
+        if (sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld", times, times + 1, times + 2,
+                   times + 3) != 4) return;
+        user += (times[0] + times[2]) * tick;
+        sys += (times[1] + times[3]) * tick;
+    }
+    for (size_t i = 0; i < pids_n; i++) /* who was waited for meanwhile may be counted twice */
+        if (kill(pids[i], 0) && errno == ESRCH) return;
+    if (user + sys <= job.seen_user + job.seen_sys) return;
+    job.seen_user = user;
+    job.seen_sys = sys;
+}
+
+static void count_unwaited(void) { /* a look found more than the kernel has told of those that were waited for */
+    const usec waited = (job.user.tv_sec + job.sys.tv_sec) * SECOND + job.user.tv_usec + job.sys.tv_usec;
+    if (job.seen_user + job.seen_sys <= waited + 50 * MS) return; /* its clock and the other's differ by ticks */
+    job.unwaited = true;
+    job.user = (struct timeval){job.seen_user / SECOND, job.seen_user % SECOND};
+    job.sys = (struct timeval){job.seen_sys / SECOND, job.seen_sys % SECOND};
+}
+
 static bytes memory_in_use(bytes *own) { /* own: without what tasks of its steps use, which are measured apart */
     *own = 0;
     if (job.own_cgroup) {
         if (job.cgroup_version == 1) { /* for what only the processes say */
             list_job();
+            look_at_cpu();
             sum_processes(false);
         }
         if (!read_of(job.cgroup_path, "memory.stat")) return 0;
@@ -1137,6 +1251,7 @@ static bytes memory_in_use(bytes *own) { /* own: without what tasks of its steps
                       number_in(scratch, cgroup_files[job.cgroup_version].shmem);
     }
     list_job();
+    look_at_cpu();
     bytes used = sum_processes(false);
     if (pids_n > 1 && used > job.peak) used = sum_processes(true);
     *own = used;
@@ -2030,9 +2145,10 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
         if (!job.stuck) return;
     }
     if (job.stuck) job.stays = (bytes)pids_n;
+    count_unwaited();
     if (job.cgroup_version) read_cgroup_end();
     if (job.cgroup >= 0) {
-        if (job.cgroup_version == 2) read_cpu_end();
+        if (job.cgroup_version == 2) read_cpu_end(); /* then all is known */
         if (job.own_cgroup && order.value['n']) read_forks_end();
         each_inner(job.cgroup_path, remove_cgroup);
         if (job.own_cgroup && !is_pair_clean()) close_own_cgroup();
@@ -2066,15 +2182,6 @@ static void note_passed_limit(void) { /* it ended after its limit, and before we
         note_at(job.end - job.start, "time", 0);
 }
 
-static void uncount_warning(void) { /* the child blocked it, and ends before it took it: it was not warned */
-    job.unheard = false;
-    if (!has_in(job.pid, "ShdPnd", job.warn_signal)) return;
-    for (struct act *a = job.act; a < job.act + job.acts; a++) {
-        if (!strcmp(a->what, "signal") && a->sig == job.warn_signal) return; /* it may be that one */
-        if (!strcmp(a->what, "warn") && a->to > 0) a->to--;
-    }
-}
-
 static void reap(void) {
     struct rusage use;
     siginfo_t ended;
@@ -2082,7 +2189,7 @@ static void reap(void) {
     while (ended.si_pid = 0, !(none = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT)) && ended.si_pid) {
         const pid_t pid = ended.si_pid;
         const bool is_others = pid != job.pid && (is_warm(pid) || is_apart(pid));
-        if (pid == job.pid && job.unheard) uncount_warning();
+        if (unheard.n) look_at_unheard(pid == job.pid);
         wait4(pid, &raw, 0, &use);
         if (is_others || pid == canary || pid == looker.pid) {
             if (pid == canary) canary = 0;
@@ -2133,12 +2240,9 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
     }
     const usec own = own_limit_at(), jobs = limit_at(job.job_limit), first = own < jobs ? own : jobs;
     if (job.warn_signal && !job.warned && first < NEVER && due(first - job.warn_lead)) {
-        job.warned = true;
-        note("warn", job.warn_signal);
-        struct act *warning = job.acts ? &job.act[job.acts - 1] : NULL;
-        const int reached = signal_job(job.warn_signal, job.warn_scope);
-        if (warning) warning->to = reached;
-        job.unheard = warning && has_in(job.pid, "SigBlk", job.warn_signal) && !has_in(job.pid, "SigIgn", job.warn_signal);
+        warn_job();
+    } else if (unheard.n && due(unheard.at)) {
+        look_at_unheard(false);
     } else if (due(own)) end_job("time");
     else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
     else if (job.ending && due(job.kill_at)) kill_job("kill");

@@ -193,17 +193,21 @@ class Notifier:
             if problem is None:
                 problem = "" if rule in self._failing else self._told.problem
                 self._failing.discard(rule)
-                self._told = replace(self._told, delivered=self._told.delivered + 1, problem=problem)
+                self._told = replace(self._told, delivered=self._told.delivered + 1, problem=problem, trying="")
                 return
             log(f"notify on {rule.on} of {notice.subject}: try {number + 1} of {tries}: {problem}")
             if number + 1 < tries:
+                self._told = replace(self._told, trying=f"{notice.subject}, on {rule.on}: {problem}")
+                self._save()
                 if self._leaving.wait(pause):
                     return
                 pause = min(pause * 2, LONGEST_PAUSE_S)
         self._failing.add(rule)
         what = f"{notice.subject}, on {rule.on}: {problem}"
         log(f"notify given up: {what}")
-        self._told = replace(self._told, given_up=self._told.given_up + 1, problem=what, problem_at=notice.at)
+        self._told = replace(
+            self._told, given_up=self._told.given_up + 1, problem=what, problem_at=notice.at, trying=""
+        )
 
 
 def occasions_of(event: Event) -> frozenset[NotifyOn]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -260,16 +261,20 @@ def _task_limits(
 
 
 def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSignal | None:
-    """The step's own; or its job's that is for steps, if that is still to come and the step has no earlier limit."""
+    """The step's own; or its job's that is not for the script alone, if that is still to come.
+
+    The witness of a task warns it before the earlier of its own limit and its job's. If its own comes first, the lead
+    is shorter by the time between the two, so that all processes of the job are warned together.
+    """
     of_job = run.spec(step.attempt.index).warning
-    if step.spec.warning is not None or of_job is None or of_job.scope is not Scope.STEPS:
+    if step.spec.warning is not None or of_job is None or of_job.scope is Scope.SCRIPT:
         return step.spec.warning
     due_s, own_s = step.attempt.due_s, step.spec.time_s
     if due_s is None or due_s - monotonic_s <= of_job.lead_s:
         return None
-    if own_s is not None and own_s <= due_s - monotonic_s:
-        return None
-    return WarningSignal(of_job.signal, of_job.lead_s, Scope.SCRIPT)
+    earlier_s = 0.0 if own_s is None else max(0.0, due_s - monotonic_s - own_s)
+    lead_s = math.ceil(of_job.lead_s - earlier_s)
+    return WarningSignal(of_job.signal, lead_s, Scope.SCRIPT) if lead_s > 0 else None
 
 
 def task_env(step: int, tasks: int, rank: int, host: str, cpus_per_task: int) -> tuple[str, ...]:

@@ -119,6 +119,7 @@ class StepTable:
     failed: set[int] = field(default_factory=set)  # with a task that did not complete
     warnings: list[str] = field(default_factory=list)  # of those that have ended, each with its step
     out_of_memory: set[int] = field(default_factory=set)
+    is_warned: bool = False  # a task got the job's warning
     next_number: int = 0
     waiting: deque[LiveStep] = field(default_factory=deque)  # volatile: for CPUs of the job
 

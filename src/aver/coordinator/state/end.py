@@ -147,7 +147,7 @@ def _judge_again(
     if read is not None:
         attempt.evidence.append(read)
         decide = judge_cluster if attempt.can.has_scheduler else judge
-        verdict = decide(attempt.evidence, run.rules(attempt.index, attempt.request))
+        verdict = decide(attempt.evidence, run.rules(attempt.index, attempt.request, attempt.steps))
     assert verdict is not None
     attempt.phase = Running(attempt.started_at)
     _settle(live, run, attempt, reading.heard, verdict, now)

@@ -289,6 +289,8 @@ def _task_ended(live: LiveState, event: TaskEnded) -> None:
     widen(live, step, event.task + 1)
     task = step.tasks[event.task]
     task.verdict, task.because, task.cause = event.verdict, event.because, event.cause
+    if event.cause.is_warned and step.spec.warning is None:  # else it may be the step's own
+        step.attempt.step_table().is_warned = True
     usage = event.usage
     ended_at = None if usage is None or usage.elapsed_s is None else usage.started_at + usage.elapsed_s
     task.ended_at = event.at if ended_at is None else ended_at

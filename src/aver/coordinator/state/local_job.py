@@ -79,13 +79,17 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
         if attempt.state is State.PENDING:
             _started(live, run, attempt, one, one.evidence.at, now)
         return
-    verdict = judge(attempt.evidence, run.rules(attempt.index, attempt.request))
+    verdict = _judged(run, attempt)
     if verdict is None:
         return
     if attempt.is_busy:
         _park(live, run, attempt, one, verdict, now)
     else:
         settle(live, attempt, one, verdict, now)
+
+
+def _judged(run: LiveRun, attempt: LiveAttempt) -> Verdict | None:
+    return judge(attempt.evidence, run.rules(attempt.index, attempt.request, attempt.steps))
 
 
 def _started(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, at: float, now: float) -> None:
@@ -128,5 +132,6 @@ def unpark(live: LiveState, now: float) -> bool:
     for attempt in free:
         del live.parked[attempt.key]
         if isinstance(attempt.phase, Parked):
-            settle(live, attempt, attempt.phase.heard, attempt.phase.verdict, now)
+            verdict = _judged(live.runs[attempt.run], attempt)  # its steps have told whether they were warned
+            settle(live, attempt, attempt.phase.heard, verdict or attempt.phase.verdict, now)
     return bool(free)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from aver.coordinator.state.attempt import StepTable
 from aver.engines.api import Capabilities
 from aver.model.evidence import Rules
 from aver.model.job import Allocation, FlowSpec, JobSpec, Request, Submission
@@ -208,15 +209,15 @@ class LiveRun:
         own = self.spec(index).host
         return self.submission.host if own is None else own
 
-    def rules(self, index: int, request: Request | None = None) -> Rules:
-        """How to judge an attempt of the job. `request`: of that attempt, if it is known."""
+    def rules(self, index: int, request: Request | None = None, steps: StepTable | None = None) -> Rules:
+        """How to judge an attempt of the job. `request` and `steps`: of that attempt, if they are known."""
         spec = self.spec(index)
         codes = spec.checkpoint.codes if spec.checkpoint is not None else ()
         usual = self.usual_rules
         limit_s, deadline_at = (None, None) if request is None else (request.time_s, spec.deadline_at)
         return Rules(
             codes, spec.oom_warns, usual.fallback_completes, bool(spec.outputs), limit_s, usual.overrun_fails,
-            deadline_at,
+            deadline_at, steps is not None and steps.is_warned,
         )  # fmt: skip
 
     def _held_in(self, segment: Segment) -> set[int]:

@@ -131,7 +131,7 @@ def _dispatch(live: LiveState, step: LiveStep, now: float) -> None:
     if not step.is_durable or (needs_streams(step.spec) and not step.streams) or step.attempt.is_suspended:
         return
     for task in step.tasks:
-        if not task.is_dispatched and task.verdict is None:
+        if not task.is_dispatched and task.verdict is None and not task.because:
             task.is_dispatched = True
             live.out.task_starts.append((step, task))
 
@@ -209,6 +209,9 @@ def end_task(
     others = [other for other in spared if other.because and other is not task]
     live.after_commit += [(ended, Control(other.key, "cancel")) for other in others]  # heard again, both look alike
     watch_wait(live, step)
+    if any(other.because for other in step.tasks if not other.is_dispatched and other.verdict is None):
+        _cancel_undispatched(live, step, f"the end of task {task.number}", now)  # a crash came between the orders
+        return
     if step.is_ended:
         end(live, step, now)
 

@@ -203,7 +203,7 @@ def summary(step: str, tasks: int, ends: Mapping[int, Mapping[str, Any]]) -> str
 
 def _end(rank: int, ends: Mapping[int, Mapping[str, Any]]) -> tuple[TaskEnd, float | None, bool]:
     """The order in which ends were heard stands for their times."""
-    from aver.judge.step import Lost, Running
+    from aver.judge.step import Lost, NotBegun, Running
     from aver.model.exit import ExitStatus
 
     message = ends.get(rank)
@@ -213,4 +213,8 @@ def _end(rank: int, ends: Mapping[int, Mapping[str, Any]]) -> tuple[TaskEnd, flo
     raw = message["raw"]
     if raw is not None:
         return ExitStatus.from_wait(raw), heard_at, message["because"]
-    return launch_of(message) or Lost(), heard_at, message["because"]
+    if launch := launch_of(message):
+        return launch, heard_at, message["because"]
+    is_refused = message["reason"] == "JobLaunchFailure"
+    end = NotBegun(is_refused) if is_refused or message["state"] == "CANCELLED" else Lost()
+    return end, heard_at, message["because"]

@@ -34,19 +34,7 @@ DEFAULT_STATES = (
     State.PREEMPTED,
 )
 RETRY_STATES = {state.value: state for state in (*DEFAULT_STATES, State.DEADLINE, State.CANCELLED, State.UNVERIFIED)}
-RETRY_REASONS = (
-    reasons.NON_ZERO_EXIT_CODE,
-    reasons.OUT_OF_MEMORY,
-    reasons.TIME_LIMIT,
-    reasons.JOB_LAUNCH_FAILURE,
-    reasons.NODE_DOWN,
-    reasons.DEADLINE,
-    reasons.PREEMPTED,
-    reasons.WITNESS_VANISHED,
-    reasons.MISSING_INPUT,
-    reasons.MISSING_OUTPUT,
-    "RaisedSignal",
-)
+RETRY_REASONS = (*reasons.OF_FAILURES, "RaisedSignal")
 _CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 _GROWTH = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)x?")
 

@@ -86,6 +86,10 @@ class Database:
         except sqlite3.Error as error:
             raise reading_failed(self.path, error) from None
 
+    def last_seq(self) -> int:
+        """The number of the newest event."""
+        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])
+
 
 _UNKNOWN_OF_3 = {  # up to version 3 a DerivedExitCode that nobody knew was stored as 0
     "jobs": "iif(id IN (SELECT job FROM main.steps WHERE ended_at IS NOT NULL AND exit IS NULL), NULL, derived)",

@@ -392,9 +392,6 @@ class Reader(Database):
         text = "FROM runs WHERE id IN (SELECT value FROM json_each(?))"
         return {row.id: row for row in self._table(RunRow, text, (json.dumps(list(ids)),))}
 
-    def last_seq(self) -> int:
-        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events")[0][0])
-
     def events(
         self, run: int | None = None, job: int | None = None, after: int = 0, limit: int | None = None
     ) -> Iterator[StoredEvent]:

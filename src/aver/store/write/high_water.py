@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from pathlib import Path
 
 from aver.model.record import Record
-
-NAME = "committed"
-HIGHEST = 1 << 53  # no store has come so far
-_LINE = re.compile(rb"([0-9a-f]{8}) ([0-9]{19}) ([0-9]{19})\n")
+from aver.store.losses import NAME, parse
 
 
 class Loss(Record):
@@ -24,6 +20,7 @@ class Loss(Record):
 
     first: int
     last: int
+    is_all: bool = False  # the store is new: the one that was here before is gone
 
 
 class HighWater:
@@ -33,8 +30,11 @@ class HighWater:
         self._path = database.with_name(NAME)
         self._home_id = home_id
         self._fd = _open(self._path)
-        seq, number = self._read()
-        self.loss = Loss(stored_seq + 1, seq) if seq > stored_seq else None
+        seq, number, is_own = self._read()
+        if not is_own and stored_seq:
+            seq = number = 0  # another store's count, beside one that has its own events
+        self.loss = Loss(stored_seq + 1, seq, not is_own) if seq > stored_seq else None
+        seq = seq if is_own else 0
         self.seq, self.next_id = max(seq, stored_seq), max(number, next_id)
         self._write()
 
@@ -48,20 +48,17 @@ class HighWater:
             os.close(self._fd)
             self._fd = -1
 
-    def _read(self) -> tuple[int, int]:
-        """The numbers of the file; 0 if it is another store's, or nobody's."""
+    def _read(self) -> tuple[int, int, bool]:
+        """The numbers of the file, and whether they are this store's; 0 if they are nobody's."""
         data = b""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 data = os.pread(self._fd, 4096, 0)
-        found = _LINE.fullmatch(data)
-        if found is None:
-            if data:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._fd, 0)
-            return 0, 0
-        seq, next_id = int(found[2]), int(found[3])
-        return (seq, next_id) if found[1].decode() == self._home_id and max(seq, next_id) < HIGHEST else (0, 0)
+        found = parse(data)
+        if found is None and data:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, 0)
+        return (0, 0, True) if found is None else (found[1], found[2], found[0] == self._home_id)
 
     def _write(self) -> None:
         if self._fd >= 0:

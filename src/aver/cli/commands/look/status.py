@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import click
@@ -10,11 +11,11 @@ from aver.cli.options import json_option
 from aver.cli.output.documents import CoordinatorFacts
 from aver.cli.output.views import answer
 from aver.cli.session import Session
-from aver.client.unknown_attempts import read_losses
 from aver.errors import UnreachableError
 from aver.model.states import UNSETTLED, State
 from aver.protocol.client import Client
 from aver.protocol.messages import Ping, Pong
+from aver.store.losses import read_losses
 
 MOST_LOSSES = 5
 
@@ -55,7 +56,10 @@ def read_status(session: Session, client: Client, verb: str) -> CoordinatorFacts
         pending=pending,
         home=str(session.home.path),
         detail=f"coordinator {reply.pid} {verb}: {running} running, {pending} pending, home {session.home.path}",
-        problems=(*((reply.problem,) if reply.problem else ()), *read_losses(session.home)[-MOST_LOSSES:]),
+        problems=(
+            *((reply.problem,) if reply.problem else ()),
+            *read_losses(os.fspath(session.home.path))[-MOST_LOSSES:],
+        ),
     )
 
 
@@ -80,5 +84,5 @@ def nobody(session: Session) -> CoordinatorFacts:
         home=str(session.home.path),
         detail=(nobodys if waiting else "")
         + f"no coordinator runs in {session.home.path}; the next command that needs one starts it",
-        problems=tuple(read_losses(session.home)[-MOST_LOSSES:]),
+        problems=tuple(read_losses(os.fspath(session.home.path))[-MOST_LOSSES:]),
     )

@@ -17,7 +17,7 @@ from aver.cli.output.documents import Check, Diagnosis
 from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.client.delivery import read_told
-from aver.client.unknown_attempts import LOSSES, read_losses, running_words
+from aver.client.unknown_attempts import running_words
 from aver.config import SHIPPED_ENGINES, Config, load_config
 from aver.engines.local.capabilities import (
     Capabilities,
@@ -37,6 +37,7 @@ from aver.protocol.client import Client
 from aver.protocol.messages import Ping, Pong
 from aver.render import verdict
 from aver.spec.flow.container import ENGINES
+from aver.store.losses import LOSSES, read_losses
 from aver.store.open import is_on_network, sqlite_version
 from aver.version import __version__
 from aver.witness import binary as find_witness
@@ -265,8 +266,12 @@ def _store(session: Session) -> Check:
         running = running_words(session.home, session.reader)
     except AverError as error:
         return Check("store", MISSING, str(error), None)
-    if lost := [*read_losses(session.home)[-1:], *running]:
-        advice = f"rm {session.home.path / LOSSES} when you have read it" if read_losses(session.home) else None
+    if lost := [*read_losses(os.fspath(session.home.path))[-1:], *running]:
+        advice = (
+            f"rm {session.home.path / LOSSES} when you have read it"
+            if read_losses(os.fspath(session.home.path))
+            else None
+        )
         return Check("store", LIMITED, "; ".join(lost), advice)
     return Check("store", OK, f"{runs} run{'s' if runs != 1 else ''}, SQLite {sqlite_version()}", None)
 
@@ -307,13 +312,15 @@ def _logout(session: Session) -> Check:
 
 def _notifications(session: Session) -> Check:
     told = read_told(session.home)
-    if told is None or not (told.delivered or told.given_up):
+    if told is None or not (told.delivered or told.given_up or told.trying):
         return Check("notifications", OK, "none was due", None)
     fact = f"{told.delivered} delivered, {told.given_up} given up"
+    advice = f"try the command by hand; {session.home.log} has every try"
+    if told.trying:
+        return Check("notifications", LIMITED, f"{fact}; tried and to be tried again: {told.trying}", advice)
     if not told.problem:
         return Check("notifications", OK, fact, None)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.problem_at))
-    advice = f"try the command by hand; {session.home.log} has every try"
     return Check("notifications", LIMITED, f"{fact}; the last: {when}, {told.problem}", advice)
 
 
