@@ -289,7 +289,7 @@ class Step:
                     raise
                 _sleep(0.1)
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
-        if self._labels is not None and reply.get("ended") is None:
+        if self._labels is not None:  # also of a step that is over: what it wrote is still to be read
             try:
                 self._labels.open_files(request["spec"], self._job, self._number, self._node)
             except BadOption:
