@@ -332,3 +332,33 @@ def test_options_of_later_slurms(slurm: Slurm) -> None:
     """CPUs asked for as a resource of each task are the job's; the others are taken without a word of error."""
     job = slurm.submit("--oom-kill-step=1", "--tres-per-task=cpu:2", "--stepmgr", "--segment=1", "-H", "--wrap", "true")
     assert "NumCPUs=2" in slurm("scontrol", "show", "job", str(job)).out
+
+
+@pytest.mark.parametrize(
+    ("option", "lines"),
+    [
+        ("--partition=nosuch", ["invalid partition specified: nosuch", "{}: Invalid partition name specified"]),
+        ("--partition=main,nosuch", ["invalid partition specified: nosuch", "{}: Invalid partition name specified"]),
+        ("--constraint=nosuch", ["{}: Invalid feature specification"]),
+        ("--licenses=nosuch:2", ["{}: Invalid license specification"]),
+    ],
+)
+def test_names_that_are_not_here(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch, option: str, lines: list[str]
+) -> None:
+    """Taken as they are; refused as Slurm refuses them where the settings say so."""
+    assert slurm("sbatch", "-H", "-Q", option, "--wrap", "true").status == 0
+    settings = slurm.folder / "settings.toml"
+    settings.write_text('[slurm]\nnames = "known"\n')
+    monkeypatch.setenv("AVER_CONFIG", str(settings))
+    slurm.script(f"#!/bin/sh\n#SBATCH {option}\n", "asks.sh")
+    for call, failed in (
+        (["sbatch", option, "--wrap", "true"], "Batch job submission failed"),
+        (["sbatch", "asks.sh"], "Batch job submission failed"),
+        (["srun", option, "true"], "Unable to allocate resources"),
+        (["salloc", option, "true"], "Job submit/allocate failed"),
+    ):
+        said = slurm(call[0], *call[1:])
+        expected = "".join(f"{call[0]}: error: {line.format(failed)}\n" for line in lines)
+        assert (said.status, said.out, said.err) == (1, "", expected)
+    assert slurm("srun", "-pmain", "true").status == 0

@@ -448,3 +448,11 @@ def test_a_step_that_a_person_cancels_is_killed_after_a_crash_too(place: Place) 
     wait_for(lambda: "status=137" in (place.folder / "out").read_text(), "srun ends")
     with place.reader() as reader:
         assert exits(reader.steps(job)) == ["CANCELLED 0:9"]
+
+
+@pytest.mark.parametrize(("words", "told"), [(("-c1",), "1"), (("-c2",), "2"), ((), "")])
+def test_the_cpus_of_each_task_are_told_where_they_were_asked_for(
+    slurm: Slurm, words: tuple[str, ...], told: str
+) -> None:
+    """Also a number of 1, as with Slurm's srun."""
+    assert slurm("srun", *words, "sh", "-c", "echo $SLURM_CPUS_PER_TASK").out == f"{told}\n"

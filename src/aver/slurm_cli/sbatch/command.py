@@ -60,6 +60,8 @@ def _sbatch(words: Sequence[str]) -> int:
 
         if verbosity([(name, text) for name, text in given]):
             say(*defined_options("sbatch", [(name, text) for name, text in given]))
+    if any(name in ("partition", "constraint", "licenses") for name, _ in given):
+        _check_names({name: text for name, text in given})
     reply = _ask(
         home,
         {
@@ -76,6 +78,20 @@ def _sbatch(words: Sequence[str]) -> int:
         },
     )
     return _answer(home, reply)
+
+
+def _check_names(said: dict[str, str]) -> None:
+    """Refuse names that this machine has not, where the settings say so."""
+    from aver.slurm_cli.settings import refuses_unknown_names
+
+    if not refuses_unknown_names():
+        return
+    from aver.spec.sbatch.call import BatchRefused, check_names
+
+    try:
+        check_names(said)
+    except BatchRefused as refused:
+        raise Refusal(str(refused), refused.exit_status) from None
 
 
 def _own_key(words: Sequence[str]) -> tuple[str, Sequence[str]]:

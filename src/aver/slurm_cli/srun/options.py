@@ -258,6 +258,8 @@ def _told(options: Options) -> dict[str, str]:
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
         "SLURM_SRUN_COMM_HOST": "127.0.0.1",
     }
+    if options.get("cpus-per-task"):
+        found["SLURM_CPUS_PER_TASK"] = options.get("cpus-per-task") or ""
     if "overcommit" in options.flags:
         found["SLURM_OVERCOMMIT"] = "1"
     if options.get("distribution"):

@@ -25,7 +25,7 @@ from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.slurm_cli.refusal import say
-from aver.slurm_cli.settings import secret_names, shown_words
+from aver.slurm_cli.settings import refuses_unknown_names, secret_names, shown_words
 from aver.slurm_cli.srun.options import (
     EXPORT_VARIABLE,
     NOT_AVAILABLE,
@@ -38,7 +38,7 @@ from aver.slurm_cli.srun.options import (
 )  # fmt: skip
 from aver.spec.clock import parse_moment
 from aver.spec.getopt import BadOption, parse
-from aver.spec.sbatch.call import BatchCall, BatchRefused
+from aver.spec.sbatch.call import BatchCall, BatchRefused, check_names
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import Values
 from aver.store.read.reader import Reader
@@ -121,6 +121,8 @@ def _values(options: Options) -> Values:
             if name in options.values or name in options.flags:
                 call.take(name, options.get(name) or "")
         call.check_together()
+        if refuses_unknown_names():
+            check_names(call.values.said)
         if call.has("mincpus") or call.has("tmp"):
             from aver.slurm_cli.machine import Node
 
