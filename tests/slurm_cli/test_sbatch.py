@@ -320,6 +320,13 @@ def test_exclusive_with_other_jobs_of_the_user_takes_what_it_asks_for(slurm: Slu
     assert slurm.read("out") == "1\n"
 
 
+def test_a_job_whose_least_time_no_longer_fits_before_its_deadline(slurm: Slurm) -> None:
+    """DEADLINE as soon as that is so, as in Slurm, not only at the deadline."""
+    blocked = slurm.submit("-H", "--deadline=now+63", "--time-min=1", "-t5", "--wrap", "true")
+    assert "TimeLimit=00:05:00 TimeMin=00:01:00" in slurm("scontrol", "show", "job", str(blocked)).out
+    assert slurm.until_settled(blocked).state is State.DEADLINE
+
+
 @pytest.mark.parametrize("how", ["block:cyclic", "*:fcyclic", "plane=4", "Pack", "block,NoPack", "arbitrary"])
 def test_distributions_that_slurm_takes(how: str) -> None:
     """They mean nothing on one machine, and are no mistake."""
