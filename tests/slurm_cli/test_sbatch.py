@@ -350,9 +350,7 @@ def test_options_of_later_slurms(slurm: Slurm) -> None:
         ("--licenses=nosuch:2", ["{}: Invalid license specification"]),
     ],
 )
-def test_names_that_are_not_here(
-    slurm: Slurm, monkeypatch: pytest.MonkeyPatch, option: str, lines: list[str]
-) -> None:
+def test_names_that_are_not_here(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, option: str, lines: list[str]) -> None:
     """Taken as they are; refused as Slurm refuses them where the settings say so."""
     assert slurm("sbatch", "-H", "-Q", option, "--wrap", "true").status == 0
     settings = slurm.folder / "settings.toml"

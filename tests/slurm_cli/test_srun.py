@@ -456,3 +456,34 @@ def test_the_cpus_of_each_task_are_told_where_they_were_asked_for(
 ) -> None:
     """Also a number of 1, as with Slurm's srun."""
     assert slurm("srun", *words, "sh", "-c", "echo $SLURM_CPUS_PER_TASK").out == f"{told}\n"
+
+
+@pytest.mark.parametrize(
+    ("job", "step", "tasks"),
+    [("-c4", "-c2", 2), ("-c4", "-c3", 1), ("-c4", "", 1), ("-c4", "-c1 -n2", 2), ("-n2", "-c1", 2)],
+)
+def test_tasks_of_a_step_that_says_only_how_many_cpus_each_has(slurm: Slurm, job: str, step: str, tasks: int) -> None:
+    """As many as have room in the job's CPUs, as with Slurm's srun; -n, or that of the job, says it first."""
+    settings = slurm.folder / "settings.toml"
+    settings.write_text("cpus = 4\n")
+    said = slurm(
+        "sbatch",
+        "-W",
+        "-Q",
+        "-oout",
+        job,
+        "--wrap",
+        f"srun {step} printenv SLURM_NTASKS",
+        env={"AVER_CONFIG": str(settings)},
+    )
+    assert said.status == 0, said.err
+    assert slurm.read("out").split() == [str(tasks)] * tasks
+
+
+def test_an_exclusive_srun_alone_has_tasks_for_all_cpus(slurm: Slurm) -> None:
+    """With -c, and without -n."""
+    settings = slurm.folder / "settings.toml"
+    settings.write_text("cpus = 4\n")
+    env = {"AVER_CONFIG": str(settings)}
+    assert slurm("srun", "--exclusive", "-c2", "printenv", "SLURM_NTASKS", env=env).out == "2\n2\n"
+    assert slurm("srun", "-c2", "printenv", "SLURM_NTASKS", env=env).out == "1\n"

@@ -33,7 +33,9 @@ from aver.spec.prologue import interpreter, prologue
 
 MIB = 1 << 20
 RLIM_INFINITY = -1
-LEAST_MEMORY_BYTES = 30 * MIB  # what Slurm enforces where --mem is less (MinRAMSpace): a shell alone needs more than 1 MB
+LEAST_MEMORY_BYTES = (
+    30 * MIB
+)  # what Slurm enforces where --mem is less (MinRAMSpace): a shell alone needs more than 1 MB
 _OF_BASH = frozenset({"BASH_ENV", "BASHOPTS", "SHELLOPTS"})  # change what a bash does when it starts
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 

@@ -137,7 +137,8 @@ class Step:
         self._notices: Notices | None = None
 
     def _task_count(self) -> int:
-        tasks = task_count(self._options)
+        on_node = os.environ.get("SLURM_CPUS_ON_NODE", "")
+        tasks = task_count(self._options, int(on_node) if on_node.isdecimal() else 0)
         if more_nodes(self._options):
             least = (self._options.get("nodes") or "").partition("-")[0]
             raise BadOption(f"error: Only allocated 1 nodes asked for {least}")

@@ -144,9 +144,18 @@ def more_nodes(options: Options) -> bool:
     return int(least) > 1
 
 
-def task_count(options: Options) -> int:
-    """How many tasks were asked for."""
-    return number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+def task_count(options: Options, job_cpus: int = 0) -> int:
+    """How many tasks were asked for; without a number, and with -c, as many as have room in the CPUs of the job."""
+    asked = number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node")
+    if asked:
+        return asked
+    per_task = number(options.get("cpus-per-task"), "cpus-per-task")
+    return max(1, job_cpus // per_task) if per_task else 1
+
+
+def leaves_tasks_open(options: Options) -> bool:
+    """Whether the CPUs of the job decide how many tasks there are."""
+    return not (options.get("ntasks") or options.get("ntasks-per-node")) and bool(options.get("cpus-per-task"))
 
 
 def add_limits(spec: dict[str, Any], options: Options) -> None:

@@ -32,6 +32,7 @@ from aver.slurm_cli.srun.options import (
     TABLE,
     BadSpecification,
     Options,
+    leaves_tasks_open,
     more_nodes,
     number,
     task_count,
@@ -95,6 +96,8 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
     within, shown = _without_export(arguments)
     values = _values(options)
     slurm = replace(values.slurm(), kind=SlurmKind.SRUN, ntasks=tasks, command=options.command[0])
+    if leaves_tasks_open(options):
+        slurm = replace(slurm, ntasks=None)  # the srun inside counts them
     gpus = values.gpus or values.gpus_per_task * tasks
     job = JobSpec(
         name=name,
