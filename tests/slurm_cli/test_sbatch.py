@@ -346,6 +346,8 @@ def test_options_of_later_slurms(slurm: Slurm) -> None:
     [
         ("--partition=nosuch", ["invalid partition specified: nosuch", "{}: Invalid partition name specified"]),
         ("--partition=main,nosuch", ["invalid partition specified: nosuch", "{}: Invalid partition name specified"]),
+        ("--nodelist=nosuch", ["{}: Invalid node name specified"]),
+        ("--exclude=nosuch[1-2]", ["{}: Invalid node name specified"]),
         ("--constraint=nosuch", ["{}: Invalid feature specification"]),
         ("--licenses=nosuch:2", ["{}: Invalid license specification"]),
     ],
@@ -366,4 +368,4 @@ def test_names_that_are_not_here(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, 
         said = slurm(call[0], *call[1:])
         expected = "".join(f"{call[0]}: error: {line.format(failed)}\n" for line in lines)
         assert (said.status, said.out, said.err) == (1, "", expected)
-    assert slurm("srun", "-pmain", "true").status == 0
+    assert slurm("srun", "-pmain", "-w", os.uname().nodename.partition(".")[0], "-N-3", "true").status == 0

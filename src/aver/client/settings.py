@@ -71,7 +71,7 @@ SETTINGS = (
     Setting("slurm.host", Kind.TEXT, "", "host to reach Slurm on over ssh, such as me@login; without it, here"),
     Setting("slurm.ssh", Kind.TEXT, "ssh", "the ssh command"),
     Setting("slurm.max_submitted", Kind.NUMBER, "", "most jobs in Slurm's queue at once; without it, no limit"),
-    Setting("slurm.names", Kind.TEXT, ANY_NAMES, "`known`: sbatch, srun and salloc reject names of partitions, features and licenses that this machine does not have"),
+    Setting("slurm.names", Kind.TEXT, ANY_NAMES, "`known`: unknown partitions, nodes, features, licenses are rejected"),
     Setting("slurm.version", Kind.TEXT, NEWEST, "Slurm release that the Slurm commands on this machine follow"),
     Setting("slurm.poll", Kind.TIME, "1s", "shortest time between two polls of Slurm"),
     Setting("slurm.poll_max", Kind.TIME, "30s", "longest time between two polls of Slurm"),

@@ -43,6 +43,11 @@ def refuses_unknown_names() -> bool:
     return load_config().slurm.names == KNOWN_NAMES
 
 
+def node_name() -> str:
+    """The name under which this machine is a node."""
+    return os.uname().nodename.partition(".")[0]
+
+
 def is_since(first: str) -> bool:
     """Whether the commands are of this release of Slurm, or of a later one."""
     return release() >= first

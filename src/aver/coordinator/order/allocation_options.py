@@ -67,7 +67,7 @@ def said_by(words: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def check_options(spec: JobSpec, words: Sequence[str]) -> None:
-    """Raise ValueError with a sentence if an allocation with these words would not do what an option of the job says."""
+    """Raise ValueError with a sentence if an allocation with these words would not do what the job asks for."""
     said = said_by(spec.slurm_options)
     of_allocation = said_by(tuple(words))
     for name, text in said.items():

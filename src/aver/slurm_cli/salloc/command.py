@@ -14,7 +14,7 @@ from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.salloc.options import USAGE_STATUS, Asked
-from aver.slurm_cli.settings import defined_options, refuses_unknown_names, verbosity, version_line
+from aver.slurm_cli.settings import defined_options, node_name, refuses_unknown_names, verbosity, version_line
 from aver.spec.getopt import BadOption, Parsed, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused, check_names
 from aver.spec.sbatch.call import idle_options as of_sbatch
@@ -64,7 +64,7 @@ def _salloc(argv: Sequence[str]) -> int:
     try:
         call = _call(given)
         if refuses_unknown_names():
-            check_names(call.values.said)
+            check_names(call.values.said, node_name())
         from aver.slurm_cli.salloc.hold import Allocation
 
         return Allocation(asked, call, ["salloc", *argv]).run()

@@ -138,7 +138,9 @@ def more_nodes(options: Options) -> bool:
     nodes = options.get("nodes")
     if nodes is None:
         return False
-    least = nodes.partition("-")[0]
+    least, _, most = nodes.partition("-")
+    if not least and most.isascii() and most.isdigit():
+        return False  # at most so many
     if not (least.isascii() and least.isdigit()):
         raise BadSpecification(f'error: "{nodes}" is not a valid node count')
     return int(least) > 1

@@ -25,7 +25,7 @@ from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.slurm_cli.refusal import say
-from aver.slurm_cli.settings import refuses_unknown_names, secret_names, shown_words
+from aver.slurm_cli.settings import node_name, refuses_unknown_names, secret_names, shown_words
 from aver.slurm_cli.srun.options import (
     EXPORT_VARIABLE,
     NOT_AVAILABLE,
@@ -125,7 +125,7 @@ def _values(options: Options) -> Values:
                 call.take(name, options.get(name) or "")
         call.check_together()
         if refuses_unknown_names():
-            check_names(call.values.said)
+            check_names(call.values.said, node_name())
         if call.has("mincpus") or call.has("tmp"):
             from aver.slurm_cli.machine import Node
 

@@ -137,16 +137,28 @@ class BatchCall:
         return [f"--{name}" for name in self.values.said if name not in USES and name not in SILENT]
 
 
-def check_names(said: Mapping[str, str]) -> None:
-    """Raise BatchRefused, in Slurm's words, for names of a partition, a feature or a license that is not here."""
+def check_names(said: Mapping[str, str], node: str) -> None:
+    """Raise BatchRefused, in Slurm's words, for a name of a partition, node, feature or license that is not here."""
     for name in said.get("partition", "").split(","):
         if name not in ("", PARTITION):
             first = f"sbatch: error: invalid partition specified: {name}"
             raise BatchRefused(f"{first}\n{failed('Invalid partition name specified')}")
+    for option in ("nodelist", "exclude"):
+        if any(name not in (node, "localhost") for name in _nodes_of(said.get(option, ""))):
+            raise failed("Invalid node name specified")
     if said.get("constraint"):
         raise failed("Invalid feature specification")
     if said.get("licenses"):
         raise failed("Invalid license specification")
+
+
+def _nodes_of(text: str) -> list[str]:
+    from aver.model.hostlists import expand  # few need it
+
+    try:
+        return [] if "/" in text else expand(text)
+    except ValueError:
+        raise failed("Invalid node name specified") from None
 
 
 def refusal_of(name: str, text: str) -> BatchRefused:
