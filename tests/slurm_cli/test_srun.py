@@ -487,3 +487,12 @@ def test_an_exclusive_srun_alone_has_tasks_for_all_cpus(slurm: Slurm) -> None:
     env = {"AVER_CONFIG": str(settings)}
     assert slurm("srun", "--exclusive", "-c2", "printenv", "SLURM_NTASKS", env=env).out == "2\n2\n"
     assert slurm("srun", "-c2", "printenv", "SLURM_NTASKS", env=env).out == "1\n"
+
+
+def test_tasks_that_are_ended_together_are_said_in_one_line(slurm: Slurm) -> None:
+    """Though their ends are heard one after the other."""
+    said = slurm("srun", "-n10", "-O", "-W1", "sh", "-c", '[ "$SLURM_PROCID" = 1 ] || exec sleep 60')
+    assert said.status == 137
+    assert [line for line in said.err.splitlines() if line.endswith(": Killed")] == [
+        f"srun: error: {os.uname().nodename.partition('.')[0]}: tasks 0,2-9: Killed"
+    ]

@@ -61,7 +61,7 @@ def _sbatch(words: Sequence[str]) -> int:
         if verbosity([(name, text) for name, text in given]):
             say(*defined_options("sbatch", [(name, text) for name, text in given]))
     if any(name in ("partition", "constraint", "licenses", "nodelist", "exclude") for name, _ in given):
-        _check_names({name: text for name, text in given})
+        _check_names(dict(given))
     reply = _ask(
         home,
         {

@@ -7,6 +7,7 @@ only a failure, a label or a unit needs is imported then.
 from __future__ import annotations
 
 import os
+import select
 
 from aver.errors import AverError, UnreachableError
 from aver.fast_start import TYPE_CHECKING, c_signal
@@ -42,6 +43,7 @@ STATUS_BAD_USAGE = 1
 STATUS_BAD_OPTION = 255
 FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUSR2, c_signal.SIGQUIT, c_signal.SIGALRM)
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
+TOGETHER_S = 0.2  # between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
 
 
@@ -340,9 +342,16 @@ class Step:
         elif "ended" in message:
             ended: dict[str, Any] = message["ended"]
             return ended
-        if not self._wire.has_message():
+        if not self._wire.has_message() and not self._ends_together():
             self._flush_said()
         return None
+
+    def _ends_together(self) -> bool:
+        """Whether more is heard in a moment of tasks that are being ended together: one line says it of all."""
+        assert self._wire is not None
+        if not self._said or not all(self._ends[task]["because"] for task, _ in self._said):
+            return False
+        return bool(select.select([self._wire.fileno()], [], [], TOGETHER_S)[0])
 
     def _hear_task(self, message: dict[str, Any]) -> None:
         task = message["task"]
