@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slurm_commands import Slurm
 
 from aver.client.slurm_bin import install
 from aver.home import Home
