@@ -497,3 +497,18 @@ def test_tasks_that_are_ended_together_are_said_in_one_line(slurm: Slurm) -> Non
     assert [line for line in said.err.splitlines() if line.endswith(": Killed")] == [
         f"srun: error: {os.uname().nodename.partition('.')[0]}: tasks 0,2-9: Killed"
     ]
+
+
+def test_a_step_that_must_start_at_once_gives_up(slurm: Slurm) -> None:
+    """In a job too: -I waits for the CPUs of other steps as long as it says, and leaves nothing behind."""
+    text = (
+        "#!/bin/bash\nsrun -o /dev/null sh -c 'touch began; while [ ! -e go ]; do sleep 0.1; done' &\n"
+        "while [ ! -e began ]; do sleep 0.1; done\nsrun --immediate=1 touch never; echo $?\n"
+        "touch go; wait\nsrun -I10 echo there\n"
+    )
+    job = slurm.submit("-o", "out", slurm.script(text))
+    assert slurm.until_settled(job).state is State.COMPLETED
+    busy = f"srun: error: Unable to create step for job {job}: Requested nodes are busy"
+    assert slurm.read("out").splitlines() == [busy, "1", "there"]
+    assert not (slurm.folder / "never").exists()
+    assert "DerivedExitCode=0:0" in slurm("scontrol", "-d", "show", "job", str(job)).out

@@ -19,6 +19,7 @@ from aver.slurm_cli.srun.options import (
     BadSpecification,
     Options,
     add_limits,
+    args_of,
     check_mpi,
     environment_of,
     more_nodes,
@@ -27,7 +28,7 @@ from aver.slurm_cli.srun.options import (
     own_limits,
     own_umask,
     parse,
-    program_of,
+    patience_s,
     task_count,
 )
 from aver.spec.getopt import BadOption
@@ -182,7 +183,7 @@ class Step:
         folder = os.path.join(os.getcwd(), "" if is_there else options.get("chdir") or "")
         spec: dict[str, Any] = {
             "name": options.get("job-name") or os.path.basename(options.command[0]),
-            "args": self._args(),
+            "args": args_of(options, self._home),
             "folder": folder.rstrip("/") or "/",
             "tasks": self._tasks,
             "umask": own_umask(),
@@ -213,25 +214,6 @@ class Step:
         else:
             self._place_streams(spec)
         return {"op": "step", "key": self._key, "token": self._token, "spec": spec, "env": environment_of(options)}
-
-    def _args(self) -> list[str]:
-        """The program, or ourselves as what becomes it."""
-        options = self._options
-        own = [os.path.join(self._home, "bin", "srun"), "--as-task"]
-        words = program_of(options)
-        if options.get("bcast"):
-            from aver.slurm_cli.srun.scripts import copy_program
-
-            words = copy_program(options)
-        if "multi-prog" in options.flags:
-            words = [*own, "multi-prog", os.path.abspath(options.command[0])]
-        elif "pty" in options.flags and os.isatty(0):
-            words = [*own, "pty", *words]
-        if options.get("task-prolog") or options.get("task-epilog") or "preserve-env" in options.flags:
-            from aver.slurm_cli.srun.scripts import surroundings
-
-            words = [*own, "around", surroundings(options), *words]
-        return words
 
     def _has_terminal(self) -> bool:
         if os.isatty(0):
@@ -292,6 +274,8 @@ class Step:
                     raise
                 _sleep(0.1)
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
+        if reply["waiting"] and "immediate" in self._options.flags:
+            reply = self._await_room(request, reply)
         if self._labels is not None:  # also of a step that is over: what it wrote is still to be read
             try:
                 self._labels.open_files(request["spec"], self._job, self._number, self._node)
@@ -307,6 +291,18 @@ class Step:
             self._hear_task(one)
         ended: dict[str, Any] | None = reply.get("ended")
         return ended
+
+    def _await_room(self, request: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply when the step has room; BadOption, and no step, where that takes longer than --immediate says."""
+        left_s = patience_s(self._options)
+        while reply["waiting"] and left_s > 0:
+            _sleep(0.1)
+            left_s -= 0.1
+            reply = self._ask(request)
+        if reply["waiting"]:
+            self._ask_signal(None)
+            raise BadOption(f"error: Unable to create step for job {self._job}: Requested nodes are busy")
+        return reply
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send the request, without our descriptors while files are to be opened first; the coordinator's reply."""

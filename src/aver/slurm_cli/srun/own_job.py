@@ -35,6 +35,7 @@ from aver.slurm_cli.srun.options import (
     leaves_tasks_open,
     more_nodes,
     number,
+    patience_s,
     task_count,
 )  # fmt: skip
 from aver.spec.clock import parse_moment
@@ -178,7 +179,7 @@ def _patience(options: Options) -> float | None:
     """How long it may wait for its turn; None: for ever."""
     if "immediate" not in options.flags:
         return None
-    return float(number(options.get("immediate") or "1", "immediate") or 1)
+    return patience_s(options)
 
 
 class _Alone:
