@@ -19,7 +19,6 @@ from aver.slurm_cli.srun.options import (
     BadSpecification,
     Options,
     add_limits,
-    args_of,
     check_mpi,
     environment_of,
     more_nodes,
@@ -31,6 +30,7 @@ from aver.slurm_cli.srun.options import (
     patience_s,
     task_count,
 )
+from aver.slurm_cli.srun.program import args_of
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:

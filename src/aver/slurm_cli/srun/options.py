@@ -160,25 +160,6 @@ def leaves_tasks_open(options: Options) -> bool:
     return not (options.get("ntasks") or options.get("ntasks-per-node")) and bool(options.get("cpus-per-task"))
 
 
-def args_of(options: Options, home: str) -> list[str]:
-    """The program, or ourselves as what becomes it."""
-    own = [os.path.join(home, "bin", "srun"), "--as-task"]
-    words = program_of(options)
-    if options.get("bcast"):
-        from aver.slurm_cli.srun.scripts import copy_program
-
-        words = copy_program(options)
-    if "multi-prog" in options.flags:
-        words = [*own, "multi-prog", os.path.abspath(options.command[0])]
-    elif "pty" in options.flags and os.isatty(0):
-        words = [*own, "pty", *words]
-    if options.get("task-prolog") or options.get("task-epilog") or "preserve-env" in options.flags:
-        from aver.slurm_cli.srun.scripts import surroundings
-
-        words = [*own, "around", surroundings(options), *words]
-    return words
-
-
 def patience_s(options: Options) -> float:
     """How long -I waits for room, without a number one second."""
     return float(number(options.get("immediate") or "1", "immediate") or 1)
