@@ -17,7 +17,7 @@ from aver.model.host_name import is_host
 from aver.model.job import NotifyOn, NotifyRule
 from aver.model.notify_target import KINDS, parse_target, target_text
 from aver.model.record import Record
-from aver.model.slurm_names import NEWEST, RELEASES
+from aver.model.slurm_names import ANY_NAMES, KNOWN_NAMES, NEWEST, RELEASES
 from aver.model.units import parse_size, parse_time
 
 SHIPPED_ENGINES = ("local", "slurm")
@@ -44,6 +44,7 @@ class SlurmConfig(Record):
     poll_s: float = 1.0
     poll_max_s: float = 30.0
     timeout_s: float = 60.0
+    names: str = ANY_NAMES  # of partitions, features and licenses that Slurm's commands on this machine accept
     version: str = NEWEST  # the release that Slurm's commands on this machine are of
     settle: tuple[tuple[str, float], ...] = ()  # what was set of engines.slurm.tracking.Settle
     fallback: str = "unverified"
@@ -205,14 +206,16 @@ def _slurm(table: object) -> dict[str, Any]:
                 values[key] = _host(value)
             case "version":
                 values[key] = _word(f"{value:.2f}" if isinstance(value, float) else value, tuple(RELEASES))
+            case "names":
+                values[key] = _word(value, (ANY_NAMES, KNOWN_NAMES))
             case "max_submitted":
                 values[key] = _count(value, least=1)
             case "poll" | "poll_max" | "timeout":
                 values[f"{key}_s"] = _seconds(value)
             case _:
                 raise ValueError(
-                    f"unknown setting {key!r}; known are commands, folder, host, max_submitted, poll, "
-                    "poll_max, prefix, ssh, timeout, version"
+                    f"unknown setting {key!r}; known are commands, folder, host, max_submitted, names, "
+                    "poll, poll_max, prefix, ssh, timeout, version"
                 )
     return values
 

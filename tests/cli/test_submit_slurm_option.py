@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aver.cli.submission import on_engine
+from aver.cli.submission import leave_mails, on_engine
 from aver.errors import UsageError
-from aver.model.job import Argv, FlowSpec, JobSpec, Origin, Submission
+from aver.model.job import Argv, FlowSpec, JobSpec, NotifyOn, NotifyRule, Origin, Submission
+from aver.model.record import replace
 
 SUBMISSION = Submission(FlowSpec("a", (JobSpec("a", Argv(("true",))),)), Origin("me", 1, "here", "/", 0o22))
 
@@ -27,3 +28,11 @@ def test_other_options_are_passed_on() -> None:
     assert on_engine(SUBMISSION, "slurm", words).flow.jobs[0].slurm_options == words
     with pytest.raises(UsageError, match="not an option of sbatch"):
         on_engine(SUBMISSION, "slurm", ("gpu",))
+
+
+@pytest.mark.parametrize(("engine", "sends"), [("local", True), ("allocation", True), ("slurm", False)])
+def test_who_sends_the_mails_of_a_batch_script(engine: str, sends: bool) -> None:
+    """sbatch gets --mail-type of a job of its own; of one in an allocation Slurm knows nothing, and Aver sends them."""
+    script = replace(SUBMISSION.flow, is_single=True, notify=(NotifyRule(NotifyOn.SETTLED, (), to="mail:me"),))
+    sent = leave_mails(on_engine(replace(SUBMISSION, flow=script), engine))
+    assert bool(sent.flow.notify) is sends

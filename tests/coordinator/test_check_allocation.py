@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aver.coordinator.order import allocation_options as options
 from aver.coordinator.order.allocations import check_allocation, host_of
 from aver.coordinator.order.share import Share, share_of
 from aver.coordinator.order.slurm_environment import on_each_node, task_pairs
@@ -11,6 +12,7 @@ from aver.errors import UsageError
 from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Request, Script, Shell, Submission
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
+from aver.spec.sbatch.table import sbatch_table
 
 MIB = 1 << 20
 WISH = Allocation(("-N4", "-t10"), 1, 120)
@@ -92,6 +94,18 @@ def test_a_job_may_leave_nodes_out(word: str) -> None:
         ("-Fnodes", "leave out --nodefile"),
         ("--mem-per-cpu=100", "'train': in an allocation use mem, not --mem-per-cpu"),
         ("--ntasks=some", "'train': --ntasks: "),
+        ("-G2", "'train': in an allocation use gpus, not --gpus"),
+        ("--gres=gpu:2", "use gpus, not --gres"),
+        ("--cpus-per-task=4", "'train': in an allocation use cpus, not --cpus-per-task"),
+        ("--exclusive", "'train': in an allocation jobs share its nodes: leave out --exclusive"),
+        ("-Lmatlab:2", "in an allocation use pools, not --licenses"),
+        ("--mail-type=END", "in an allocation use notify, not --mail-type"),
+        ("--deadline=noon", "in an allocation use deadline, not --deadline"),
+        ("--hint=nomultithread", "in an allocation give --hint to srun inside the job"),
+        ("--constraint=a100", "'train': --constraint=a100 is for the whole allocation: give it the same, or leave it"),
+        ("-pgpu", "--partition=gpu is for the whole allocation"),
+        ("--contiguous", "--contiguous is for the whole allocation"),
+        ("--of-a-plugin=7", "--of-a-plugin=7 is for the whole allocation"),
     ],
 )
 def test_what_would_be_ignored_is_refused(word: str, said: str) -> None:
@@ -99,6 +113,28 @@ def test_what_would_be_ignored_is_refused(word: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as raised:
         check_allocation(submission(spec(word)))
     assert "\n" not in str(raised.value)
+
+
+def test_every_option_is_obeyed_or_refused() -> None:
+    """Each option of sbatch is in one list and no more, so that none is left out in silence."""
+    lists = (options.OBEYED, options.OF_SCRIPT, options.OF_AVER, options.OF_ALLOCATION, options.REFUSED)
+    named = [name for names in lists for name in names]
+    assert sorted(named) == sorted(set(sbatch_table().names.values()))
+
+
+def test_what_the_allocation_has_as_well() -> None:
+    """A job may name the partition, features or account that the allocation has, in whatever way both are written."""
+    wish = Allocation(("-N4", "-p", "gpu", "--constraint=a100", "--of-a-plugin=7", "-Aproj"), 1, 120)
+    job = spec("--partition=gpu", "-Ca100", "--of-a-plugin=7", "--account=proj")
+    check_allocation(replace(submission(job), allocation=wish))
+    with pytest.raises(UsageError, match="--partition=cpu is for the whole allocation"):
+        check_allocation(replace(submission(spec("--partition=cpu")), allocation=wish))
+
+
+def test_what_a_batch_script_may_have() -> None:
+    """Its request and its mails have them; the key of a flow is not there to be used."""
+    words = ("--cpus-per-task=2", "--mem=100M", "--mail-type=END", "--mail-user=me")
+    check_allocation(submission(spec(*words, slurm=SlurmOptions(cpus_per_task=2))))
 
 
 def test_a_batch_script_may_have_memory_for_each_cpu() -> None:

@@ -19,7 +19,7 @@ from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.census import living_witnesses
 from aver.engines.local.engine import LocalEngine
 from aver.engines.local.job_cgroup import place_of
-from aver.engines.local.orders import RLIMITS, Bounds, run_frame
+from aver.engines.local.orders import RLIMITS, SRUN_BYTES, Bounds, run_frame
 from aver.judge.local import judge
 from aver.model.evidence import MemoryWatch, Rules, WitnessRecord
 from aver.model.job import Request
@@ -223,6 +223,18 @@ def test_the_bounds_of_the_settings_are_in_the_order() -> None:
     assert not [field for field in v1 if field[:1] in (b"n", b"L")]
     limited = replace(order, request=Request(mem_bytes=60 * MIB))
     assert f"l2 {50 * MIB} {60 * MIB}".encode() in run_frame(limited, None, "w", 0, bounds=bounds).split(b"\0")
+
+
+def test_an_srun_alone_does_not_count_against_its_own_limit() -> None:
+    """Where memory is sampled the limit is for srun and its tasks together, so srun's own part is added to it."""
+    order = Order(
+        key="k", args=("true",), folder="/", env_file=None, env=(), umask=0o22, limits=(),
+        request=Request(mem_bytes=60 * MIB), stdin=None, stdout=None, stderr=None, append=False, warning=None,
+        kill_wait_s=1.0, is_srun=True,
+    )  # fmt: skip
+    assert f"m{60 * MIB + SRUN_BYTES}".encode() in run_frame(order, None, "w", 0).split(b"\0")
+    in_cgroup = run_frame(order, CgroupBase(1, "/c"), "w", 0).split(b"\0")
+    assert not [field for field in in_cgroup if field[:1] == b"m"]
 
 
 def test_sampling_adds_the_tasks_to_their_job(desk: Desk) -> None:

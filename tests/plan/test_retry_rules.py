@@ -10,8 +10,10 @@ from aver.model import reasons
 from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Argv, CheckpointRule, JobSpec, Request, RetryRule
+from aver.model.record import replace
+from aver.model.slurm_options import SlurmOptions
 from aver.model.states import SETTLED, State
-from aver.plan.retry import MIB, Again, AttemptSummary, Why, decide
+from aver.plan.retry import MIB, Again, AttemptSummary, Why, decide, requeues
 
 REQUEST = Request(cpus=2, mem_bytes=100 * MIB, time_s=60)
 
@@ -68,6 +70,15 @@ def test_a_signal_is_not_exit_0() -> None:
     rule = RetryRule(max=1, codes=(0,))
     assert decide(spec(rule), [], verdict(State.FAILED, ExitStatus(0)), None) is not None
     assert decide(spec(rule), [], verdict(State.FAILED, ExitStatus(0, 9)), None) is None
+
+
+@pytest.mark.parametrize(("asked", "again"), [(None, True), (True, True), (False, False)])
+def test_a_batch_script_says_whether_it_is_tried_again_when_its_node_is_lost(asked: bool | None, again: bool) -> None:
+    """--no-requeue holds on a cluster too; `requeue` of the job itself says more."""
+    job = replace(spec(), slurm=SlurmOptions(requeue=asked))
+    assert requeues(job, may_lose_nodes=True, by_default=False) is again
+    assert requeues(replace(job, requeue=True), may_lose_nodes=True, by_default=False)
+    assert not requeues(replace(job, requeue=False), may_lose_nodes=True, by_default=False)
 
 
 def test_losses_on_a_cluster_use_up_no_retries() -> None:

@@ -6,12 +6,15 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from allocation_desk import SMALL, allocation_ids, folder_of, kill_executor, reasons_of, submit_in, wait_begun
 from fault_desk import OK, ClusterHome, job
 
+from aver.errors import UsageError
 from aver.model.codec import encode
 from aver.model.exit import ExitStatus
 from aver.model.job import Allocation, JobSpec
+from aver.model.record import replace
 from aver.model.states import State
 from live_home import wait_for
 
@@ -113,6 +116,18 @@ def test_a_refused_allocation_fails_at_once(whole_cluster: ClusterHome) -> None:
     whole_cluster.settle([run])
     whole_cluster.check(run, {"one": (State.FAILED, None), "two": (State.FAILED, None)})
     assert "partition" in whole_cluster.verdict_text(run, "one")
+
+
+def test_what_is_for_the_whole_allocation(whole_cluster: ClusterHome) -> None:
+    """A job may name the partition that its allocation has; another one of it is refused, and so is a feature."""
+    named = replace(job("one", "sleep 2"), slurm_options=("--partition=main",))
+    run = submit_in(whole_cluster, [named], ("--partition", "main", *SMALL))
+    with whole_cluster.client() as client, pytest.raises(UsageError, match="--partition=main is for the whole"):
+        client.call("allocate", run=run, allocation=encode(Allocation(SMALL)), by="tester")
+    with pytest.raises(UsageError, match="--constraint=gpu is for the whole allocation"):
+        submit_in(whole_cluster, [replace(job("two", "true"), slurm_options=("-Cgpu",))], SMALL)
+    whole_cluster.settle([run])
+    whole_cluster.check(run, all_completed(("one",)))
 
 
 def test_a_retry_takes_new_allocations(whole_cluster: ClusterHome, tmp_path: Path) -> None:

@@ -139,8 +139,9 @@ def test_a_batch_script_is_as_a_job_of_slurm(whole_cluster: ClusterHome, tmp_pat
     """Its variables, and the tasks that its steps have, are those that it has as a job of its own."""
     said = []
     for name in ("alone", "inside"):
-        script = batch(name, f"{options} --ntasks-per-core=1", f"{{ {TELLS} }} >{tmp_path}/{name} 2>&1")
         inside = name == "inside"
+        of_cores = "" if inside else " --ntasks-per-core=1"  # a CPU for each task, as in the allocation
+        script = batch(name, options + of_cores, f"{{ {TELLS} }} >{tmp_path}/{name} 2>&1")
         run = submit_in(whole_cluster, [script], WIDE) if inside else whole_cluster.submit(script)
         whole_cluster.settle([run])
         whole_cluster.check(run, {name: (State.COMPLETED, OK)})

@@ -320,6 +320,13 @@ def test_exclusive_with_other_jobs_of_the_user_takes_what_it_asks_for(slurm: Slu
     assert slurm.read("out") == "1\n"
 
 
+def test_a_job_whose_least_time_no_longer_fits_before_its_deadline(slurm: Slurm) -> None:
+    """DEADLINE as soon as that is so, as in Slurm, not only at the deadline."""
+    blocked = slurm.submit("-H", "--deadline=now+63", "--time-min=1", "-t5", "--wrap", "true")
+    assert "TimeLimit=00:05:00 TimeMin=00:01:00" in slurm("scontrol", "show", "job", str(blocked)).out
+    assert slurm.until_settled(blocked).state is State.DEADLINE
+
+
 @pytest.mark.parametrize("how", ["block:cyclic", "*:fcyclic", "plane=4", "Pack", "block,NoPack", "arbitrary"])
 def test_distributions_that_slurm_takes(how: str) -> None:
     """They mean nothing on one machine, and are no mistake."""
@@ -332,3 +339,33 @@ def test_options_of_later_slurms(slurm: Slurm) -> None:
     """CPUs asked for as a resource of each task are the job's; the others are taken without a word of error."""
     job = slurm.submit("--oom-kill-step=1", "--tres-per-task=cpu:2", "--stepmgr", "--segment=1", "-H", "--wrap", "true")
     assert "NumCPUs=2" in slurm("scontrol", "show", "job", str(job)).out
+
+
+@pytest.mark.parametrize(
+    ("option", "lines"),
+    [
+        ("--partition=nosuch", ["invalid partition specified: nosuch", "{}: Invalid partition name specified"]),
+        ("--partition=main,nosuch", ["invalid partition specified: nosuch", "{}: Invalid partition name specified"]),
+        ("--nodelist=nosuch", ["{}: Invalid node name specified"]),
+        ("--exclude=nosuch[1-2]", ["{}: Invalid node name specified"]),
+        ("--constraint=nosuch", ["{}: Invalid feature specification"]),
+        ("--licenses=nosuch:2", ["{}: Invalid license specification"]),
+    ],
+)
+def test_names_that_are_not_here(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, option: str, lines: list[str]) -> None:
+    """Taken as they are; refused as Slurm refuses them where the settings say so."""
+    assert slurm("sbatch", "-H", "-Q", option, "--wrap", "true").status == 0
+    settings = slurm.folder / "settings.toml"
+    settings.write_text('[slurm]\nnames = "known"\n')
+    monkeypatch.setenv("AVER_CONFIG", str(settings))
+    slurm.script(f"#!/bin/sh\n#SBATCH {option}\n", "asks.sh")
+    for call, failed in (
+        (["sbatch", option, "--wrap", "true"], "Batch job submission failed"),
+        (["sbatch", "asks.sh"], "Batch job submission failed"),
+        (["srun", option, "true"], "Unable to allocate resources"),
+        (["salloc", option, "true"], "Job submit/allocate failed"),
+    ):
+        said = slurm(call[0], *call[1:])
+        expected = "".join(f"{call[0]}: error: {line.format(failed)}\n" for line in lines)
+        assert (said.status, said.out, said.err) == (1, "", expected)
+    assert slurm("srun", "-pmain", "-w", os.uname().nodename.partition(".")[0], "-N-3", "true").status == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from slurm_commands import Slurm
 
-from aver.spec.sbatch.pbs import pbs_options
+from aver.spec.sbatch.pbs import lsf_options, pbs_options
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,29 @@ def test_a_line_that_cant_be_read_is_refused(slurm: Slurm) -> None:
     said = slurm("sbatch", slurm.script("#!/bin/sh\n#PBS -Y\n"))
     assert said.status == 255
     assert said.err.startswith("sbatch: invalid option -- 'Y'\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        (
+            "-o out -e err -J name -W 7 -q main",
+            ["output=out", "error=err", "job-name=name", "time=7", "partition=main"],
+        ),
+        ('-m "n1 n2" -x -cwd /tmp', ["nodelist=n1,n2", "exclusive=", "chdir=/tmp"]),
+        ("-M2048", ["mem-per-cpu=2048K"]),
+        ("-M 2G -n 2,4", ["mem-per-cpu=2G", "ntasks=4"]),
+    ],
+)
+def test_what_a_line_of_lsf_asks_for(line: str, options: list[str]) -> None:
+    """As Slurm translates it: memory is in KB, and of two numbers of tasks the second counts."""
+    found = lsf_options(f"#!/bin/sh\n#BSUB {line}\ntrue\n")
+    assert [f"{name}={text or ''}" for name, text in found] == options
+
+
+def test_a_script_with_lines_of_lsf(slurm: Slurm) -> None:
+    """They hold, unless --ignore-pbs says otherwise; #PBS lines beside them are not read."""
+    slurm.script("#!/bin/sh\n#BSUB -J lsf -W 7\n#PBS -N pbs\ntrue\n")
+    for flags, shown in (([], "lsf|7:00"), (["--ignore-pbs"], "job.sh|UNLIMITED")):
+        job = slurm.submit("-H", *flags, "job.sh")
+        assert slurm("squeue", "-h", "-j", str(job), "-o", "%j|%l").out.strip() == shown

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 
+import pytest
 from slurm_commands import DEADLINE_S, Slurm
 
 SCRIPT = "#!/bin/bash\nsrun -n2 --overlap sh -c 'touch ready.$SLURM_PROCID; sleep 60; true'\n"
@@ -42,6 +44,19 @@ def test_pidinfo_names_the_job(slurm: Slurm) -> None:
     assert 500 < int(second.removeprefix("Job remaining time is ").removesuffix(" seconds")) <= 600
     assert slurm("scontrol", "pidinfo", "1").err == "Failed to locate job for requested pid\n"
     slurm("scancel", str(job))
+
+
+@pytest.mark.parametrize("program", ["srun", "salloc"])
+def test_notify_writes_to_the_stderr_of_srun_and_salloc(slurm: Slurm, program: str) -> None:
+    """They gave it to their job; with the words that Slurm's own print."""
+    call = ["sh", "-c", f"{slurm.home}/bin/{program} sh -c 'echo $SLURM_JOB_ID >id; sleep 60' 2>err"]
+    with subprocess.Popen(call, cwd=slurm.folder, env=slurm.environment) as caller:
+        slurm.until_file("id", "\n")
+        job = slurm.read("id").strip()
+        assert slurm("scontrol", "notify", job, "hello", "there").status == 0
+        slurm.until_file("err", f"{program}: hello there\n")
+        slurm("scancel", job)
+        caller.wait(DEADLINE_S)
 
 
 def test_notify_writes_to_the_scripts_stderr(slurm: Slurm) -> None:

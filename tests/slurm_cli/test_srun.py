@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slurm_commands import Slurm
 
 from aver.client.slurm_bin import install
 from aver.home import Home
@@ -448,3 +449,66 @@ def test_a_step_that_a_person_cancels_is_killed_after_a_crash_too(place: Place) 
     wait_for(lambda: "status=137" in (place.folder / "out").read_text(), "srun ends")
     with place.reader() as reader:
         assert exits(reader.steps(job)) == ["CANCELLED 0:9"]
+
+
+@pytest.mark.parametrize(("words", "told"), [(("-c1",), "1"), (("-c2",), "2"), ((), "")])
+def test_the_cpus_of_each_task_are_told_where_they_were_asked_for(
+    slurm: Slurm, words: tuple[str, ...], told: str
+) -> None:
+    """Also a number of 1, as with Slurm's srun."""
+    assert slurm("srun", *words, "sh", "-c", "echo $SLURM_CPUS_PER_TASK").out == f"{told}\n"
+
+
+@pytest.mark.parametrize(
+    ("job", "step", "tasks"),
+    [("-c4", "-c2", 2), ("-c4", "-c3", 1), ("-c4", "", 1), ("-c4", "-c1 -n2", 2), ("-n2", "-c1", 2)],
+)
+def test_tasks_of_a_step_that_says_only_how_many_cpus_each_has(slurm: Slurm, job: str, step: str, tasks: int) -> None:
+    """As many as have room in the job's CPUs, as with Slurm's srun; -n, or that of the job, says it first."""
+    settings = slurm.folder / "settings.toml"
+    settings.write_text("cpus = 4\n")
+    said = slurm(
+        "sbatch",
+        "-W",
+        "-Q",
+        "-oout",
+        job,
+        "--wrap",
+        f"srun {step} printenv SLURM_NTASKS",
+        env={"AVER_CONFIG": str(settings)},
+    )
+    assert said.status == 0, said.err
+    assert slurm.read("out").split() == [str(tasks)] * tasks
+
+
+def test_an_exclusive_srun_alone_has_tasks_for_all_cpus(slurm: Slurm) -> None:
+    """With -c, and without -n."""
+    settings = slurm.folder / "settings.toml"
+    settings.write_text("cpus = 4\n")
+    env = {"AVER_CONFIG": str(settings)}
+    assert slurm("srun", "--exclusive", "-c2", "printenv", "SLURM_NTASKS", env=env).out == "2\n2\n"
+    assert slurm("srun", "-c2", "printenv", "SLURM_NTASKS", env=env).out == "1\n"
+
+
+def test_tasks_that_are_ended_together_are_said_in_one_line(slurm: Slurm) -> None:
+    """Though their ends are heard one after the other."""
+    said = slurm("srun", "-n10", "-O", "-W1", "sh", "-c", '[ "$SLURM_PROCID" = 1 ] || exec sleep 60')
+    assert said.status == 137
+    assert [line for line in said.err.splitlines() if line.endswith(": Killed")] == [
+        f"srun: error: {os.uname().nodename.partition('.')[0]}: tasks 0,2-9: Killed"
+    ]
+
+
+def test_a_step_that_must_start_at_once_gives_up(slurm: Slurm) -> None:
+    """In a job too: -I waits for the CPUs of other steps as long as it says, and leaves nothing behind."""
+    text = (
+        "#!/bin/bash\nsrun -o /dev/null sh -c 'touch began; while [ ! -e go ]; do sleep 0.1; done' &\n"
+        "while [ ! -e began ]; do sleep 0.1; done\nsrun --immediate=1 touch never; echo $?\n"
+        "touch go; wait\nsrun -I10 echo there\n"
+    )
+    job = slurm.submit("-o", "out", slurm.script(text))
+    assert slurm.until_settled(job).state is State.COMPLETED
+    busy = f"srun: error: Unable to create step for job {job}: Requested nodes are busy"
+    assert slurm.read("out").splitlines() == [busy, "1", "there"]
+    assert not (slurm.folder / "never").exists()
+    assert "DerivedExitCode=0:0" in slurm("scontrol", "-d", "show", "job", str(job)).out

@@ -225,3 +225,10 @@ def test_a_least_time_beyond_the_deadline_is_refused(slurm: Slurm) -> None:
     said = slurm("sbatch", "--deadline=now+60", "--time-min=10", "--wrap", "true")
     why = "Invalid time-min specification (exceeds job's time or other limits)"
     assert (said.status, said.err) == (1, f"sbatch: error: Batch job submission failed: {why}\n")
+
+
+def test_a_memory_limit_below_slurms_least(slurm: Slurm) -> None:
+    """As with MinRAMSpace, --mem=1 is enforced as 30 MB, so that a shell can run; shown is what was asked for."""
+    eats = "x=$(head -c 6000000 /dev/zero | tr '\\0' x); echo ${#x} $SLURM_MEM_PER_NODE"
+    said = slurm("srun", "--mem=1", "sh", "-c", eats)
+    assert (said.status, said.out) == (0, "6000000 1\n"), said.err

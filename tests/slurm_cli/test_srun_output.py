@@ -38,6 +38,24 @@ def test_tasks_share_a_file_that_is_truncated_once(slurm: Slurm, call: str, name
     assert lines_of(slurm, name) == ALL_THREE
 
 
+def test_labelled_lines_of_a_verbose_srun_are_in_its_file(slurm: Slurm) -> None:
+    """Also where the step is over before srun has said what it says first."""
+    said = slurm("srun", "-v", "-l", "-n2", "-O", "-o", "f.%n", "echo", "hello")
+    assert (said.status, said.out) == (0, "")
+    assert lines_of(slurm, "f.0") == ["0: hello", "1: hello"]
+
+
+def test_more_tasks_than_srun_may_open_streams_for(slurm: Slurm) -> None:
+    """One line, and no step; as many as the hard limit allows are opened."""
+    run(
+        slurm,
+        "ulimit -Sn 30; srun -O -n40 -l sh -c 'ulimit -Sn' | sort -u -k2 | wc -l >some",
+        "ulimit -Hn 30; srun -O -n40 -l true 2>many && exit 1; ls -d /tmp/srun.* 2>/dev/null | wc -l",
+    )
+    assert slurm.read("some").strip() == "1"
+    assert slurm.read("many") == "srun: error: Could not open the streams of 40 tasks: Too many open files\n"
+
+
 def test_many_lines_of_all_tasks_are_kept(slurm: Slurm) -> None:
     run(slurm, "srun -o f sh -c 'for i in $(seq 500); do echo $SLURM_PROCID $i; done'")
     assert lines_of(slurm, "f") == sorted(f"{task} {line}" for task in range(3) for line in range(1, 501))

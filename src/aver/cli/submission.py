@@ -240,8 +240,7 @@ def build(
     submission = on_host(on_engine(submission, engine, slurm_options), host)
     if has_pty:
         submission = _on_terminal(submission, invocation)
-    if flow.is_single and _is_elsewhere(submission.engine):  # the cluster sends the mails of its own --mail-type
-        submission = replace(submission, flow=replace(submission.flow, notify=()))
+    submission = leave_mails(submission)
     submission = replace(submission, flow=replace(submission.flow, notify=(*submission.flow.notify, *told)))
     if invocation.command is not None:
         submission = in_log_folder(submission, session.home, config.slurm.folder, _is_elsewhere(submission.engine))
@@ -288,6 +287,15 @@ def _with_rules(session: Session, flow: FlowSpec, needs: Sequence[str], retry: s
             raise UsageError(f"--retry {retry}: at most {MAX_ATTEMPTS} retries")
         spec = replace(spec, retry=RetryRule(most, DEFAULT_STATES))
     return replace(flow, jobs=(spec,))
+
+
+def leave_mails(submission: Submission) -> Submission:
+    """The submission without the mails of a batch script that goes to sbatch, which gets its --mail-type.
+
+    In an allocation Slurm does not know of them, and Aver sends them as on this machine."""
+    if not (submission.flow.is_single and _takes_sbatch_options(submission.engine)):
+        return submission
+    return replace(submission, flow=replace(submission.flow, notify=()))
 
 
 def on_host(submission: Submission, host: str | None) -> Submission:

@@ -17,7 +17,7 @@ from aver.config import check_table, read_table
 from aver.durable_files import naming_failures, write_file
 from aver.errors import UsageError
 from aver.model.record import Record
-from aver.model.slurm_names import NEWEST
+from aver.model.slurm_names import ANY_NAMES, NEWEST
 
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _ANY_HEADER = re.compile(r"\s*\[")
@@ -71,6 +71,7 @@ SETTINGS = (
     Setting("slurm.host", Kind.TEXT, "", "host to reach Slurm on over ssh, such as me@login; without it, here"),
     Setting("slurm.ssh", Kind.TEXT, "ssh", "the ssh command"),
     Setting("slurm.max_submitted", Kind.NUMBER, "", "most jobs in Slurm's queue at once; without it, no limit"),
+    Setting("slurm.names", Kind.TEXT, ANY_NAMES, "`known`: unknown partitions, nodes, features, licenses are rejected"),
     Setting("slurm.version", Kind.TEXT, NEWEST, "Slurm release that the Slurm commands on this machine follow"),
     Setting("slurm.poll", Kind.TIME, "1s", "shortest time between two polls of Slurm"),
     Setting("slurm.poll_max", Kind.TIME, "30s", "longest time between two polls of Slurm"),

@@ -248,6 +248,13 @@ class JobSpec(Record):
     setup: Setup = Setup()
 
     @property
+    def starts_by(self) -> float | None:
+        """When its deadline leaves it less time than it needs at least (--time-min): later it does not start."""
+        if self.deadline_at is None or self.slurm is None:
+            return self.deadline_at
+        return self.deadline_at - (self.slurm.time_min_s or 0)
+
+    @property
     def read_files(self) -> tuple[str, ...]:
         return self.inputs + self.optional_inputs
 

@@ -19,6 +19,7 @@ RELEASES = {
 }  # fmt: skip
 """The releases of Slurm that the commands may be (`slurm.version`), each with the version that they print."""
 NEWEST = "25.11"
+ANY_NAMES, KNOWN_NAMES = "any", "known"  # of `slurm.names`: what becomes of names that this machine has not
 HIGHEST_INDEX = 1000  # of an array: MaxArraySize is 1001, as usual
 STEP_CANCEL = "cancel step"  # what a person asked for with `scancel JOB.STEP`
 

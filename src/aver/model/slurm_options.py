@@ -28,6 +28,7 @@ class SlurmOptions(Record):
     ntasks_per_node: int | None = None
     cpus_per_task: int | None = None
     mem_per_cpu: int | None = None  # bytes
+    time_min_s: int | None = None  # less time than this before its deadline, and the job is not started
     requeue: bool | None = None
     exclusive: str | None = None  # empty: the whole machine; `user` and `mcs` mean nothing on one
     gres: str | None = None

@@ -91,10 +91,8 @@ def decide(
 
 def requeues(spec: JobSpec, may_lose_nodes: bool, by_default: bool) -> bool:
     """Whether an attempt that was lost is tried again without a rule; `by_default`: so on this machine."""
-    if may_lose_nodes:
-        return spec.requeue is not False
     wish = requeue_wish(spec)
-    return by_default if wish is None else wish
+    return may_lose_nodes or by_default if wish is None else wish
 
 
 def requeue_wish(spec: JobSpec) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import NEWEST, RELEASES
+from aver.model.slurm_names import KNOWN_NAMES, NEWEST, RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,20 @@ def release() -> str:
 
             _releases[path] = load_config().slurm.version
     return _releases[path]
+
+
+def refuses_unknown_names() -> bool:
+    """Whether the settings' `slurm.names` is `known`; UsageError if settings that have the word can't be read."""
+    if not _have(b"names"):
+        return False
+    from aver.config import load_config
+
+    return load_config().slurm.names == KNOWN_NAMES
+
+
+def node_name() -> str:
+    """The name under which this machine is a node."""
+    return os.uname().nodename.partition(".")[0]
 
 
 def is_since(first: str) -> bool:

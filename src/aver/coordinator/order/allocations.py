@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from aver.coordinator.order.allocation_options import check_options
 from aver.coordinator.order.share import share_of
 from aver.coordinator.state.fold import ALLOCATE
 from aver.coordinator.state.machine import Machine
@@ -14,10 +15,9 @@ from aver.errors import UsageError
 from aver.home import Home
 from aver.model.codec import dumps
 from aver.model.events import PersonAsked
-from aver.model.job import Allocation, Submission
+from aver.model.job import Allocation, JobSpec, Submission
 
 MOST = 100
-ELSEWHERE = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task")
 
 
 def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
@@ -47,13 +47,14 @@ def want_more(machine: Machine, run: LiveRun, wish: Allocation, by: str, now: fl
     if run.submission.allocation is None:
         raise UsageError(f'run {run.number} does not run in allocations: aver submit --allocation "-N 4 -t 4:00:00" …')
     _check(wish)
+    for spec in _inside(run.submission):
+        _check_job(spec, wish)
     machine.emit(PersonAsked(now, run.number, None, by, ALLOCATE, dumps(wish)))
 
 
 def check_allocation(submission: Submission) -> None:
     """Refuse what no allocation can do."""
-    engines = ((spec, spec.engine or submission.engine) for spec in submission.flow.jobs)
-    inside = [spec for spec, engine in engines if capabilities_of(engine).uses_allocations]
+    inside = _inside(submission)
     if submission.allocation is None:
         if inside:
             raise UsageError('the engine allocation needs an allocation: aver submit --allocation "-N 4 -t 4:00:00" …')
@@ -67,20 +68,28 @@ def check_allocation(submission: Submission) -> None:
                 f"job {spec.name!r}: the allocations of a run are on one cluster: the first job is for "
                 f"{host or 'that of this machine'}, this one for {own or 'that of this machine'}"
             )
-        try:
-            share_of(spec)
-        except ValueError as error:
-            raise UsageError(f"job {spec.name!r}: {error}") from None
-        for word in spec.slurm_options:
-            if word.partition("=")[0] in ELSEWHERE:
-                raise UsageError(f"job {spec.name!r}: in an allocation use gpus, not {word}")
+        _check_job(spec, submission.allocation)
 
 
 def host_of(submission: Submission) -> str:
     """Of the cluster that has the run's allocations; empty: this machine has its commands."""
-    engines = ((spec, spec.engine or submission.engine) for spec in submission.flow.jobs)
-    first = next((spec for spec, engine in engines if capabilities_of(engine).uses_allocations), None)
+    first = next(iter(_inside(submission)), None)
     return submission.host if first is None or first.host is None else first.host
+
+
+def _inside(submission: Submission) -> list[JobSpec]:
+    """The jobs that run in allocations."""
+    engines = ((spec, spec.engine or submission.engine) for spec in submission.flow.jobs)
+    return [spec for spec, engine in engines if capabilities_of(engine).uses_allocations]
+
+
+def _check_job(spec: JobSpec, wish: Allocation) -> None:
+    """Refuse a job that an allocation with these words can't run as it says."""
+    try:
+        share_of(spec)
+        check_options(spec, wish.words)
+    except ValueError as error:
+        raise UsageError(f"job {spec.name!r}: {error}") from None
 
 
 def _check(wish: Allocation) -> None:

@@ -34,6 +34,9 @@ from aver.spec.prologue import interpreter, prologue
 
 MIB = 1 << 20
 RLIM_INFINITY = -1
+LEAST_MEMORY_BYTES = (
+    30 * MIB
+)  # what Slurm enforces where --mem is less (MinRAMSpace): a shell alone needs more than 1 MB
 _OF_BASH = frozenset({"BASH_ENV", "BASHOPTS", "SHELLOPTS"})  # change what a bash does when it starts
 LONGEST_INLINE_TEXT_BYTES = 100_000  # the kernel takes 128 KiB in one argument
 
@@ -100,9 +103,18 @@ def _request(attempt: LiveAttempt, spec: JobSpec, now: float) -> Request:
     """What the attempt may use; in an allocation, what it may use on each of its nodes."""
     request = _bounded(attempt, None if attempt.can.has_queue else spec.deadline_at, now)
     share = share_of(spec) if attempt.can.uses_allocations else Share()
+    if spec.slurm is not None and not attempt.can.has_queue:
+        return _enforced(request)
     if share.tasks is None:
         return request  # a flow's job says it for each node
     return on_each_node(request, share.tasks, share.nodes)
+
+
+def _enforced(request: Request) -> Request:
+    """The request of one of Slurm's jobs or steps on this machine, with no less memory than Slurm would enforce."""
+    if request.mem_bytes is None or request.mem_bytes >= LEAST_MEMORY_BYTES:
+        return request
+    return replace(request, mem_bytes=LEAST_MEMORY_BYTES)
 
 
 def _bounded(attempt: LiveAttempt, deadline_at: float | None, now: float) -> Request:
@@ -218,7 +230,7 @@ def task_order(
         env=task_env(step.number, spec.tasks, task.number, host, spec.cpus_per_task),
         umask=spec.umask,
         limits=_task_limits(run.submission.origin.limits, spec.limits),
-        request=step.request(),
+        request=_enforced(step.request()),
         stdin=place(spec.stdin),
         stdout=place_output(spec.stdout),
         stderr=place_output(spec.stderr if spec.stderr is not None else spec.stdout),
@@ -227,7 +239,7 @@ def task_order(
         kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=step.streams,
         job_due_s=attempt.due_s,
-        job_mem_bytes=attempt.request.mem_bytes,
+        job_mem_bytes=_enforced(attempt.request).mem_bytes,
     )
 
 

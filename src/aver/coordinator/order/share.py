@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
+from aver.coordinator.order.allocation_options import said_by
 from aver.model.hostlists import expand
 from aver.model.job import Argv, JobSpec, Script, Shell
 from aver.model.record import Record
 from aver.model.slurm_options import SlurmOptions
-from aver.spec.getopt import BadOption, parse
 from aver.spec.sbatch.options import Values
-from aver.spec.sbatch.table import sbatch_table
 
 NODES = re.compile(r"(?:--nodes=?|-N=?)(.*)")
 _SRUN = re.compile(r"\bsrun\b")
@@ -35,11 +33,10 @@ class Share(Record):
 
 
 def share_of(spec: JobSpec) -> Share:
-    """ValueError with a sentence for what no allocation can do."""
+    """ValueError with a sentence for what no allocation can do; `check_options` has checked which options there are."""
     if not spec.slurm_options and spec.slurm is None:
         return Share()
-    said = _said(spec.slurm_options)
-    _check(spec, said)
+    said = said_by(spec.slurm_options)
     tasks = spec.slurm or _tasks(spec, said)
     return Share(_nodes(spec, tasks), tasks, _names(said.get("exclude", "")), tasks is not None and _calls_srun(spec))
 
@@ -48,28 +45,6 @@ def asked_nodes(spec: JobSpec) -> str | None:
     """The number of nodes as the job's options say it: --nodes=2, -N=2, -N2; None: they do not."""
     asked = [found[1] for word in spec.slurm_options if (found := NODES.fullmatch(word)) is not None]
     return asked[-1] if asked else None
-
-
-@lru_cache(maxsize=1000)
-def _said(words: tuple[str, ...]) -> Mapping[str, str]:
-    """The last text of each option; words that are no options of sbatch are left out."""
-    table = sbatch_table()
-    said: dict[str, str] = {}
-    for word in words:
-        try:
-            said.update((name, text or "") for name, text in parse(table, [word]).given)
-        except BadOption:
-            continue
-    return said
-
-
-def _check(spec: JobSpec, said: Mapping[str, str]) -> None:
-    for name in ("nodelist", "nodefile"):
-        if name in said:
-            raise ValueError(f"in an allocation a job can't choose its nodes: leave out --{name}, or use --exclude")
-    for name in ("mem-per-cpu", "mem-per-gpu"):
-        if name in said and spec.slurm is None:
-            raise ValueError(f"in an allocation use mem, not --{name}")
 
 
 def _nodes(spec: JobSpec, tasks: SlurmOptions | None) -> int:

@@ -156,7 +156,7 @@ class Machine:
         if all(spec.deadline_at is None for segment in run.segments for spec in segment.flow.jobs):
             return
         for index in range(run.job_count):
-            deadline = run.spec(index).deadline_at
+            deadline = run.spec(index).starts_by
             if deadline is not None and run.settled_state(index) is None:
                 self.timers.at(deadline, "deadline", run.job_number(index))
 

@@ -33,6 +33,7 @@ REFUSALS = frozenset(
         "unknown or malformed field in a run order",
     }
 )  # of run orders; docs/design/witness.md
+SRUN_BYTES = 48 << 20  # of an srun outside of a job, with its interpreter: 25 MiB were seen
 RLIMITS = {"none": None, "data": resource.RLIMIT_DATA, "as": resource.RLIMIT_AS}
 
 
@@ -86,7 +87,9 @@ def run_frame(
     warning = order.warning
     if warning is not None and warning.scope is not Scope.STEPS:  # without a limit the witness never gives it
         fields.append(f"w{warning.signal} {warning.lead_s * 1000} {_SCOPES[warning.scope]}")
-    own = None if order.is_srun and cgroup is not None else request.mem_bytes
+    own = request.mem_bytes
+    if order.is_srun and own is not None:  # of its tasks; where they can only be sampled, our srun counts with them
+        own = None if cgroup is not None else own + SRUN_BYTES
     limits = [limit for limit in (own, order.job_mem_bytes) if limit is not None]
     if limits:
         fields.append(f"m{min(limits)}")

@@ -14,9 +14,9 @@ from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say
 from aver.slurm_cli.salloc.options import USAGE_STATUS, Asked
-from aver.slurm_cli.settings import defined_options, verbosity, version_line
+from aver.slurm_cli.settings import defined_options, node_name, refuses_unknown_names, verbosity, version_line
 from aver.spec.getopt import BadOption, Parsed, parse
-from aver.spec.sbatch.call import BatchCall, BatchRefused
+from aver.spec.sbatch.call import BatchCall, BatchRefused, check_names
 from aver.spec.sbatch.call import idle_options as of_sbatch
 from aver.spec.sbatch.table import VARIABLES as SBATCH_VARIABLES
 from aver.spec.sbatch.table import from_environment, salloc_table
@@ -63,6 +63,8 @@ def _salloc(argv: Sequence[str]) -> int:
         say(*defined_options("salloc", given))
     try:
         call = _call(given)
+        if refuses_unknown_names():
+            check_names(call.values.said, node_name())
         from aver.slurm_cli.salloc.hold import Allocation
 
         return Allocation(asked, call, ["salloc", *argv]).run()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 USAGE_STATUS = 255
 LONGEST_KEY = 200  # as in client.submit, which is slow to import
-PBS = "#PBS"
+PBS, LSF = "#PBS", "#BSUB"
 _SAID = ".said"
 _PAUSE_S = 0.1
 _TRIES = 5
@@ -60,6 +60,8 @@ def _sbatch(words: Sequence[str]) -> int:
 
         if verbosity([(name, text) for name, text in given]):
             say(*defined_options("sbatch", [(name, text) for name, text in given]))
+    if any(name in ("partition", "constraint", "licenses", "nodelist", "exclude") for name, _ in given):
+        _check_names(dict(given))
     reply = _ask(
         home,
         {
@@ -76,6 +78,20 @@ def _sbatch(words: Sequence[str]) -> int:
         },
     )
     return _answer(home, reply)
+
+
+def _check_names(said: dict[str, str]) -> None:
+    """Refuse names that this machine has not, where the settings say so."""
+    from aver.slurm_cli.settings import node_name, refuses_unknown_names
+
+    if not refuses_unknown_names():
+        return
+    from aver.spec.sbatch.call import BatchRefused, check_names
+
+    try:
+        check_names(said, node_name())
+    except BatchRefused as refused:
+        raise Refusal(str(refused), refused.exit_status) from None
 
 
 def _own_key(words: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -107,7 +123,11 @@ def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[
         found += said.given
     later = [*from_environment(VARIABLES, os.environ, options), *parsed.given]
     is_said = any(name == "ignore-pbs" for name, _ in (*found, *parsed.given))
-    if f"\n{PBS}" in script.text and not is_said and os.environ.get("SBATCH_IGNORE_PBS", "0") == "0":
+    if (
+        (f"\n{PBS}" in script.text or f"\n{LSF}" in script.text)
+        and not is_said
+        and os.environ.get("SBATCH_IGNORE_PBS", "0") == "0"
+    ):
         found += _of_pbs(script)
     found += later
     for name, _ in found:
@@ -117,14 +137,14 @@ def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[
 
 
 def _of_pbs(script: BatchScript) -> list[tuple[str, str | None]]:
-    from aver.spec.sbatch.pbs import pbs_options
+    from aver.spec.sbatch.pbs import lsf_options, pbs_options
 
     try:
-        return pbs_options(script.text)
+        return lsf_options(script.text) if f"\n{LSF}" in script.text else pbs_options(script.text)
     except BadOption as error:
         raise _usage(error) from None
     except lines.OpenQuote as error:
-        raise Refusal(f"sbatch: fatal: {script.shown}: Unmatched `{error.args[0]}` in a #PBS line") from None
+        raise Refusal(f"sbatch: fatal: {script.shown}: Unmatched `{error.args[0]}` in a #PBS or #BSUB line") from None
 
 
 def _usage(error: BadOption) -> Refusal:

@@ -48,13 +48,18 @@ def _how(job: JobFacts, *, has_details: bool) -> list[str]:
     ]
 
 
+def _time_min(job: JobFacts) -> str:
+    least_s = job.named.get("time_min_s")
+    return "N/A" if least_s is None else full_clock(least_s)
+
+
 def _when(job: JobFacts) -> list[str]:
     is_suspended = job.state == "SUSPENDED"
     suspended = moment(job.suspended_at, "None") if is_suspended else "None"
     before = int(job.elapsed_s) if is_suspended else 0
     accrued = None if job.row.reason == "BeginTime" else job.eligible_at
     return [
-        f"RunTime={full_clock(job.elapsed_s)} TimeLimit={full_clock(job.limit_s)} TimeMin=N/A",
+        f"RunTime={full_clock(job.elapsed_s)} TimeLimit={full_clock(job.limit_s)} TimeMin={_time_min(job)}",
         f"SubmitTime={moment(job.submitted_at)} EligibleTime={moment(job.eligible_at)}",
         f"AccrueTime={moment(accrued)}",
         f"StartTime={moment(job.started_at)} EndTime={moment(job.ended_at)} "

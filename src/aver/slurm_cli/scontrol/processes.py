@@ -66,19 +66,21 @@ def pid_info(words: Sequence[str]) -> int:
 
 
 def notify(words: Sequence[str]) -> int:
-    """`notify JOB TEXT…`: a line in the job's standard error."""
+    """`notify JOB TEXT…`: a line in the job's standard error, or on that of its srun or salloc."""
     book = Book.open()
     named = parse_job(words[0])
     numbers = [] if named is None or named.step is not None else named.numbers(book)
     if not numbers:
         raise Refusal(f"slurm_notify_job error: {INVALID}")
-    scripts = [
-        one for one in _processes(book) if one.job.row.id in numbers and one.step == "batch" and one.task is not None
-    ]
+    uses = live_use()
+    running = [job for job in book.unsettled() if job.row.id in numbers and job.is_active and job.has_run]
+    found = [(job, uses.get(key_of(book, job.row.id) or "")) for job in running]
+    scripts = [(job, pid) for job, use in found if use is not None for pid in use.pids if _is_first(pid, use)]
     if not scripts:
         raise Refusal("slurm_notify_job error: Job/step already completing or completed")
-    for one in scripts:
-        _write_to_stderr(one.pid, f"slurmstepd: error: {' '.join(words[1:])}\n")
+    for job, pid in scripts:  # an srun or a salloc has given the job its own standard error
+        speaker = "slurmstepd: error" if job.is_batch else str(job.named["kind"])
+        _write_to_stderr(pid, f"{speaker}: {' '.join(words[1:])}\n")
     return 0
 
 

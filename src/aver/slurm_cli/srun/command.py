@@ -7,6 +7,7 @@ only a failure, a label or a unit needs is imported then.
 from __future__ import annotations
 
 import os
+import select
 
 from aver.errors import AverError, UnreachableError
 from aver.fast_start import TYPE_CHECKING, c_signal
@@ -26,9 +27,10 @@ from aver.slurm_cli.srun.options import (
     own_limits,
     own_umask,
     parse,
-    program_of,
+    patience_s,
     task_count,
 )
+from aver.slurm_cli.srun.program import args_of
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ STATUS_BAD_USAGE = 1
 STATUS_BAD_OPTION = 255
 FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUSR2, c_signal.SIGQUIT, c_signal.SIGALRM)
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
+TOGETHER_S = 0.2  # between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
 
 
@@ -137,7 +140,8 @@ class Step:
         self._notices: Notices | None = None
 
     def _task_count(self) -> int:
-        tasks = task_count(self._options)
+        on_node = os.environ.get("SLURM_CPUS_ON_NODE", "")
+        tasks = task_count(self._options, int(on_node) if on_node.isdecimal() else 0)
         if more_nodes(self._options):
             least = (self._options.get("nodes") or "").partition("-")[0]
             raise BadOption(f"error: Only allocated 1 nodes asked for {least}")
@@ -179,7 +183,7 @@ class Step:
         folder = os.path.join(os.getcwd(), "" if is_there else options.get("chdir") or "")
         spec: dict[str, Any] = {
             "name": options.get("job-name") or os.path.basename(options.command[0]),
-            "args": self._args(),
+            "args": args_of(options, self._home),
             "folder": folder.rstrip("/") or "/",
             "tasks": self._tasks,
             "umask": own_umask(),
@@ -210,25 +214,6 @@ class Step:
         else:
             self._place_streams(spec)
         return {"op": "step", "key": self._key, "token": self._token, "spec": spec, "env": environment_of(options)}
-
-    def _args(self) -> list[str]:
-        """The program, or ourselves as what becomes it."""
-        options = self._options
-        own = [os.path.join(self._home, "bin", "srun"), "--as-task"]
-        words = program_of(options)
-        if options.get("bcast"):
-            from aver.slurm_cli.srun.scripts import copy_program
-
-            words = copy_program(options)
-        if "multi-prog" in options.flags:
-            words = [*own, "multi-prog", os.path.abspath(options.command[0])]
-        elif "pty" in options.flags and os.isatty(0):
-            words = [*own, "pty", *words]
-        if options.get("task-prolog") or options.get("task-epilog") or "preserve-env" in options.flags:
-            from aver.slurm_cli.srun.scripts import surroundings
-
-            words = [*own, "around", surroundings(options), *words]
-        return words
 
     def _has_terminal(self) -> bool:
         if os.isatty(0):
@@ -289,7 +274,9 @@ class Step:
                     raise
                 _sleep(0.1)
         self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
-        if self._labels is not None and reply.get("ended") is None:
+        if reply["waiting"] and "immediate" in self._options.flags:
+            reply = self._await_room(request, reply)
+        if self._labels is not None:  # also of a step that is over: what it wrote is still to be read
             try:
                 self._labels.open_files(request["spec"], self._job, self._number, self._node)
             except BadOption:
@@ -304,6 +291,18 @@ class Step:
             self._hear_task(one)
         ended: dict[str, Any] | None = reply.get("ended")
         return ended
+
+    def _await_room(self, request: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply when the step has room; BadOption, and no step, where that takes longer than --immediate says."""
+        left_s = patience_s(self._options)
+        while reply["waiting"] and left_s > 0:
+            _sleep(0.1)
+            left_s -= 0.1
+            reply = self._ask(request)
+        if reply["waiting"]:
+            self._ask_signal(None)
+            raise BadOption(f"error: Unable to create step for job {self._job}: Requested nodes are busy")
+        return reply
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send the request, without our descriptors while files are to be opened first; the coordinator's reply."""
@@ -339,9 +338,16 @@ class Step:
         elif "ended" in message:
             ended: dict[str, Any] = message["ended"]
             return ended
-        if not self._wire.has_message():
+        if not self._wire.has_message() and not self._ends_together():
             self._flush_said()
         return None
+
+    def _ends_together(self) -> bool:
+        """Whether more is heard in a moment of tasks that are being ended together: one line says it of all."""
+        assert self._wire is not None
+        if not self._said or not all(self._ends[task]["because"] for task, _ in self._said):
+            return False
+        return bool(select.select([self._wire.fileno()], [], [], TOGETHER_S)[0])
 
     def _hear_task(self, message: dict[str, Any]) -> None:
         task = message["task"]

@@ -138,15 +138,31 @@ def more_nodes(options: Options) -> bool:
     nodes = options.get("nodes")
     if nodes is None:
         return False
-    least = nodes.partition("-")[0]
+    least, _, most = nodes.partition("-")
+    if not least and most.isascii() and most.isdigit():
+        return False  # at most so many
     if not (least.isascii() and least.isdigit()):
         raise BadSpecification(f'error: "{nodes}" is not a valid node count')
     return int(least) > 1
 
 
-def task_count(options: Options) -> int:
-    """How many tasks were asked for."""
-    return number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node") or 1
+def task_count(options: Options, job_cpus: int = 0) -> int:
+    """How many tasks were asked for; without a number, and with -c, as many as have room in the CPUs of the job."""
+    asked = number(options.get("ntasks"), "ntasks") or number(options.get("ntasks-per-node"), "ntasks-per-node")
+    if asked:
+        return asked
+    per_task = number(options.get("cpus-per-task"), "cpus-per-task")
+    return max(1, job_cpus // per_task) if per_task else 1
+
+
+def leaves_tasks_open(options: Options) -> bool:
+    """Whether the CPUs of the job decide how many tasks there are."""
+    return not (options.get("ntasks") or options.get("ntasks-per-node")) and bool(options.get("cpus-per-task"))
+
+
+def patience_s(options: Options) -> float:
+    """How long -I waits for room, without a number one second."""
+    return float(number(options.get("immediate") or "1", "immediate") or 1)
 
 
 def add_limits(spec: dict[str, Any], options: Options) -> None:
@@ -258,6 +274,8 @@ def _told(options: Options) -> dict[str, str]:
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
         "SLURM_SRUN_COMM_HOST": "127.0.0.1",
     }
+    if options.get("cpus-per-task"):
+        found["SLURM_CPUS_PER_TASK"] = options.get("cpus-per-task") or ""
     if "overcommit" in options.flags:
         found["SLURM_OVERCOMMIT"] = "1"
     if options.get("distribution"):

@@ -25,20 +25,22 @@ from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.slurm_cli.refusal import say
-from aver.slurm_cli.settings import secret_names, shown_words
+from aver.slurm_cli.settings import node_name, refuses_unknown_names, secret_names, shown_words
 from aver.slurm_cli.srun.options import (
     EXPORT_VARIABLE,
     NOT_AVAILABLE,
     TABLE,
     BadSpecification,
     Options,
+    leaves_tasks_open,
     more_nodes,
     number,
+    patience_s,
     task_count,
 )  # fmt: skip
 from aver.spec.clock import parse_moment
 from aver.spec.getopt import BadOption, parse
-from aver.spec.sbatch.call import BatchCall, BatchRefused
+from aver.spec.sbatch.call import BatchCall, BatchRefused, check_names
 from aver.spec.sbatch.dependency import parse_dependency
 from aver.spec.sbatch.options import Values
 from aver.store.read.reader import Reader
@@ -95,6 +97,8 @@ def _submission(arguments: list[str], options: Options, home: Home) -> Submissio
     within, shown = _without_export(arguments)
     values = _values(options)
     slurm = replace(values.slurm(), kind=SlurmKind.SRUN, ntasks=tasks, command=options.command[0])
+    if leaves_tasks_open(options):
+        slurm = replace(slurm, ntasks=None)  # the srun inside counts them
     gpus = values.gpus or values.gpus_per_task * tasks
     job = JobSpec(
         name=name,
@@ -121,6 +125,8 @@ def _values(options: Options) -> Values:
             if name in options.values or name in options.flags:
                 call.take(name, options.get(name) or "")
         call.check_together()
+        if refuses_unknown_names():
+            check_names(call.values.said, node_name())
         if call.has("mincpus") or call.has("tmp"):
             from aver.slurm_cli.machine import Node
 
@@ -173,7 +179,7 @@ def _patience(options: Options) -> float | None:
     """How long it may wait for its turn; None: for ever."""
     if "immediate" not in options.flags:
         return None
-    return float(number(options.get("immediate") or "1", "immediate") or 1)
+    return patience_s(options)
 
 
 class _Alone:

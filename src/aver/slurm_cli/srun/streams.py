@@ -10,6 +10,7 @@ lost: what a task wrote before it ended is copied before srun ends.
 from __future__ import annotations
 
 import os
+import resource
 import select
 
 from aver.fast_start import TYPE_CHECKING
@@ -113,7 +114,20 @@ class TaskStreams:
         self._only = only
 
     def name_files(self, spec: dict[str, Any]) -> None:
-        """Make the fifos and put their pattern into the step. Lines with labels are written to its files by us."""
+        """Make the fifos and put their pattern into the step. Lines with labels are written to its files by us.
+
+        BadOption if we may not open as many. The tasks have our limits of before: `own_limits` has read them.
+        """
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        try:
+            self._open_fifos(spec)
+        except OSError as error:
+            self._remove_folder()
+            raise BadOption(f"error: Could not open the streams of {self._tasks} tasks: {error.strerror}") from None
+
+    def _open_fifos(self, spec: dict[str, Any]) -> None:
         if self._is_labelled and "stdout" in spec:
             spec.setdefault("stderr", spec["stdout"])
         for field, name in (("stdout", "out"), ("stderr", "err")):
@@ -263,6 +277,9 @@ class TaskStreams:
             if rest:
                 task, field = self._sources[source]
                 self._put(task, field, self._label(task) + rest + b"\n")
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
         import shutil
 
         shutil.rmtree(self._folder, ignore_errors=True)

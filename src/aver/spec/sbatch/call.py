@@ -10,6 +10,7 @@ import re
 from aver.errors import UsageError
 from aver.fast_start import TYPE_CHECKING
 from aver.model.job import Afters
+from aver.model.slurm_names import PARTITION
 from aver.model.units import parse_count, parse_size, parse_time
 from aver.spec.sbatch.array import Indices, parse_array
 from aver.spec.sbatch.dependency import parse_dependency
@@ -17,6 +18,8 @@ from aver.spec.sbatch.options import USES, Values
 from aver.spec.sbatch.table import ABOUT, NOT_SERVED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aver.spec.getopt import Table
 
 USAGE_STATUS = 255
@@ -132,6 +135,30 @@ class BatchCall:
     def without_meaning(self) -> list[str]:
         """The options that were given and mean nothing on this machine."""
         return [f"--{name}" for name in self.values.said if name not in USES and name not in SILENT]
+
+
+def check_names(said: Mapping[str, str], node: str) -> None:
+    """Raise BatchRefused, in Slurm's words, for a name of a partition, node, feature or license that is not here."""
+    for name in said.get("partition", "").split(","):
+        if name not in ("", PARTITION):
+            first = f"sbatch: error: invalid partition specified: {name}"
+            raise BatchRefused(f"{first}\n{failed('Invalid partition name specified')}")
+    for option in ("nodelist", "exclude"):
+        if any(name not in (node, "localhost") for name in _nodes_of(said.get(option, ""))):
+            raise failed("Invalid node name specified")
+    if said.get("constraint"):
+        raise failed("Invalid feature specification")
+    if said.get("licenses"):
+        raise failed("Invalid license specification")
+
+
+def _nodes_of(text: str) -> list[str]:
+    from aver.model.hostlists import expand  # few need it
+
+    try:
+        return [] if "/" in text else expand(text)
+    except ValueError:
+        raise failed("Invalid node name specified") from None
 
 
 def refusal_of(name: str, text: str) -> BatchRefused:

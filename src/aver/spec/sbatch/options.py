@@ -114,6 +114,7 @@ class Values:
             "ntasks_per_node": self.tasks_per_node,
             "cpus_per_task": self.cpus_per_task,
             "mem_per_cpu": self.mem_per_cpu if self.mem is None else None,
+            "time_min_s": parse_time(self.said["time-min"]) if self.said.get("time-min") else None,
             "requeue": self.requeue,
         }
         return SlurmOptions(**texts | read)

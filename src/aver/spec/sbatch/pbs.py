@@ -1,4 +1,7 @@
-"""`#PBS` lines of a batch script as options of sbatch, as Slurm translates them. What means nothing is left out."""
+"""`#PBS` and `#BSUB` lines of a batch script as options of sbatch, as Slurm translates them.
+
+What means nothing is left out.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 from aver.spec.getopt import BadOption, Table, parse
 from aver.spec.sbatch.lines import split_line
 
-MAGIC = "#PBS"
+MAGIC, LSF = "#PBS", "#BSUB"
 MOST_COMMANDS = 100  # Slurm looks no further
 _TABLE = Table(
     flags="hold:h interactive:I all_env:V no_std:z",
@@ -23,21 +26,22 @@ _SAME = {
     "array": "array", "mail_user_list": "mail-user", "job_name": "job-name", "priority": "nice",
     "destination": "partition", "variable_list": "export",
 }  # fmt: skip
+_LSF_TABLE = Table(
+    flags="exclusive:x",
+    values="cwd:c error_file:e job_name:J hostname:m memory_limit:M tasks:n output_file:o queue_name:q time:W",
+    maybe="",
+)
+_LSF_SAME = {
+    "cwd": "chdir", "error_file": "error", "job_name": "job-name", "output_file": "output", "queue_name": "partition",
+    "time": "time",
+}  # fmt: skip
 _MAILS = (("b", "BEGIN"), ("e", "END"), ("a", "FAIL"))
 _TIMES = ("cput", "pcput", "walltime")
 
 
 def pbs_options(text: str) -> list[tuple[str, str | None]]:
-    """What the lines ask for, by sbatch's names; raise BadOption or OpenQuote."""
-    words: list[str] = []
-    commands = 0
-    for line in text.split("\n"):
-        if line.startswith(MAGIC):
-            words += split_line(line[len(MAGIC) :])
-        elif not line.startswith("#"):
-            commands += 1
-            if commands > MOST_COMMANDS:
-                break
+    """What `#PBS` lines ask for, by sbatch's names; raise BadOption or OpenQuote."""
+    words = _words(text, MAGIC)
     if not words:
         return []
     parsed = parse(_TABLE, words)
@@ -47,6 +51,39 @@ def pbs_options(text: str) -> list[tuple[str, str | None]]:
     for name, value in parsed.given:
         found += _translated(name, value or "")
     return found
+
+
+def lsf_options(text: str) -> list[tuple[str, str | None]]:
+    """What `#BSUB` lines ask for, by sbatch's names, up to the first word that is none of its options, as in Slurm."""
+    words = ["--cwd" if word == "-cwd" else word for word in _words(text, LSF)]
+    return [_of_lsf(name, value or "") for name, value in parse(_LSF_TABLE, words, stops_at_operand=True).given]
+
+
+def _words(text: str, magic: str) -> list[str]:
+    words: list[str] = []
+    commands = 0
+    for line in text.split("\n"):
+        if line.startswith(magic):
+            words += split_line(line[len(magic) :])
+        elif not line.startswith("#"):
+            commands += 1
+            if commands > MOST_COMMANDS:
+                break
+    return words
+
+
+def _of_lsf(name: str, value: str) -> tuple[str, str | None]:
+    match name:
+        case "exclusive":
+            return "exclusive", None
+        case "hostname":
+            return "nodelist", value.replace(" ", ",")
+        case "memory_limit":
+            return "mem-per-cpu", f"{value}K" if value[-1:].isdigit() else value
+        case "tasks":
+            return "ntasks", value.rpartition(",")[2]
+        case _:
+            return _LSF_SAME[name], value
 
 
 def _translated(name: str, value: str) -> list[tuple[str, str | None]]:
