@@ -146,6 +146,7 @@ class Loop:
             self._poller.register(self._guard, select.EPOLLIN)
         self._turn()
         while not self._is_stopping:
+            self._engines.wake_loop(not self._guard.is_store_lost and not self._machine.live.is_flooded)
             try:
                 ready = self._poller.poll(0 if self._is_turn_due else self._timeout())
             except InterruptedError:
@@ -251,7 +252,6 @@ class Loop:
 
     def _hear(self, now: float) -> None:
         """Take what the engines have heard. Without a store nothing can be made of it: it stays with the witnesses."""
-        self._engines.wake_loop(not self._guard.is_store_lost and not self._machine.live.is_flooded)
         if self._guard.is_store_lost:
             return
         new = [one for one in self._engines.heard() if not self._waits_for_answer(one)]
