@@ -135,7 +135,11 @@ def _note_durable(live: LiveState, run: LiveRun) -> None:
 
 
 def ask_engines(machine: Machine, engines: Engines, now: float) -> None:
-    """Ask what became of every live attempt and task, put each where it belongs, and ask again for what was asked."""
+    """Ask what became of every live attempt and task, put each where it belongs, and ask again for what was asked.
+
+    Tasks first: the end of their attempt ends those that have not begun, and what is not known of one is not that.
+    """
+    _ask_of_tasks(machine, engines, now)
     by_engine: dict[str, list[LiveAttempt]] = {}
     for attempt in machine.attempts.values():
         by_engine.setdefault(attempt.engine, []).append(attempt)
@@ -146,7 +150,6 @@ def ask_engines(machine: Machine, engines: Engines, now: float) -> None:
                 _put_in_scheduler(machine, engines, attempt, reply, now)
             else:
                 _put_under_witness(machine, attempt, reply, now)
-    _ask_of_tasks(machine, engines, now)
     for attempt in list(machine.attempts.values()):
         if attempt.is_dispatched:
             machine.ask_for_again(attempt)
