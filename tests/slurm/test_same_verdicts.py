@@ -131,8 +131,8 @@ ROWS: dict[str, tuple[dict[str, object], tuple[str, str, str]]] = {
 DIFFERENCES = {
     "`--signal` without `B:`, for steps": "Slurm sends it, and its limits are whole minutes and checked every 30 s",
     "`srun --time`": "the same: Slurm counts whole minutes",
-    "a step that is killed with its witnesses (`scancel JOB.0`)": "its exit comes from the controller; how many tasks "
-    "it had and what it ran is not known",
+    "a step that is killed together with its witnesses (`scancel JOB.0`)": "its exit comes from the controller; its "
+    "command and number of tasks are unknown",
     "`aver suspend`, `resume`, and a new time limit of a running job": "on a cluster only operators can do this",
     "`SLURM_*` variables of a flow's job": "on this machine only batch scripts have all of them",
 }

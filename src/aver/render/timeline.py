@@ -200,8 +200,8 @@ def _tell_observed(event: ev.Observed) -> Iterator[Told]:
         case WitnessStart():
             yield Told(said.at, event.source, _start(said.pid, said.watch), event.attempt, event.said)
         case WitnessRecord():
-            if event.is_start:
-                yield Told(said.started_at, event.source, _start(said.pid, said.watch), event.attempt, event.said)
+            if event.is_start:  # its words are those of the end
+                yield Told(said.started_at, event.source, _start(said.pid, said.watch), event.attempt, None)
             for act in said.acts:
                 yield Told(
                     said.started_at + act.at_s, event.source, _act(act, _is_at_deadline(event)), event.attempt, None
