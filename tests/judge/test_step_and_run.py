@@ -361,3 +361,9 @@ def test_a_step_of_which_nothing_began() -> None:
     assert text.splitlines()[0] == "Task Exit Code Summary: step 7.0, 3 tasks: 1 completed, 1 failed, 1 not begun"
     assert "  task  1    could not start" in text
     assert "nobody saw" not in text
+
+
+def test_a_task_that_never_began_is_no_success_of_its_step() -> None:
+    """Also where all others ended with 0; a code of theirs counts as ever."""
+    assert fold_step([Task(0, ExitStatus(), 1.0), Task(1, NotBegun(), 2.0)]).srun_code == 1
+    assert fold_step([Task(0, ExitStatus(signal=9), 1.0), Task(1, NotBegun(), 2.0)]).srun_code == 137

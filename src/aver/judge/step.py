@@ -92,11 +92,11 @@ def fold_step(tasks: Iterable[Task]) -> StepExit:
     counted = [task.exit for task in ranked if not task.because_of_another]
     is_unknown = not ranked or any(task.is_unknown for task in ranked)
     code = max((task.srun_code for task in ranked), default=0)
-    has_begun = any(task.exit is not None for task in ranked)
+    have_all_begun = not any(isinstance(task.end, NotBegun) for task in ranked)
     return StepExit(
         exit=None if is_unknown else _highest(counted),
         first_failed=first.rank if first else None,
-        srun_code=None if is_unknown else code if has_begun else max(code, REFUSED_CODE),
+        srun_code=None if is_unknown else code if have_all_begun else max(code, REFUSED_CODE),
     )
 
 
