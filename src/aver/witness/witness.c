@@ -55,7 +55,7 @@ typedef long long bytes;
 enum phase { IDLE, RUN, SWEEP, LOOK, RECORD };
 
 static struct { /* what is to be started; pointers into the frame or into argv, valid until the exec */
-    char **argv, **over, **unset, **env, *env_text; /* over: of the environment, NAME=VALUE or NAME; unset: if it lacks NAME */
+    char **argv, **over, **unset, **env; /* over: of the environment, NAME=VALUE or NAME; unset: if it lacks NAME */
     char **files; /* KIND PATTERN each: i an input, o an output, p an output that may be missing */
     char **bare;  /* argv without its shell */
     char **warm;  /* the command of the server that can fork it */
@@ -293,7 +293,16 @@ static void remove_ahead(int which) {
     memmove(ahead + which, ahead + which + 1, (size_t)(aheads - which) * sizeof *ahead);
 }
 
+/* ---- a flood of short jobs: the witness stays on their CPUs ----
+ * Woken on another one, it would wait there behind another slot's job while its own CPU is idle. */
+static struct { bool is_set; cpu_set_t cpus, wide; } near; /* wide: where it may run otherwise */
+
+static void spread(void) {
+    if (near.is_set && !sched_setaffinity(0, sizeof near.wide, &near.wide)) near.is_set = false;
+}
+
 static void disconnect(void) {
+    spread();
     while (aheads) remove_ahead(aheads - 1); /* nobody counts on them any more */
     if (conn >= 0) {
         close(conn);
@@ -390,6 +399,14 @@ static void put_ahead(const char *frame, size_t size) { /* frame[size] is 0 */
     memcpy(ahead[aheads].frame, frame, size + 1);
     ahead[aheads].at = now();
     ahead[aheads++].size = size;
+}
+
+static void stay_near(void) { /* until a job takes longer than HOLD, or the coordinator is gone */
+    if (near.is_set && order.value['B'] && CPU_EQUAL(&near.cpus, &order.cpus)) return;
+    spread();
+    if (!aheads || !order.value['B'] || near.is_set || sched_getaffinity(0, sizeof near.wide, &near.wide)) return;
+    near.cpus = order.cpus;
+    near.is_set = !sched_setaffinity(0, sizeof near.cpus, &near.cpus);
 }
 
 static usec limit_at(usec since_start) { /* when it passes, as things stand; NEVER: there is none, or it stands still */
@@ -1852,6 +1869,7 @@ static void end_warm(void) { /* a spare that is just being made sees the end of 
 }
 
 static __attribute__((noinline)) pid_t spawn_server(char **env, int link, int procs) { /* shares our memory until its exec */
+    spread();
     pid_t pid = vfork();
     if (pid) return pid;
     setsid();
@@ -1992,7 +2010,7 @@ static _Noreturn void child_main(void) {
     child_opens_all();
     if (heir) child_hands_over();
     child_sets_limits();
-    if (order.value['B']) sched_setaffinity(0, sizeof order.cpus, &order.cpus); /* CPUs that are gone: it runs on all */
+    if (order.value['B'] && !near.is_set) sched_setaffinity(0, sizeof order.cpus, &order.cpus); /* CPUs that are gone: it runs on all */
     set_mask(SIG_SETMASK, 0);
     child_execs();
     _exit(127);
@@ -2032,16 +2050,35 @@ static pid_t spawn_warm(void) { /* the job's process is the spare if there is on
     return failure.op ? helper : spawn();
 }
 
-static bool load_env(const char *path) {
+static struct { char *text; size_t size; struct stat from; } env_file; /* the last one: jobs of a run have the same */
+
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static bool read_env_file(const char *path) {
     struct stat st;
-    size_t count = 0;
     if (stat(path, &st)) return false;
-    order.env_text = need(malloc((size_t)st.st_size + 1));
-    ssize_t n = slurp(AT_FDCWD, path, order.env_text, (size_t)st.st_size + 1);
-    if (n < 0) return false;
-    for (ssize_t i = 0; i <= n; i++) count += !order.env_text[i];
+    if (env_file.text && is_same_file(&st, &env_file.from)) return true;
+    free(env_file.text);
+    env_file.text = need(malloc((size_t)st.st_size + 1));
+    const ssize_t n = slurp(AT_FDCWD, path, env_file.text, (size_t)st.st_size + 1);
+    env_file.size = n < 0 ? 0 : (size_t)n;
+    env_file.from = st;
+    if (n >= 0) return true;
+    free(env_file.text);
+    env_file.text = NULL;
+    return false;
+}
+
+static bool load_env(const char *path) {
+    size_t count = 0;
+    if (!read_env_file(path)) return false;
+    char *const end = env_file.text + env_file.size;
+    for (char *p = env_file.text; p < end; p += strlen(p) + 1) count++;
     environ = order.env = need(calloc(count + 1, sizeof *order.env));
-    for (char *p = order.env_text; p < order.env_text + n; p += strlen(p) + 1) *order.env++ = p;
+    for (char *p = env_file.text; p < end; p += strlen(p) + 1) *order.env++ = p;
     order.env = environ;
     return true;
 }
@@ -2077,6 +2114,7 @@ static bool launch(void) {
     else if (!slot) find_cgroup();
     if (slot && !job.cgroup_version) job.around_base = around_kills();
     prepare_warm();
+    stay_near();
     pid_t pid = spawn_warm();
     job.end = now();
     close_streams();
@@ -2219,6 +2257,7 @@ static void reap(void) {
 
 static bool enforce(void) { /* do one thing that is due and return true; else `wake` is when something will be */
     if (held.size && due(held.until)) {
+        spread();
         tell_held();
         return true;
     }
@@ -2410,7 +2449,6 @@ static const char *order_run(char *p, char *end) {
     free(order.unset);
     free(order.warm);
     free(order.env);
-    free(order.env_text);
     environ = none;
     return wrong;
 }
