@@ -76,6 +76,7 @@ static struct {
     struct act { const char *what; usec at, last; int sig, times, to, blocked; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
+    usec stop_at, stop_gap;                 /* while it is: when it is looked at next, and the time between two looks */
     usec limit, warn_lead, kill_wait;       /* limit: -1 is none */
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
@@ -618,14 +619,17 @@ static void list_job(void) { /* all descendants, and all in the cgroup, each onc
     pids_n = n;
 }
 
-static void kill_all(void) { /* a group's kill is atomic against its forks; groups outside our session are the job's */
-    pid_t session = getsid(0), its, group;
+static pid_t group_of(pid_t pid) { /* that is the job's alone: outside our session; 0: it has none */
+    const pid_t session = getsid(pid), group = getpgid(pid);
+    return session > 0 && session != getsid(0) && group > 1 ? group : 0;
+}
+
+static void kill_all(void) { /* a group's kill is atomic against its forks */
+    pid_t group;
     if (job.cgroup_version == 2 && job.own_cgroup) spit_number(job.cgroup_path, "cgroup.kill", 1);
     list_job();
     for (size_t i = 0; i < pids_n; i++) {
-        its = getsid(pids[i]);
-        group = getpgid(pids[i]);
-        if (its > 0 && its != session && group > 1) kill(-group, SIGKILL);
+        if ((group = group_of(pids[i]))) kill(-group, SIGKILL);
         kill(pids[i], SIGKILL);
     }
 }
@@ -684,11 +688,15 @@ static bool is_another_program(void) { /* a shell that made way for the program 
            (it.st_ino != job.program.st_ino || it.st_dev != job.program.st_dev);
 }
 
-static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too; who ignores it has none */
+static char state_of(pid_t pid) { /* as the kernel says; X: it is gone */
     char path[64], *end;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const bool dead = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) ||
-                      (end[1] && strchr("ZX", end[2]));
+    const bool gone = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) || !end[1];
+    return gone ? 'X' : end[2];
+}
+
+static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too; who ignores it has none */
+    const bool dead = strchr("ZX", state_of(pid));
     return !kill(pid, sig) && !dead && !has_in(pid, "SigIgn", sig);
 }
 
@@ -805,7 +813,28 @@ static void look_at_unheard(bool is_over) { /* is_over: the child has ended, and
     unheard.at = now() + (was_prompt ? 2 : 20) * MS;
 }
 
+static bool move_job(int sig) { /* STOP or CONT, to groups as in kill_all; returns whether somebody was found running */
+    bool ran = false; /* who is in D has the STOP pending: it waits for a device, or in vfork for a child that is stopped */
+    pid_t last = 0, group;
+    list_job();
+    for (size_t i = 0; i < pids_n; i++, last = group) {
+        group = group_of(pids[i]);
+        ran = ran || (!strchr("TtDZX", state_of(pids[i])) && !kill(pids[i], 0));
+        if (!group) kill(pids[i], sig);
+        else if (group != last) kill(-group, sig);
+    }
+    return ran;
+}
+
+static void stop_job(void) { /* again and again: who forked meanwhile is stopped as well, and who was continued by others */
+    const usec since = now();
+    job.stop_gap = move_job(SIGSTOP) || !job.stop_gap ? MS : job.stop_gap < SECOND ? 2 * job.stop_gap : SECOND;
+    const usec rest = 4 * (now() - since);
+    job.stop_at = now() + (job.stop_gap > rest ? job.stop_gap : rest);
+}
+
 static void resume(void) {
+    job.stop_gap = 0;
     if (job.stopped_at) job.suspended += now() - job.stopped_at;
     job.stopped_at = 0;
 }
@@ -825,7 +854,7 @@ static void end_job(const char *why) { /* time, jobtime or cancel: TERM, then KI
     job.ending = true;
     job.kill_at = now() + job.kill_wait;
     signal_job(SIGTERM, 'a');
-    signal_job(SIGCONT, 'a');
+    move_job(SIGCONT);
     resume();
 }
 
@@ -2285,6 +2314,7 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
     } else if (due(own)) end_job("time");
     else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
     else if (job.ending && due(job.kill_at)) kill_job("kill");
+    else if (job.stopped_at && due(job.stop_at)) stop_job();
     else if (!job.killed && due(job.sample_at)) sample();
     else return false;
     return true;
@@ -2499,10 +2529,9 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         job.stopped_at = now();
         drop_all_ahead();
         tell_due();
-        signal_job(SIGSTOP, 'a');
-        signal_job(SIGSTOP, 'a'); /* stopped parents fork no more: this gets the rest */
+        stop_job();
     } else if (verb == 'U' && job.stopped_at) {
-        signal_job(SIGCONT, 'a');
+        move_job(SIGCONT);
         resume();
         tell_due();
     }
