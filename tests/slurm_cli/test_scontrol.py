@@ -91,6 +91,20 @@ def test_a_settled_job_is_requeued_and_one_that_said_no_is_not(slurm: Slurm) -> 
     assert (said.err, said.status) == (f"Requested operation is presently disabled for job {refuses}\n", 1)
 
 
+def test_a_suspended_job_that_is_requeued_is_not_suspended_any_more(slurm: Slurm) -> None:
+    """It goes on so that it can end, for as long as its kill wait: what is shown is what is."""
+    waits = "until [ -e go ]; do sleep 0.05; done"
+    job = slurm.submit("-o", "out", "--wrap", f"trap '{waits}; exit 3' TERM; echo up; {waits}; sleep 100")
+    slurm.until_file("out", "up")
+    assert slurm("scontrol", "suspend", str(job)).status == 0
+    assert slurm("scontrol", "requeue", str(job)).status == 0
+    assert slurm.until_state(job, State.COMPLETING).attempt == 1
+    assert slurm("scontrol", "suspend", str(job)).status == 1
+    (slurm.folder / "go").touch()
+    assert slurm.until_state(job, State.RUNNING).attempt == 2
+    assert [(one.state, str(one.exit)) for one in slurm.attempts(job)][:1] == [(State.CANCELLED, "3:0")]
+
+
 def test_a_requeue_survives_a_crash_of_the_coordinator(slurm: Slurm) -> None:
     """Asked for and durable, then killed: the job runs again all the same, once."""
     waits = '[ -n "$SLURM_RESTART_COUNT" ] || while [ ! -e go ]; do sleep 0.02; done'

@@ -13,11 +13,13 @@ from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control
 from aver.model import reasons
-from aver.model.events import PersonAsked
+from aver.model.events import Observed, PersonAsked
+from aver.model.states import State
 from aver.protocol.messages import Requeue, ResultCode, Results
 
 PENDING = "Job is pending execution"  # Slurm's words
 DISABLED = "Requested operation is presently disabled"
+ENDS = "TERM is sent; KILL follows after its kill wait"
 
 
 @writes(Requeue)
@@ -45,6 +47,10 @@ def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: 
         asked = PersonAsked(now, run.number, job, by, how)
         machine.emit(asked)
         machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        if not attempt.can.has_queue and attempt.state in (State.RUNNING, State.SUSPENDED):
+            machine.emit(
+                Observed(now, run.number, job, attempt.attempt, "coordinator", ENDS, State.COMPLETING, reasons.NONE)
+            )
         return Said("requeued")
     if run.settled_state(index) is None:
         return Said(PENDING, ResultCode.NOT_RUNNING)
