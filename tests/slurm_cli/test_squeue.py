@@ -185,6 +185,8 @@ def test_suspended_time_does_not_count(empty_past: Past, call: Call) -> None:
         past.submitted(3, past.spec()), *past.running(3, 3, ago=100), *events, RunMoved(past.now, 3, State.RUNNING)
     )
     assert re.fullmatch(r"1:1\d 8:[45]\d\n", call("squeue", "-h", "-o", "%M %L").out)
+    past.commit(*past.step(3, 3, 0, "sleep", ago=90))
+    assert re.fullmatch(r"3.0 1:0\d\n(3.batch 1:1\d\n)?", call("squeue", "-h", "-s", "-o", "%i %M").out)
 
 
 def test_an_empty_home_is_an_empty_queue(empty_past: Past, call: Call) -> None:

@@ -40,7 +40,9 @@ class StepFacts:
 
     @property
     def elapsed_s(self) -> float:
-        return max(0.0, self.job.book.now - self.started_at)
+        """Without the time in which its job was suspended."""
+        now = self.job.book.now
+        return max(0.0, now - self.started_at - self.job.suspended_within(self.started_at, now))
 
 
 def _constant(value: str) -> Callable[[Any], object]:
