@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +129,37 @@ jobs:
 """
     )
     assert ended(run) == {"takes": ("CHECKPOINTED", "0:0"), "ignores": ("COMPLETED", "0:0")}
+
+
+def test_a_suspended_container_stands_still(boxes: Lab) -> None:
+    """All of it: the processes inside are the job's."""
+    run = boxes.submit(
+        f'jobs: {{a: {{container: "{IMAGE}", run: "until [ -e go ]; do echo x >> beats; sleep 0.05; done"}}}}'
+    )
+    boxes.wait_for("beats")
+    assert boxes("suspend", "2").status == 0
+    time.sleep(0.5)
+    beats = boxes.lines("beats")
+    time.sleep(1)
+    assert (states(run), boxes.lines("beats")) == ({"a": "SUSPENDED"}, beats)
+    boxes.let_go("go")
+    assert boxes("resume", "2").status == 0
+    assert ended(run) == {"a": ("COMPLETED", "0:0")}
+
+
+def test_a_container_of_a_daemon_is_not_said_to_be_suspended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes are docker's: stopping docker's client stops none of them. The client is all that is here."""
+    client = lab.folder / "bin" / "docker"
+    client.parent.mkdir()
+    client.write_text("#!/bin/sh\ntouch begun; until [ -e go ]; do sleep 0.05; done\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", str(client.parent), prepend=":")
+    run = lab.submit("jobs: {a: {container: {image: x, engine: docker}, run: x}}")
+    lab.wait_for("begun")
+    answer = lab("suspend", "2")
+    assert (answer.status, states(run)) == (1, {"a": "RUNNING"})
+    assert "its processes are those of docker's daemon: `docker pause` stops them" in answer.out + answer.err
+    lab.let_go("go")
 
 
 @pytest.mark.parametrize(

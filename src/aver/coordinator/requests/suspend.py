@@ -13,6 +13,8 @@ from aver.model.events import Observed, PersonAsked
 from aver.model.states import STARTED, State
 from aver.protocol.messages import ResultCode, Results, Resume, Suspend
 
+OF_DAEMON = "its processes are those of docker's daemon: `docker pause` stops them"
+
 
 @writes(Suspend)
 def suspend_jobs(context: Context, _: Peer, request: Suspend, now: float) -> Results:
@@ -45,6 +47,9 @@ def _move(machine: Machine, run: LiveRun, index: int, wanted: State, by: str, no
         return Said("not running", ResultCode.NOT_RUNNING)
     if attempt.can.refusals.suspend:
         return Said(attempt.can.refusals.suspend, ResultCode.REFUSED)
+    container = run.spec(index).setup.container
+    if container is not None and container.is_of_daemon:
+        return Said(OF_DAEMON, ResultCode.REFUSED)
     is_ending = attempt.state is State.COMPLETING or attempt.cancel_asked or attempt.requeue
     if is_ending or attempt.is_over_time or attempt.is_parked:
         return Said("being ended", ResultCode.REFUSED)
