@@ -282,7 +282,7 @@ static void close_streams(void) {
 static struct { char text[1024]; size_t size; usec until; } held; /* a line for the coordinator that waits for the next */
 
 /* ---- orders ahead: they begin when the job before them has ended, unless that takes long ---- */
-#define AHEAD 32
+#define AHEAD 64
 #define PATIENCE (100 * MS) /* of a job before them, and of all together; docs/design/witness.md */
 static struct { char *frame; size_t size; usec at; } ahead[AHEAD];
 static int aheads;
@@ -1782,6 +1782,7 @@ static void child_sets_limits(void) {
         if (getrlimit(order.limit[i].resource, &own)) child_fails("limit", "");
         if (want.rlim_max > own.rlim_max) want.rlim_max = own.rlim_max;
         if (want.rlim_cur > want.rlim_max) want.rlim_cur = want.rlim_max;
+        if (want.rlim_cur == own.rlim_cur && want.rlim_max == own.rlim_max) continue;
         if (setrlimit(order.limit[i].resource, &want)) child_fails("limit", "");
     }
 }
@@ -1814,6 +1815,7 @@ static bool child_finds(char **argv) { /* becomes the program; or false, and err
         next = strchrnul(list, ':');
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
+        if (access(path, F_OK) && errno == ENOENT) continue; /* sooner said than by an exec */
         child_tries(path, argv);
         if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not by a closed folder */
         else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) {
