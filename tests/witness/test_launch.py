@@ -36,7 +36,7 @@ def test_environment_is_the_file_and_what_replaces_it(slot: Slot, tmp_path: Path
 
 
 def test_an_environment_that_was_replaced_is_read_again(slot: Slot, tmp_path: Path) -> None:
-    """The witness keeps the last file: the next job has what is in it then, under the same name and of the same size."""
+    """The witness keeps the last one; the next job has what the file has then, also of the same name and size."""
     file, out = tmp_path / "env", tmp_path / "out"
     for number in range(3):
         new = tmp_path / "new"

@@ -116,7 +116,7 @@ def test_a_cancellation_of_one_that_has_begun_ends_it(slot: Slot, tmp_path: Path
 
 
 def test_a_witness_stays_on_the_cpus_of_short_jobs(slot: Slot, tmp_path: Path) -> None:
-    """While orders wait: each job has the CPUs of its order, and the witness too; with a longer job it may run anywhere."""
+    """While orders wait, the witness has the CPUs of its jobs; beside a longer job it may run anywhere."""
     everywhere = os.sched_getaffinity(0)
     if len(everywhere) < 2:
         pytest.skip("one CPU only")
