@@ -323,7 +323,7 @@ def test_cpu_time_that_is_a_lower_bound_is_taken_from_the_records(tmp_path: Path
             old.execute(f"ALTER TABLE {table} DROP COLUMN is_cpu_least")
         old.execute("""UPDATE events SET data = replace(data, ',"is_cpu_least":true', '')""")
         assert old.total_changes
-        old.execute(f"PRAGMA user_version = 9")
+        old.execute("PRAGMA user_version = 9")
     assert stored() == {2: False, 3: False}
     Writer.open(path).close()
     assert stored() == expected
