@@ -95,6 +95,28 @@ def test_an_attempts_own_file_is_its_own(aver: Product) -> None:
     assert aver("log", "1/flaky", "--json").document["is_shared"] is False
 
 
+@pytest.mark.parametrize("output", ["", "%x.txt", "%a.txt", "o/{f}.txt"])
+def test_members_that_differ_only_in_a_slash_have_outputs_of_their_own(aver: Product, output: str) -> None:
+    """Their files and names differ, however the flow names the file: nobody's output is shown for another's."""
+    named = f'output: "{output}", ' if output else ""
+    (aver.folder / "flow.yaml").write_text(f'jobs: {{m: {{matrix: {{f: [a/b, a_b]}}, {named}run: "echo is {{f}}"}}}}\n')
+    assert aver("run", "flow.yaml").status == 0
+    for value in ("a/b", "a_b"):
+        answer = aver("log", f"1/m[f={value}]")
+        assert (answer.out, answer.err) == (f"is {value}\n", "")
+    paths = {aver("log", str(job), "--json").document["path"] for job in (2, 3)}
+    assert len(paths) == 2
+
+
+def test_a_file_of_several_members_is_said_to_be_one(aver: Product) -> None:
+    """Where the flow gives all members one file, what is in it may be another's: a line says so."""
+    text = 'jobs: {m: {matrix: {f: [a, b]}, output: all.txt, append: true, run: "echo is {f}"}}\n'
+    (aver.folder / "flow.yaml").write_text(text)
+    assert aver("run", "flow.yaml").status == 0
+    said = f"other members of its matrix write to this file too, {aver.folder}/all.txt: it may have their output\n"
+    assert said in aver("log", "1/m[f=a]").err
+
+
 def call_slurm(aver: Product, name: str, *args: str) -> None:
     command = [f"{os.environ['AVER_HOME']}/bin/{name}", *args]
     subprocess.run(command, cwd=aver.folder, stdout=subprocess.DEVNULL, timeout=60, check=True)

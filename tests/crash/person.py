@@ -390,7 +390,19 @@ class Person:
 
 
 def _is_stopped(pid: int) -> bool:
+    """Whether it stands still: it is stopped, or waits in vfork for a child that is stopped before its exec."""
+    state = _state(pid)
+    if state != "D":
+        return state == "T"
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return False
+    return bool(children) and all(_state(int(child)) == "T" for child in children)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+    except OSError:
+        return ""

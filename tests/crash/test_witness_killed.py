@@ -26,7 +26,9 @@ SHAPES = {
     "double fork": "(setsid sh -c 'sleep MARK & sleep MARK' &) ; sleep MARK",
     "empty environment": "env -i /bin/sleep MARK",
     "exec with empty environment": "exec env -i /bin/sleep MARK",
-    "orphan of its own session with an empty environment": "(setsid env -i /bin/sleep MARK &) ; sleep MARK",
+    "orphans of their own sessions with an empty environment, and one like a coordinator's": (
+        "(setsid env -i /bin/sleep MARK &) ; (setsid env -i AVER_COORDINATOR=1 /bin/sleep MARK &) ; sleep MARK"
+    ),
     "ignores TERM": "trap '' TERM HUP INT; sleep MARK; sleep MARK",
 }
 

@@ -116,6 +116,20 @@ jobs:
     assert (boxes.lines("got"), boxes.lines("told")) == (["once"], ["told"])
 
 
+def test_a_warning_counts_where_a_process_inside_takes_it(boxes: Lab) -> None:
+    """The shell around the container gets it and hands it on, and is none of the user's processes."""
+    warned = "time: 600s, signal: USR1@585, checkpoint: {codes: [0], rounds: 1}"
+    run = boxes.submit(
+        f"""
+defaults: {{cpus: 0, container: "{IMAGE}"}}
+jobs:
+  takes: {{{warned}, run: "trap 'exit 0' USR1; while :; do sleep 0.05; done"}}
+  ignores: {{{warned}, run: "trap '' USR1; sleep 18; exit 0"}}
+"""
+    )
+    assert ended(run) == {"takes": ("CHECKPOINTED", "0:0"), "ignores": ("COMPLETED", "0:0")}
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

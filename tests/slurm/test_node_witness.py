@@ -246,3 +246,26 @@ def test_options_are_those_of_the_real_srun(slurm_lab: Lab) -> None:
             if found != kind:
                 wrong.append(f"--{name}: {found}, not {kind}")
     assert wrong == []
+
+
+TAKES = "import signal, sys, time; signal.signal(10, lambda *_: sys.exit(0)); time.sleep(9)"
+IGNORES = "import signal, time; signal.signal(10, signal.SIG_IGN); time.sleep(6)"
+
+
+@pytest.mark.parametrize(("text", "taken"), [(TAKES, 1), (IGNORES, 0)])
+def test_a_warning_that_srun_passes_on_counts_where_a_task_takes_it(desk: Desk, text: str, taken: int) -> None:
+    """Slurm's srun is none of the user's processes: the witness of each task says whether its program took it."""
+    script = f"trap '' USR1; srun -n2 env --default-signal=USR1 python3 -c '{text}'; exit 0"
+    desk.run(bash(script, time_ms=120_000, warn="10 116000 p"), options=("-n2",))
+    names = [RECORD, *(f"{RECORD}.s0.t{rank}" for rank in range(2))]
+    warnings = [[(act["act"], act["to"]) for act in desk.record(name)["acts"]] for name in names]
+    assert warnings == [[("warn", 0)], [("warn", taken)], [("warn", taken)]]
+
+
+def test_a_signal_by_request_is_no_warning_of_a_task(desk: Desk) -> None:
+    """Without a warning of its job a task has no such act, whatever signal it gets."""
+    text = "signal, sys, time; signal.signal(10, lambda *_: sys.exit(0)); time.sleep(30)"
+    script = f"srun python3 -c 'import {text}' & sleep 3; scancel --signal=USR1 $SLURM_JOB_ID.0; wait"
+    desk.run(bash(script))
+    task = desk.record(f"{RECORD}.s0.t0")
+    assert (ended(task), task["acts"], task["got"]) == ("0:0", [], [10])

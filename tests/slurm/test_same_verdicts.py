@@ -255,6 +255,20 @@ def test_flow_with_all_that_a_flow_can_do(graph: dict[str, tuple[Answer, dict[st
     assert [state for state, _ in local["rounds"].attempts] == ["CHECKPOINTED", "CHECKPOINTED", "COMPLETED"]
 
 
+def warned(handler: str) -> dict[str, object]:
+    """A script that ignores its warning, around a step that does this with it and ends with 0."""
+    task = f"import signal, sys, time; signal.signal(10, {handler}); time.sleep(9)"
+    run = f"trap '' USR1; srun env --default-signal=USR1 python3 -c '{task}'"
+    return {"run": run, "time": "600s", "signal": "USR1@595", "checkpoint": {"codes": [0], "rounds": 1}}
+
+
+def test_a_warning_counts_where_a_task_takes_it(places: dict[str, Place]) -> None:
+    """A step whose task takes the warning has a checkpoint; where all ignore it, exit 0 is the end. srun is nobody."""
+    jobs = {"takes": warned("lambda *_: sys.exit(0)"), "ignores": warned("signal.SIG_IGN")}
+    ends = on_both(places, lambda place: {name: one.short[:2] for name, one in run_flow(place, "w", jobs)[1].items()})
+    assert ends["slurm"] == ends["local"] == {"takes": ("CHECKPOINTED", "0:0"), "ignores": ("COMPLETED", "0:0")}
+
+
 def graph_run(place: Place) -> int:
     runs = json.loads(place("runs", "--json").out)["runs"]
     return next(int(run["id"]) for run in runs if run["name"] == "graph")

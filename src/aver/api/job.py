@@ -124,7 +124,8 @@ class Job(Stored, Shown):
             batches = {batch.first_job: batch.flow for batch in reader.generated(row.run)}
         spec: JobSpec = batches.get(row.first_job, submission.flow).jobs[row.spec]
         values = values_of(spec, row.member)
-        which = Which(row.run, row.id, row.name, attempt or max(1, row.attempt), values)
+        member = None if spec.matrix is None else row.member
+        which = Which(row.run, row.id, row.name, attempt or max(1, row.attempt), values, member)
         return job_files(submission, spec, which, submission.flow.is_single)
 
     def __repr__(self) -> str:

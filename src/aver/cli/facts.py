@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container
+from itertools import islice
 from typing import Any
 
 from aver.cli.output import documents as doc
@@ -15,10 +16,12 @@ from aver.errors import AverError
 from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, JobSpec, Script, Shell
 from aver.model.record import Record, replace
-from aver.plan.matrix import values_of
+from aver.plan.matrix import members, values_of
 from aver.plan.placeholders import fill
 from aver.plan.shell_text import fill_shell
 from aver.store.read.rows import AttemptRow, JobRow
+
+MOST_COMPARED = 1000  # members of a matrix: `aver log` does not work out the files of a million
 
 
 def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]:
@@ -68,7 +71,8 @@ def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:
     submission = session.submission(job.run)
     spec = session.spec(job)
     values = values_of(spec, job.member)
-    which = Which(run=job.run, job=job.id, name=job.name, attempt=attempt, values=values)
+    member = None if spec.matrix is None else job.member
+    which = Which(run=job.run, job=job.id, name=job.name, attempt=attempt, values=values, member=member)
     return job_files(submission, spec, which, submission.flow.is_single)
 
 
@@ -85,6 +89,21 @@ def output_of(session: Session, job: JobRow, attempt: int, err: bool) -> tuple[s
             )
         return path, _chosen(following, err) == path
     return path, attempt > 1 and files.append and _chosen(files_of(session, job, attempt - 1), err) == path
+
+
+def is_others_output(session: Session, job: JobRow, err: bool) -> bool:
+    """Whether the flow gives the file of this job's newest attempt to another member of its matrix too."""
+    spec, submission = session.spec(job), session.submission(job.run)
+    if spec.matrix is None or (spec.streams.stderr if err else spec.streams.stdout) is None:
+        return False
+    own = _chosen(files_of(session, job, job.attempt), err)
+    first = job.id - job.member
+    for number, one in enumerate(islice(members(spec), MOST_COMPARED)):
+        values = one.values + spec.params
+        which = Which(job.run, first + number, spec.name + one.label, job.attempt, values, number)
+        if number != job.member and _chosen(job_files(submission, spec, which, submission.flow.is_single), err) == own:
+            return True
+    return False
 
 
 def _chosen(files: JobFiles, err: bool) -> str:

@@ -39,7 +39,8 @@ class RunLogs:
         if key not in self._members:
             self._members[key] = members(spec)
         values = self._members[key][row.member].values + spec.params
-        which = Which(run=self._run, job=job, name=row.name, attempt=attempt, values=values)
+        member = None if spec.matrix is None else row.member
+        which = Which(run=self._run, job=job, name=row.name, attempt=attempt, values=values, member=member)
         files = job_files(submission, spec, which, submission.flow.is_single)
         return (files.stdout,) if files.stderr is None else (files.stderr, files.stdout)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
-from aver.spec.patterns import Facts, expand_pattern
+from aver.spec.patterns import Facts, expand_pattern, safe_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aver.model.job import JobSpec, Submission
 
 LONGEST_FILE_NAME_BYTES = 200
+NAME_CHARS = 180  # of a name behind which the number of its job comes
 SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT = "slurm-%j.out", "slurm-%A_%a.out"  # of sbatch without --output
 
 
@@ -68,6 +69,11 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
     if (index := array_index(spec, which.values)) is not None:  # it is no value to fill in, but %a
         name, values, member = spec.name, {}, index
     folder = os.path.join(origin.folder, _filled(spec.folder, values)) if spec.folder else origin.folder
+    is_slurms = (
+        spec.slurm is not None and spec.slurm.command is not None
+    )  # sbatch's, which truncates when it begins again
+    if not (is_slurms or is_single) and safe_part(name) != name:  # the same name as a file's may be another job's
+        name = f"{safe_part(name)[:NAME_CHARS]}#{which.job}"
     facts = Facts(which.job, which.run, name, origin.user, origin.host, member)
     streams = spec.streams
 
@@ -80,9 +86,6 @@ def job_files(submission: Submission, spec: JobSpec, which: Which, is_single: bo
         own_parts = 1 if is_single else 2
     else:
         stdout = place(streams.stdout)
-        is_slurms = (
-            spec.slurm is not None and spec.slurm.command is not None
-        )  # sbatch's, which truncates when it begins again
         own_parts = 1 if is_slurms and streams.stdout in (SBATCH_OUTPUT, SBATCH_ARRAY_OUTPUT) else 0
         append = append or (which.attempt > 1 and not is_slurms)
     stderr = place(streams.stderr) if streams.stderr is not None else None

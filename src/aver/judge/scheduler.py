@@ -264,6 +264,8 @@ def _with_record(heard: Heard, record: WitnessRecord, word: SchedulerState | Non
         heard.is_gone or (word is not None and word.is_end) or heard.account is not None or heard.nobody is not None
     ):
         return None  # a word of the queue that nobody knows may mean that it is still there
+    if record.warned is None:  # what its tasks took for the warning was somebody else's signal
+        rules = replace(rules, is_step_warned=False)
     alone = judge_record(record, rules)
     if heard.records_differ:
         warning = "its witness wrote two records that differ; the first one counts"

@@ -51,7 +51,8 @@ def files_of(
         name = spec.get("name", name)
     elif spec.get("matrix") or spec.get("params"):
         values = _values(spec, row.member)
-    which = Which(run=row.run, job=row.id, name=name, attempt=attempt, values=values, member=array_index)
+    member = row.member if array_index is None and spec.get("matrix") else array_index
+    which = Which(run=row.run, job=row.id, name=name, attempt=attempt, values=values, member=member)
     return job_files(submission, view, which, is_single)
 
 

@@ -76,6 +76,7 @@ static struct {
     struct act { const char *what; usec at, last; int sig, times, to, blocked; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
+    usec stop_at, stop_gap;                 /* while it is: when it is looked at next, and the time between two looks */
     usec limit, warn_lead, kill_wait;       /* limit: -1 is none */
     usec job_limit; /* of a task: when its job's limit passes, without the time that it is suspended from now on; -1 */
     usec kill_at, sweep_until, retry_at, sample_at, interval;
@@ -618,14 +619,17 @@ static void list_job(void) { /* all descendants, and all in the cgroup, each onc
     pids_n = n;
 }
 
-static void kill_all(void) { /* a group's kill is atomic against its forks; groups outside our session are the job's */
-    pid_t session = getsid(0), its, group;
+static pid_t group_of(pid_t pid) { /* that is the job's alone: outside our session; 0: it has none */
+    const pid_t session = getsid(pid), group = getpgid(pid);
+    return session > 0 && session != getsid(0) && group > 1 ? group : 0;
+}
+
+static void kill_all(void) { /* a group's kill is atomic against its forks */
+    pid_t group;
     if (job.cgroup_version == 2 && job.own_cgroup) spit_number(job.cgroup_path, "cgroup.kill", 1);
     list_job();
     for (size_t i = 0; i < pids_n; i++) {
-        its = getsid(pids[i]);
-        group = getpgid(pids[i]);
-        if (its > 0 && its != session && group > 1) kill(-group, SIGKILL);
+        if ((group = group_of(pids[i]))) kill(-group, SIGKILL);
         kill(pids[i], SIGKILL);
     }
 }
@@ -684,12 +688,20 @@ static bool is_another_program(void) { /* a shell that made way for the program 
            (it.st_ino != job.program.st_ino || it.st_dev != job.program.st_dev);
 }
 
-static bool send_to(pid_t pid, int sig) { /* to one that lives: a zombie takes signals, too; who ignores it has none */
+static char state_of(pid_t pid) { /* as the kernel says; X: it is gone */
     char path[64], *end;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const bool dead = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) ||
-                      (end[1] && strchr("ZX", end[2]));
-    return !kill(pid, sig) && !dead && !has_in(pid, "SigIgn", sig);
+    const bool gone = slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')')) || !end[1];
+    return gone ? 'X' : end[2];
+}
+
+static bool takes(pid_t pid, int sig) { /* one that lives: a zombie takes signals, too; who ignores it has none */
+    return !strchr("ZX", state_of(pid)) && !has_in(pid, "SigIgn", sig);
+}
+
+static bool send_to(pid_t pid, int sig) {
+    const bool is_taken = takes(pid, sig);
+    return !kill(pid, sig) && is_taken;
 }
 
 static int signal_job(int sig, char scope) { /* a: all; p: the program, see the contract; b: the child alone */
@@ -738,6 +750,14 @@ static bool is_launcher(pid_t pid) { /* our srun, or what it put around a task: 
     return n > 0 && second < (size_t)n && !strcmp(scratch + second, LAUNCHER);
 }
 
+static bool passes_on(pid_t pid) { /* Slurm's srun whose tasks have witnesses, by engines/slurm/submit/shim.py: these count */
+    static const char words[] = "\0task\0--records";
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    const ssize_t n = slurp(AT_FDCWD, path, scratch, sizeof scratch);
+    return n > 0 && memmem(scratch, (size_t)n, words, sizeof words);
+}
+
 static bool is_child_of(pid_t parent, pid_t pid) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
@@ -751,9 +771,10 @@ static struct act *act_of(const char *what, int sig) {
     return NULL;
 }
 
-static void warn_process(pid_t pid, struct act *warning) { /* who blocks it is counted when it takes it */
+static void warn_process(pid_t pid, struct act *warning, bool is_sent) { /* who blocks it is counted when it takes it */
     char path[64];
-    if (!send_to(pid, job.warn_signal)) return;
+    const bool is_over = is_sent && pid == job.pid && state_of(pid) == 'Z'; /* it may have ended so: it counts */
+    if (!(is_sent ? takes(pid, job.warn_signal) || is_over : send_to(pid, job.warn_signal))) return;
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     const bool blocks = has_in(pid, "SigBlk", job.warn_signal);
     const int fd = blocks && unheard.n < (int)(sizeof unheard.fd / sizeof *unheard.fd) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -761,17 +782,17 @@ static void warn_process(pid_t pid, struct act *warning) { /* who blocks it is c
     else unheard.fd[unheard.n++] = fd;
 }
 
-static void warn_job(void) { /* the user's own processes: steps have witnesses of their own, which warn them */
+static void warn_job(bool is_sent) { /* the user's own processes: steps have witnesses of their own, which warn them */
+    struct act *warning = job.warned ? act_of("warn", job.warn_signal) : NULL;
     job.warned = true;
-    note("warn", job.warn_signal);
-    struct act *warning = act_of("warn", job.warn_signal);
-    if (!warning) return;
-    warning->to = 0;
+    if (!warning) note("warn", job.warn_signal);
+    if (!warning && !(warning = act_of("warn", job.warn_signal))) return;
+    if (warning->to < 0) warning->to = 0;
     unheard.since = now();
     unheard.at = unheard.since + MS;
     const bool is_around = is_launcher(job.pid); /* then the program of the task is its child */
     if (job.warn_scope == 'b' && !is_around) {
-        warn_process(job.pid, warning);
+        warn_process(job.pid, warning, is_sent);
         return;
     }
     list_job();
@@ -780,8 +801,25 @@ static void warn_job(void) { /* the user's own processes: steps have witnesses o
         if (is_launcher(pid)) continue;
         if (job.warn_scope == 'b' && !is_child_of(job.pid, pid)) continue;
         if (job.warn_scope == 'p' && pid == job.pid && !is_another_program() && !has_in(pid, "SigCgt", job.warn_signal)) continue;
-        warn_process(pid, warning);
+        if (!passes_on(pid)) warn_process(pid, warning, is_sent);
+        else if (!is_sent) kill(pid, job.warn_signal);
     }
+}
+
+static void hear_warning(int sig, char scope, bool is_sent) { /* it comes from the witness of the job, which can't see who takes it */
+    job.warn_signal = sig;
+    job.warn_scope = is_sent ? 'a' : scope;
+    warn_job(is_sent);
+}
+
+static void ask_shell(void) { /* around a container: spec/flow/container.py names it so if nobody inside took the warning */
+    struct act *warning = act_of("warn", job.warn_signal);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", job.pid);
+    if (!warning || slurp(AT_FDCWD, path, scratch, sizeof scratch) <= 0) return;
+    const bool is_blocked = !strcmp(scratch, "aver-blocked\n");
+    if (is_blocked || !strcmp(scratch, "aver-unheard\n")) warning->to = 0;
+    if (is_blocked) warning->blocked = 1;
 }
 
 static void look_at_unheard(bool is_over) { /* is_over: the child has ended, and is not reaped */
@@ -805,7 +843,28 @@ static void look_at_unheard(bool is_over) { /* is_over: the child has ended, and
     unheard.at = now() + (was_prompt ? 2 : 20) * MS;
 }
 
+static bool move_job(int sig) { /* STOP or CONT, to groups as in kill_all; returns whether somebody was found running */
+    bool ran = false; /* who is in D has the STOP pending: it waits for a device, or in vfork for a child that is stopped */
+    pid_t last = 0, group;
+    list_job();
+    for (size_t i = 0; i < pids_n; i++, last = group) {
+        group = group_of(pids[i]);
+        ran = ran || (!strchr("TtDZX", state_of(pids[i])) && !kill(pids[i], 0));
+        if (!group) kill(pids[i], sig);
+        else if (group != last) kill(-group, sig);
+    }
+    return ran;
+}
+
+static void stop_job(void) { /* again and again: who forked meanwhile is stopped as well, and who was continued by others */
+    const usec since = now();
+    job.stop_gap = move_job(SIGSTOP) || !job.stop_gap ? MS : job.stop_gap < SECOND ? 2 * job.stop_gap : SECOND;
+    const usec rest = 4 * (now() - since);
+    job.stop_at = now() + (job.stop_gap > rest ? job.stop_gap : rest);
+}
+
 static void resume(void) {
+    job.stop_gap = 0;
     if (job.stopped_at) job.suspended += now() - job.stopped_at;
     job.stopped_at = 0;
 }
@@ -825,7 +884,7 @@ static void end_job(const char *why) { /* time, jobtime or cancel: TERM, then KI
     job.ending = true;
     job.kill_at = now() + job.kill_wait;
     signal_job(SIGTERM, 'a');
-    signal_job(SIGCONT, 'a');
+    move_job(SIGCONT);
     resume();
 }
 
@@ -2230,6 +2289,7 @@ static void reap(void) {
         const pid_t pid = ended.si_pid;
         const bool is_others = pid != job.pid && (is_warm(pid) || is_apart(pid));
         if (unheard.n) look_at_unheard(pid == job.pid);
+        if (job.warned && pid == job.pid) ask_shell();
         wait4(pid, &raw, 0, &use);
         if (is_others || pid == canary || pid == looker.pid) {
             if (pid == canary) canary = 0;
@@ -2281,12 +2341,13 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
     }
     const usec own = own_limit_at(), jobs = limit_at(job.job_limit), first = own < jobs ? own : jobs;
     if (job.warn_signal && !job.warned && first < NEVER && due(first - job.warn_lead)) {
-        warn_job();
+        warn_job(false);
     } else if (unheard.n && due(unheard.at)) {
         look_at_unheard(false);
     } else if (due(own)) end_job("time");
     else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
     else if (job.ending && due(job.kill_at)) kill_job("kill");
+    else if (job.stopped_at && due(job.stop_at)) stop_job();
     else if (!job.killed && due(job.sample_at)) sample();
     else return false;
     return true;
@@ -2501,10 +2562,9 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         job.stopped_at = now();
         drop_all_ahead();
         tell_due();
-        signal_job(SIGSTOP, 'a');
-        signal_job(SIGSTOP, 'a'); /* stopped parents fork no more: this gets the rest */
+        stop_job();
     } else if (verb == 'U' && job.stopped_at) {
-        signal_job(SIGCONT, 'a');
+        move_job(SIGCONT);
         resume();
         tell_due();
     }
@@ -2688,6 +2748,7 @@ static bool stays_for_restart(void) { /* with nobody connected and nothing to do
 
 static int lease = -1; /* once: a pipe that who asked for the container holds open while it lives */
 static char relay; /* once: in a container, whose engine hands signals on: to whom they go, as in signal_job */
+static int heeded; /* once: the signal that is the job's warning, which its own witness has sent */
 static usec got_by_all[SIGNALS]; /* when a signal came to all last: what an engine hands on of it is a second one */
 
 static void take_signals(void) {
@@ -2704,9 +2765,12 @@ static void take_signals(void) {
         note_got(sig);
         bool of_terminal = info[i].ssi_code == SI_KERNEL; /* the whole group got it */
         if (job.phase != RUN || of_terminal) continue;
-        if (came_to_all(sig)) got_by_all[sig - 1] = now();
-        else if (!relay) kill(job.pid, sig);
-        else if (now() - got_by_all[sig - 1] > RELAY) signal_job(sig, sig == SIGTERM ? 'a' : relay);
+        const bool is_to_all = came_to_all(sig), is_again = relay && now() - got_by_all[sig - 1] <= RELAY;
+        const char scope = !relay ? 'b' : sig == SIGTERM ? 'a' : relay;
+        if (is_to_all) got_by_all[sig - 1] = now();
+        if (!is_to_all && is_again) continue;
+        if (sig == heeded) hear_warning(sig, scope, is_to_all);
+        else if (!is_to_all) signal_job(sig, scope);
     }
     if (job.phase == RUN || job.phase == SWEEP) reap();
 }
@@ -2835,7 +2899,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
                                      ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env", ['d'] = "--folder",
                                      ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append",
                                      ['O'] = "--own", ['f'] = "--file", ['c'] = "--clean", ['x'] = "--elsewhere"};
-    static char path[PATH_KEPT];
+    static char path[PATH_KEPT], number[12];
     const char *record = NULL, *folder = NULL;
     const bool task = !strcmp(argv[1], "task");
     int i, tag;
@@ -2847,6 +2911,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
         if (!task && !strcmp(argv[i], "--record")) record = argv[i + 1];
         else if (!task && !strcmp(argv[i], "--relay") && strspn(argv[i + 1], "apb") == 1) relay = *argv[i + 1];
         else if (!task && !strcmp(argv[i], "--lease")) take_lease(argv[i + 1]);
+        else if (!strcmp(argv[i], "--heed") && atoi(argv[i + 1]) > 0) heeded = atoi(argv[i + 1]);
         else if (task && !strcmp(argv[i], "--records")) folder = argv[i + 1];
         else if (!tag || !set_field((char)tag, argv[i + 1])) break;
     }
@@ -2858,6 +2923,10 @@ static int run_once(int argc, char **argv) { /* once, or task */
     order.argv = argv + i + 1;
     if (task && name_task(path, sizeof path, folder)) record = path;
     else if (task) fputs("aver-witness: no exit record: no SLURM_STEP_ID and SLURM_PROCID to name it\n", stderr);
+    if (job.warn_signal && job.warn_scope != 'b') { /* srun passes it on to its tasks, whose witnesses say who takes it */
+        snprintf(number, sizeof number, "%d", job.warn_signal);
+        setenv("AVER_WARN_SIGNAL", number, 1);
+    } else if (!task) unsetenv("AVER_WARN_SIGNAL");
     set_up();
     start_canary();
     start_job();

@@ -49,7 +49,7 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
     spec = run.spec(attempt.index)
     name = run.name(attempt.index)
     values = run.values(attempt.index)
-    which = Which(run.number, attempt.job, name, attempt.attempt, values)
+    which = Which(run.number, attempt.job, name, attempt.attempt, values, run.member_number(attempt.index))
     files = job_files(run.submission, spec, which, run.is_single)
     origin = run.submission.origin
     can = attempt.can

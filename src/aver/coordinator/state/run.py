@@ -177,6 +177,11 @@ class LiveRun:
     def values(self, index: int) -> tuple[tuple[str, str], ...]:
         return self._member(index)[2]
 
+    def member_number(self, index: int) -> int | None:
+        """Its number in its matrix, from 0; None without one."""
+        segment = self._segment(index)
+        return None if self.spec(index).matrix is None else segment.index.locate(index - segment.first_index)[1]
+
     def _member(self, index: int) -> tuple[int, str, tuple[tuple[str, str], ...]]:
         """Index, name and values; a job that starts is asked for its own several times in a row."""
         if self._last_member[0] != index:

@@ -52,7 +52,7 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
     attempt.evidence.append(one.evidence)
     if isinstance(one.evidence, QueueSaid) and one.evidence.node:
         attempt.node = one.evidence.node
-    verdict = judge_cluster(attempt.evidence, run.rules(attempt.index, attempt.request))
+    verdict = judge_cluster(attempt.evidence, run.rules(attempt.index, attempt.request, attempt.steps))
     if verdict is None:
         _move(live, run, attempt, one, now)
         return

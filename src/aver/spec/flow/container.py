@@ -3,7 +3,8 @@
 A shell starts the engine and hands signals on to it. In the container the program's parent is the witness (`once`),
 which leaves its exit record in a folder that both see; the shell then ends as the program ended. So exit codes and
 signals are the program's own, where an engine alone would say 137 for both `exit 137` and KILL. The witness inside
-ends all of it when the shell is gone: a container of docker's daemon is no descendant of ours that we could end. Pure.
+ends all of it when the shell is gone: a container of docker's daemon is no descendant of ours that we could end. It
+also counts who took the job's warning; if nobody did, the shell says so by its name, which its witness reads. Pure.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ while :; do wait $p; r=$?; kill -0 $p 2>/dev/null || break; done
 l=
 [ -f "$d/end" ] && read -r l <"$d/end"
 [ -z "$g" ] || REMOVE
+case $l in
+*'"to":'[1-9]*) ;;
+*'"blocked":'*) printf aver-blocked >/proc/$$/comm;;
+*'"raw":'*) printf aver-unheard >/proc/$$/comm;;
+esac
 rm -rf "$d"
 case $l in
 *'"raw":'[0-9]*) l=${l#*'"raw":'}; l=${l%%,*};;
@@ -97,7 +103,9 @@ def in_container(spec: JobSpec, name: str, args: tuple[str, ...], folders: Seque
 def _commands(spec: JobSpec, container: Container, folders: Sequence[str]) -> str:
     """What puts the witness before the program where there is one, and starts the engine."""
     image, engine = shlex.quote(container.image), _ENGINE_WORDS[container.engine]
-    once = f"once --record /.aver/end --lease /.aver/alive --relay {_relay(spec)} --"
+    warning = spec.step_warning or spec.warning
+    heed = "" if warning is None else f"--heed {warning.signal} "
+    once = f"once --record /.aver/end --lease /.aver/alive --relay {_relay(spec)} {heed}--"
     words = [engine, *map(shlex.quote, container.options)]
     if container.engine == "apptainer":
         words += [f"--bind {shlex.quote(one)}" for one in _binds(folders, container.mounts)]

@@ -11,7 +11,7 @@ import click
 from aver.cli.attach.attempts import AttemptStreams
 from aver.cli.attach.follow import tail_offset
 from aver.cli.attach.stream import Write
-from aver.cli.facts import files_of, output_of
+from aver.cli.facts import files_of, is_others_output, output_of
 from aver.cli.options import ADDRESS, json_option
 from aver.cli.output.documents import LogText
 from aver.cli.output.views import answer
@@ -67,6 +67,8 @@ def command(address: str, follow: bool, attempt: int | None, err: bool, lines: i
     path, is_shared = output_of(session, job, which, err)
     if is_shared and attempt is not None:
         session.output.note(f"attempts 1 to {job.attempt} wrote to one file, {path}: this is what all of them wrote")
+    if is_others_output(session, job, err):
+        session.output.note(f"other members of its matrix write to this file too, {path}: it may have their output")
     remote = find_remote(session, job, path)
     if remote is not None:
         with remote:

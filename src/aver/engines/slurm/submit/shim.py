@@ -244,6 +244,7 @@ _aver_options=("${{_aver_words[@]:0:_aver_count}}")
 _aver_program=$1
 shift
 _aver_name=() _aver_task=("$_aver_witness" task --records "$_aver_records" --key "$AVER_RECORD_KEY")
+[ -z "$AVER_WARN_SIGNAL" ] || _aver_task+=(--heed "$AVER_WARN_SIGNAL")
 if [ -z "$_aver_named" ]; then # a step has its command's name, and its tasks know that of the job
     _aver_name=("--job-name=${{_aver_program##*/}}")
     _aver_task+=(--env "SLURM_JOB_NAME=$SLURM_JOB_NAME")
