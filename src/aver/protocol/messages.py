@@ -137,6 +137,7 @@ class Update(Record):
     changes: Changes = Changes()
     clear: tuple[Clearable, ...] = ()
     by: str = SOMEBODY
+    steps: tuple[int, ...] | None = None  # the time limit of these running steps, not of the job; empty: of all
 
 
 class Allocate(Record):

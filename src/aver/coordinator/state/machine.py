@@ -354,7 +354,7 @@ class Machine:
         if attempt.limit_asked:
             controls.append(Control(attempt.key, "limit", time_s=attempt.request.time_s))
         for step in attempt.live_steps():
-            controls += steps.kills(step)
+            controls += steps.kills(step) + steps.limits(step)
             steps.watch_wait(self.live, step)
         self.out.controls += controls
 

@@ -30,6 +30,7 @@ TABLE = Table(
     maybe="json yaml",
 )
 INVALID = "Invalid job id specified"
+NO_STEP = f"slurm_update error: {INVALID}"
 COMPLETED = "Job/step already completing or completed"
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
@@ -152,7 +153,8 @@ def _run(options: list[str], words: Sequence[str]) -> int:
             tell(_help())
             return 0
         case "update":
-            return _Acting(options).update(parse_update(words[1:]))
+            update = parse_update(words[1:])
+            return _Acting(options).update_steps(update) if update.step else _Acting(options).update(update)
         case "listpids" | "pidinfo" | "notify":
             return _of_processes(verb, words)
         case "cancel" | "wait_job":
@@ -215,6 +217,29 @@ class _Acting:
                 if update.is_held is not None and not self._status:
                     self._ask("hold" if update.is_held else "release", ids=[number])
         return self._status
+
+    def update_steps(self, update: Update) -> int:
+        """Of one step, or of all steps of a job that run. An ended job has none, which is no error, as in Slurm."""
+        from aver.slurm_cli.squeue.command import running_steps
+
+        named = parse_job(update.step)
+        jobs = [] if named is None else self._book.numbered(named.numbers(self._book))
+        if named is None or not jobs:
+            raise Refusal(NO_STEP)
+        running = running_steps(self._book, [job for job in jobs if job.is_active and job.has_run])
+        wanted = None if named.step is None else str(named.step)
+        chosen = [step for step in running if step.label.isdigit() and wanted in (None, step.label)]
+        if wanted is not None and not chosen:
+            raise Refusal(NO_STEP)
+        for step in chosen:
+            limit = update.step_limit(step.limit_s)
+            if limit != step.limit_s:
+                changes, clear = ({}, ["time_s"]) if limit is None else ({"time_s": limit}, [])
+                number, ids = int(step.label), [step.job.row.id]
+                result = self._ask("update", ids=ids, changes=changes, clear=clear, steps=[number])
+                if result["code"] != "done":
+                    raise Refusal(NO_STEP if result["code"] == "not_found" else f"slurm_update error: {result['did']}")
+        return 0
 
     def _named(self, update: Update) -> list[str]:
         """The jobs of this name and user that have not ended; Refusal in Slurm's words if there is none."""
