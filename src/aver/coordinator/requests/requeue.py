@@ -44,7 +44,7 @@ def requeue(machine: Machine, run: LiveRun, index: int, how: str, by: str, now: 
             return Said(COMPLETED, ResultCode.SETTLED)
         asked = PersonAsked(now, run.number, job, by, how)
         machine.emit(asked)
-        machine.after(asked, [Control(key, "cancel") for key in attempt.running_keys()])
+        machine.after(asked, [Control(key, "cancel", is_requeue=True) for key in attempt.running_keys()])
         return Said("requeued")
     if run.settled_state(index) is None:
         return Said(PENDING, ResultCode.NOT_RUNNING)
