@@ -10,6 +10,7 @@ import shlex
 import sys
 
 from aver.fast_start import TYPE_CHECKING
+from aver.model.slurm_names import SPECIAL_EXIT
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
@@ -195,13 +196,16 @@ class _Acting:
 
     def act(self, verb: str, words: Sequence[str]) -> int:
         op = {"uhold": "hold", "holdu": "hold", "requeuehold": "requeue"}.get(verb, verb)
-        extra = {"hold": verb == "requeuehold"} if op == "requeue" else {}
+        extra: dict[str, bool] = {"hold": verb == "requeuehold"} if op == "requeue" else {}
+        if verb == "requeuehold" and len(words) > 1 and words[0].lower() == f"state={SPECIAL_EXIT.lower()}":
+            extra["special"] = True
+            words = words[1:]
         only_running = op == "requeue" and words[0].lower() == "incomplete"
         for word in words[1:] if only_running else words:
             for text in _job_texts(word):
-                for number in self._numbers(text, op):
-                    if not (only_running and self._is_at_rest(number)):
-                        self._take(text, op, self._ask(op, ids=[number], **extra))
+                numbers = self._numbers(text, op)
+                for number in self._running(numbers) if only_running else numbers:
+                    self._take(text, op, self._ask(op, ids=[number], **extra))
         return self._status
 
     def update(self, update: Update) -> int:
@@ -264,9 +268,10 @@ class _Acting:
                 self._take(text, "top", self._ask("update", ids=[number], changes={"priority": priority}, clear=[]))
         return self._status
 
-    def _is_at_rest(self, number: int) -> bool:
-        """Whether it waits, or has ended."""
-        return any(job.is_settled or job.is_pending for job in self._book.numbered([number]))
+    def _running(self, numbers: Sequence[int]) -> list[int]:
+        """Those of the jobs, and of the tasks of arrays, that neither wait nor have ended; and numbers of no job."""
+        found = self._book.numbered(numbers)
+        return [job.row.id for job in found if job.is_active] or ([] if found else list(numbers))
 
     def _longer(self, number: int, minutes: int) -> int | None:
         jobs = self._book.numbered([number])

@@ -269,9 +269,9 @@ class _Filter:
 
     def keeps(self, job: JobFacts) -> bool:
         if self.states is None:
-            if job.state not in words.LIVE:
+            if job.queue_state not in words.LIVE:
                 return False
-        elif self.states and job.state not in self.states:
+        elif self.states and job.queue_state not in self.states:
             return False
         if self.uids is not None and job.uid not in self.uids:
             return False
