@@ -96,7 +96,16 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         lane="" if run.is_single else f"{run.number}.{run.spec_number(attempt.index)}",
         is_behind=attempt.is_behind,
         is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
+        stderr_name=_stderr_name(run, attempt, spec),
     )
+
+
+def _stderr_name(run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> str:
+    """Of a job of sbatch. The output of all others has only what they wrote; srun has lines of its own."""
+    slurm = spec.slurm
+    if slurm is None or slurm.kind is not SlurmKind.BATCH or slurm.command is None:
+        return ""
+    return f"JOB {attempt.job} ON {run.submission.origin.host.partition('.')[0]}"
 
 
 def _request(attempt: LiveAttempt, spec: JobSpec, now: float) -> Request:
