@@ -2380,11 +2380,11 @@ static void reap(void) {
 
 static bool enforce(void) { /* do one thing that is due and return true; else `wake` is when something will be */
     if (held.size && due(held.until)) {
-        spread();
         tell_held();
         return true;
     }
     if (job.phase == IDLE || (job.phase == RECORD && !slot)) return false;
+    if (near.is_set && due(job.start + HOLD)) spread();
     if (aheads && due(job.start + PATIENCE)) {
         drop_all_ahead();
         return true;
