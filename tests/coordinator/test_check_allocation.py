@@ -12,6 +12,7 @@ from aver.errors import UsageError
 from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Request, Script, Shell, Submission
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmOptions
+from aver.spec.sbatch.script import parse_script
 from aver.spec.sbatch.table import sbatch_table
 
 MIB = 1 << 20
@@ -190,3 +191,13 @@ def test_the_allocations_of_a_run_are_on_one_cluster() -> None:
     )
     with pytest.raises(UsageError, match=r"'other': the allocations of a run are on one cluster"):
         check_allocation(two)
+
+
+@pytest.mark.parametrize("line", ["-M other", "-Mother", "--clusters=other,third", "--cluster other"])
+def test_a_script_for_another_cluster_is_refused(line: str) -> None:
+    """Its job would run where the engine does not look for it; on this machine every cluster's name means it."""
+    flow = parse_script(f"#!/bin/sh\n#SBATCH {line}\ntrue\n".encode(), "job.sh", now=0.0)
+    origin = Origin("me", 1, "here", "/", 0o22)
+    check_allocation(Submission(flow, origin, engine="local"))
+    with pytest.raises(UsageError, match=r"^job 'job.sh': leave out --clusters \(-M\): jobs go to sbatch's own"):
+        check_allocation(Submission(flow, origin, engine="slurm"))

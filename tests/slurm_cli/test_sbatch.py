@@ -369,3 +369,19 @@ def test_names_that_are_not_here(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, 
         expected = "".join(f"{call[0]}: error: {line.format(failed)}\n" for line in lines)
         assert (said.status, said.out, said.err) == (1, "", expected)
     assert slurm("srun", "-pmain", "-w", os.uname().nodename.partition(".")[0], "-N-3", "true").status == 0
+
+
+def test_the_text_of_bbf_is_put_behind_the_first_line(slurm: Slurm) -> None:
+    """As sbatch does where there are no burst buffers; its #SBATCH lines say nothing to sbatch."""
+    slurm.script("#!/bin/bash\n#SBATCH -J mine\necho script $SLURM_JOB_NAME\n")
+    slurm.script("#SBATCH -J other\necho added", "added")
+    job = slurm.submit("--bbf=added", "-o", "out", "job.sh")
+    slurm.until_settled(job)
+    assert slurm.read("out") == "added\nscript mine\n"
+    shown = slurm("scontrol", "write", "batch_script", str(job), "-").out
+    assert shown == "#!/bin/bash\n#SBATCH -J other\necho added\n#SBATCH -J mine\necho script $SLURM_JOB_NAME\n"
+    wrapped = slurm.submit("--bbf=added", "-o", "out", "--wrap", "echo wrapped")
+    slurm.until_settled(wrapped)
+    assert slurm.read("out") == "added\nwrapped\n"
+    refused = slurm("sbatch", "--bbf=/none", "job.sh")
+    assert (refused.status, refused.err) == (1, "sbatch: error: Invalid --bbf specification\n")

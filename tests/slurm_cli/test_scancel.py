@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from slurm_commands import Slurm
@@ -81,6 +84,25 @@ def test_a_signal_without_b_or_f_is_for_the_steps(slurm: Slurm) -> None:
     assert slurm.job(job).state is State.RUNNING
     assert slurm("scancel", "-s", "KILL", str(job)).status == 0
     assert slurm.until_settled(job).state is State.CANCELLED
+
+
+@pytest.mark.parametrize("how", [("-f",), ("-b", "-f")])
+def test_full_is_for_the_script_its_children_and_the_programs_of_steps(slurm: Slurm, how: tuple[str, ...]) -> None:
+    """What the program of a step has started is not signalled, as with Slurm's proctrack/cgroup."""
+    (slurm.folder / "two").write_text(
+        "me=$1; trap 'echo got $me-parent >> out; exit' USR1\n"
+        "bash -c \"trap 'echo got $me-child >> out; exit' USR1; echo ready >> out; while :; do sleep 0.02; done\" &\n"
+        "echo ready >> out; while [ ! -e go ]; do sleep 0.02; done; kill %1\n"
+    )
+    trap = "trap 'echo got script >> out; touch go; wait; exit' USR1"
+    job = slurm.submit("-o", "log", "--wrap", f"{trap}; bash two command & srun bash two step; wait")
+    while slurm.folder.joinpath("out").exists() is False or slurm.read("out").count("ready") < 4:
+        time.sleep(0.02)
+    assert slurm("scancel", *how, "-s", "USR1", str(job)).status == 0
+    for who in ("script", "command-parent", "command-child", "step-parent"):
+        slurm.until_file("out", f"got {who}\n")
+    slurm.until_settled(job)
+    assert "step-child" not in slurm.read("out")
 
 
 def test_only_what_fits_is_cancelled(slurm: Slurm) -> None:

@@ -357,3 +357,67 @@ def test_verbose_scontrol_says_when_records_changed(slurm: Slurm) -> None:
     """Of nodes and partitions, as clients of Slurm's API know it."""
     assert slurm("scontrol", "-v", "show", "partition").out.startswith("last_update_time=")
     assert "last_update_time" not in slurm("scontrol", "show", "partition").out
+
+
+def test_job_0_is_every_job(slurm: Slurm) -> None:
+    """As in Slurm: with an index, the tasks of all arrays that have it."""
+    first = slurm.submit("-o", "/dev/null", "-a", "1-2", "--wrap", "true")
+    second = slurm.submit("-o", "/dev/null", "--wrap", "true")
+    third = slurm.submit("-o", "/dev/null", "-a", "2", "--wrap", "true")
+    for run in (first, second, third):
+        for row in slurm.jobs(run):
+            slurm.until_settled(row.id)
+    assert slurm("scontrol", "show", "job", "0").out.count("JobName=wrap") == 4
+    of_index = slurm("scontrol", "show", "job", "0_2").out
+    assert of_index.count("ArrayTaskId=2") == of_index.count("JobName=wrap") == 2
+    none = slurm("scontrol", "show", "job", "0_7")
+    assert (none.out, none.status) == ("Job 0_7 not found\n", 1)
+
+
+def test_a_job_may_be_held_as_a_special_exit(slurm: Slurm) -> None:
+    """squeue and scontrol say so until it is released, accounting does not, as with a real Slurm."""
+    ended = slurm.submit("-o", "/dev/null", "--wrap", "true")
+    slurm.until_settled(ended)
+    runs = slurm.submit("-o", "out", "--wrap", "echo ready; sleep 100")
+    slurm.until_file("out", "ready")
+    for job in (ended, runs):
+        assert slurm("scontrol", "requeuehold", "State=SpecialExit", str(job)).status == 0
+        slurm.until_reason(job, "job_requeued_in_held_state")
+        shown = slurm("scontrol", "show", "job", str(job)).out
+        assert "JobState=SPECIAL_EXIT Reason=job_requeued_in_held_state" in shown
+        assert slurm("squeue", "-h", "-j", str(job), "-o", "%t %T").out == "SE SPECIAL_EXIT\n"
+        assert slurm("squeue", "-h", "-t", "SE", "-o", "%i").out == f"{job}\n"
+        assert slurm("squeue", "-h", "-t", "PD", "-o", "%i").out == ""
+        assert slurm("sacct", "-n", "-P", "-X", "-j", str(job), "-o", "State").out == "PENDING\n"
+        slurm("scontrol", "release", str(job))
+        assert "SPECIAL_EXIT" not in slurm("scontrol", "show", "job", str(job)).out
+        slurm("scancel", str(job))
+    unknown = slurm("scontrol", "requeuehold", "State=Foo", str(ended))
+    assert unknown.err.startswith("Invalid job id specified for job State=Foo\n")
+
+
+def test_show_slurmd_names_the_steps_that_run(slurm: Slurm) -> None:
+    """The daemon of the node is the coordinator."""
+    slurm.submit("-o", "out", "--wrap", "srun scontrol show slurmd; sleep 100")
+    slurm.until_file("out", "Version")
+    shown = dict(line.split(" = ", 1) for line in slurm.read("out").splitlines())
+    assert [name.strip() for name in shown][:2] == ["Active Steps", "Actual CPUs"]
+    assert shown["Active Steps".ljust(24)] == "1.0, 1.batch"
+    slurm("scancel", "1")
+    slurm.until_settled(1)
+    assert "Active Steps             = NONE\n" in slurm("scontrol", "show", "slurmd").out
+    slurm.kill_coordinator()
+
+
+def test_requeue_incomplete_of_an_array_takes_the_tasks_that_run(slurm: Slurm) -> None:
+    """A task that has ended is left alone, and does not keep the others from it."""
+    script = slurm.script("#!/bin/bash\n[ $SLURM_ARRAY_TASK_ID = 2 ] && exit 0\nsleep 100\n")
+    run = slurm.submit("-a", "1-3", "-o", "/dev/null", script)
+    first, second, third = sorted(row.id for row in slurm.jobs(run))
+    slurm.until_settled(second)
+    for job in (first, third):
+        slurm.until_state(job, State.RUNNING)
+    assert slurm("scontrol", "requeue", "incomplete", str(run)).status == 0
+    for job in (first, third):
+        slurm.until(job, lambda row: len(slurm.attempts(row.id)) == 2)
+    assert len(slurm.attempts(second)) == 1

@@ -48,3 +48,10 @@ def test_seff_of_jobs_that_wait_and_run(slurm: Slurm) -> None:
     assert said.endswith("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n")
     assert slurm("seff", "999").err == "Job not found.\n"
     slurm("scancel", str(running))
+
+
+def test_seff_without_a_job(slurm: Slurm) -> None:
+    """Its usage on stdout and exit 1, as Slurm's script does, also where that was asked for."""
+    for words in ((), ("-h",), ("1", "2")):
+        said = slurm("seff", *words)
+        assert (said.status, said.err, said.out.splitlines()[0]) == (1, "", "Usage: seff [Options] <Jobid>"), words

@@ -30,3 +30,31 @@ def test_a_field_that_there_is_not_is_refused(empty_past: Past, call: Call) -> N
     """In Slurm's words, with exit 1."""
     reply = call("sshare", "-o", "Nonsense")
     assert (reply.status, reply.err) == (1, 'sshare: error: Invalid field requested: "Nonsense"\n')
+
+
+@pytest.mark.parametrize(
+    ("words", "users", "accounts"),
+    [([], ["alice"], ["all"]), (["-a"], ["all"], ["all"]), (["-u", "bob,eve", "-A", "lab"], ["bob", "eve"], ["lab"])],
+)
+def test_verbose_says_what_was_asked_for(
+    empty_past: Past,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    users: list[str],
+    accounts: list[str],
+) -> None:
+    """On stderr, as Slurm does."""
+    monkeypatch.setenv("LOGNAME", "alice")
+    reply = call("sshare", "-v", *words)
+    wanted = ["Users requested:", *users, "Accounts requested:", *accounts]
+    assert reply.err.replace("\t: ", "").splitlines() == wanted
+    assert reply.status == 0
+
+
+@pytest.mark.parametrize("option", ["--help", "--usage"])
+def test_help_is_laid_out_as_slurms(empty_past: Past, call: Call, option: str) -> None:
+    reply = call("sshare", option)
+    assert "Usage:  sshare [OPTION]\n  Valid OPTIONs are:\n" in reply.out
+    assert "-v or --verbose        display more information" in reply.out
+    assert reply.status == 0

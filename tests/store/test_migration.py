@@ -39,6 +39,23 @@ def step(
     ]
 
 
+def data_of_10(data: str, said: str | None) -> str:
+    """An event as it was stored up to schema 10: with what its source said, and its verdict in full."""
+    document = json.loads(data)
+    if said is not None:
+        document["said"] = said
+    for name in ("state", "reason", "source"):
+        if isinstance(document.get("verdict"), dict) and name in document:
+            document["verdict"].setdefault(name, document[name])
+    return json.dumps(document, separators=(",", ":"))
+
+
+def take_back_11(connection: sqlite3.Connection) -> None:
+    connection.create_function("data_of_10", 2, data_of_10)
+    connection.execute("UPDATE events SET data = data_of_10(data, said)")
+    connection.execute("ALTER TABLE events DROP COLUMN said")
+
+
 def as_version_3(path: Path, events: list[Event]) -> None:
     """Write a database as schema 3 had it: no DerivedExitCode was unknown, and 0 stood for it."""
     newest = path.with_name("newest.db")
@@ -51,9 +68,11 @@ def as_version_3(path: Path, events: list[Event]) -> None:
             connection.execute(statement)
     connection.execute("ATTACH ? AS newest", (str(newest),))
     connection.execute("DELETE FROM meta")
+    connection.create_function("data_of_10", 2, data_of_10)
+    old = {"derived": "coalesce(derived, 0)", "data": "data_of_10(data, said)"}
     for table in ("meta", "events", *DERIVED_TABLES):
         names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        chosen = ", ".join("coalesce(derived, 0)" if name == "derived" else name for name in names)
+        chosen = ", ".join(old.get(name, name) for name in names)
         connection.execute(f"INSERT INTO main.{table} SELECT {chosen} FROM newest.{table}")
     connection.execute("PRAGMA user_version = 3")
     connection.close()
@@ -216,6 +235,7 @@ def test_what_was_not_selected_is_taken_from_the_submission(tmp_path: Path) -> N
     writer.commit([part, submitted(5, 6)])
     writer.close()
     with sqlite3.connect(path) as old:
+        take_back_11(old)
         old.execute("ALTER TABLE runs DROP COLUMN unselected")
         old.execute("DROP INDEX runs_engines")
         old.execute("ALTER TABLE runs DROP COLUMN engines")
@@ -251,6 +271,7 @@ def test_engines_are_taken_from_the_definitions(tmp_path: Path) -> None:
         assert run_page(reader, RunQuery(engine="poo"), 10).numbers == ()
     assert replay(path) == []
     with sqlite3.connect(path) as old:
+        take_back_11(old)
         old.execute("DROP INDEX runs_engines")
         old.execute("ALTER TABLE runs DROP COLUMN engines")
         for table in ("attempts", "tasks"):
@@ -297,12 +318,36 @@ def test_cpu_time_that_is_a_lower_bound_is_taken_from_the_records(tmp_path: Path
     assert stored() == expected
     assert replay(path) == []
     with sqlite3.connect(path) as old:
+        take_back_11(old)
         for table in ("attempts", "tasks"):
             old.execute(f"ALTER TABLE {table} DROP COLUMN is_cpu_least")
         old.execute("""UPDATE events SET data = replace(data, ',"is_cpu_least":true', '')""")
         assert old.total_changes
-        old.execute(f"PRAGMA user_version = {VERSION - 1}")
+        old.execute("PRAGMA user_version = 9")
     assert stored() == {2: False, 3: False}
     Writer.open(path).close()
     assert stored() == expected
+    assert replay(path) == []
+
+
+def test_events_of_an_earlier_version_are_read_beside_new_ones(tmp_path: Path) -> None:
+    """What sources said, and verdicts in full: before the migration, after it, and with words no column can hold."""
+    odd = replace(ended(job=3), said="no \0 and no \udc80")
+    path = tmp_path / "aver.db"
+    first = [submitted(jobs=2), planned(), started(), ended(), planned(3), started(3), odd]
+    writer = Writer.open(path)
+    writer.commit(first)
+    writer.close()
+    with sqlite3.connect(path) as old:
+        assert [row[0] for row in old.execute("SELECT said IS NULL FROM events WHERE kind = 'Observed'")][-1] == 1
+        take_back_11(old)
+        old.execute("PRAGMA user_version = 10")
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert [one.event for one in reader.events()] == first
+    second = [submitted(50, 51), planned(51), started(51), ended(job=51)]
+    writer = Writer.open(path)
+    writer.commit(second)
+    writer.close()
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        assert [one.event for one in reader.events()] == [*first, *second]
     assert replay(path) == []

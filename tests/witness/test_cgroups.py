@@ -335,8 +335,10 @@ def test_cpu_time_of_children_that_the_kernel_reaped(slot: Slot, handler: str) -
         "    _fields_ = [('handler', ctypes.c_void_p), ('mask', ctypes.c_ulong * 16), ('flags', ctypes.c_int),\n"
         "                ('restorer', ctypes.c_void_p)]\n"
         f"libc.sigaction(17, ctypes.byref(Act(int(signal.{handler}), (ctypes.c_ulong * 16)(), 2, None)), None)\n"
+        "reading, writing = os.pipe()\n"
         "if os.fork() == 0:\n    end = time.process_time() + 0.7\n    while time.process_time() < end: pass\n"
-        "    time.sleep(1.5)\n    os._exit(0)\ntime.sleep(4)"
+        "    time.sleep(4)\n    os._exit(0)\n"
+        "os.close(writing)\nos.read(reading, 1)  # until the child has ended\n"
     )
     end = slot.run("burn", "a" + sys.executable, "a-I", "a-S", "a-c", "a" + text)
     assert (end["raw"], end["cpu"]) == (0, "least")

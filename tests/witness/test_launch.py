@@ -35,6 +35,20 @@ def test_environment_is_the_file_and_what_replaces_it(slot: Slot, tmp_path: Path
     assert seen == {"A": "1", "B": "x=y", "D": "4", "NEW": "2", "AVER_KEY": "key-1", "PATH": os.environ["PATH"]}
 
 
+def test_an_environment_that_was_replaced_is_read_again(slot: Slot, tmp_path: Path) -> None:
+    """The witness keeps the last one; the next job has what the file has then, also of the same name and size."""
+    file, out = tmp_path / "env", tmp_path / "out"
+    for number in range(3):
+        new = tmp_path / "new"
+        new.write_bytes(b"A=%d\0PATH=" % number + os.environ["PATH"].encode() + b"\0")
+        new.rename(file)
+        for _ in range(2):
+            slot.run(f"k{number}", f"e{file}", f"o{out}", "aprintenv", "aA")
+            assert out.read_text() == f"{number}\n"
+    file.unlink()
+    assert slot.fail("gone", f"e{file}", "atrue")["launch"]["path"] == str(file)
+
+
 def test_defaults_are_for_names_that_nobody_sets(slot: Slot, tmp_path: Path) -> None:
     """`v` yields to the file and to `E`; a name that `E` removes gets the default."""
     file, out = tmp_path / "env", tmp_path / "out"

@@ -6,10 +6,13 @@ again.
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from witness_driver import Line, Slot, frame, sh, until
 
 FIRST_LOOK = 20  # trials
@@ -86,7 +89,7 @@ def test_behind_several_that_take_long_together_they_are_dropped(slot: Slot, tmp
 
 
 def test_more_than_fit_are_dropped(slot: Slot, tmp_path: Path) -> None:
-    keys = [f"n{number}" for number in range(40)]
+    keys = [f"n{number}" for number in range(80)]
     long = first("long", f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
     slot.send_raw(b"".join([long, *(put(key, tmp_path / "out") for key in keys)]))
     assert sorted(str(line["key"]) for line in lines_until(slot, *keys)) == sorted(keys)
@@ -110,6 +113,33 @@ def test_a_cancellation_of_one_that_has_begun_ends_it(slot: Slot, tmp_path: Path
     until(lambda: (tmp_path / "out").exists())
     slot.send("C", "knext")
     assert [line["raw"] for line in lines_until(slot, "next")] == [signal.SIGTERM]
+
+
+def test_a_witness_stays_on_the_cpus_of_short_jobs(slot: Slot, tmp_path: Path) -> None:
+    """While orders wait, the witness has the CPUs of its jobs; beside a longer job it may run anywhere."""
+    everywhere = os.sched_getaffinity(0)
+    if len(everywhere) < 2:
+        pytest.skip("one CPU only")
+    cpu = max(everywhere)
+    out = tmp_path / "out"
+    script = "grep -o 'Cpus_allowed_list:.*' /proc/$PPID/status /proc/self/status"
+    for trial in range(FIRST_LOOK):
+        out.unlink(missing_ok=True)
+        keys = [f"{trial}.{number}" for number in range(3)]
+        orders = [frame("Q", f"k{key}", "d/tmp", f"o{out}", "A", f"B{cpu}", *sh(script)) for key in keys]
+        slot.send_raw(b"".join([frame("R", f"k{trial}", "d/tmp", f"B{cpu}", *sh("true")), *orders]))
+        ran = [line for line in lines_until(slot, str(trial), *keys) if line["ev"] == "end"]
+        own = re.findall(r"self/status:.*?([0-9,-]+)$", out.read_text(), re.MULTILINE) if out.exists() else []
+        witness = re.findall(r"[0-9]/status:.*?([0-9,-]+)$", out.read_text(), re.MULTILINE) if out.exists() else []
+        assert own == [str(cpu)] * (len(ran) - 1)
+        if str(cpu) in witness:
+            break
+    else:
+        pytest.fail(f"it never stayed near: {witness}")
+    slot.send_raw(frame("R", "klong", "d/tmp", f"B{cpu}", *sh(f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")))
+    until(lambda: os.sched_getaffinity(slot.process.pid) == everywhere)
+    (tmp_path / "go").touch()
+    assert [line["ev"] for line in lines_until(slot, "long")] == ["end"]
 
 
 def test_suspending_the_job_before_them_drops_them(slot: Slot, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from aver.protocol.messages import Message, Refusal
 
 LATENCIES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 5.0, 30.0)  # bounds of what `Latency` counts
 GATHER_S = 0.005  # commits that nobody waits for are this far apart, so that a burst of ends is few commits
-FLOOD_GATHER_S = 0.02  # the same while jobs are so short that their engine has the next ones already
+FLOOD_GATHER_S = 0.03  # the same while jobs are so short that their engine has the next ones already
 RETRY_S = 1.0
 ASIDE_S = 60.0  # between two tries of what a bug keeps from being stored
 Send = Callable[[Peer, Message], None]

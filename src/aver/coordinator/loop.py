@@ -41,7 +41,7 @@ from aver.home import Home
 from aver.log import log
 from aver.store.read.reader import Reader
 
-FLOOD_TURN_S = 0.008  # between two turns while jobs are so short that their engine has the next ones already
+FLOOD_TURN_S = 0.016  # between two turns while jobs are so short that their engine has the next ones already
 QUIET_S = 0.1  # pending reasons are shown when nothing has started or ended for this long
 LEAVING_S = 10.0  # so long it is tried to commit what is decided
 CLOCK_SET_S = 1.0  # a clock that moves by more from one turn to the next was set

@@ -117,6 +117,7 @@ class Order(Record):
     is_behind: bool = False  # it begins when one of its lane has ended, which has the room: see `NotTaken`
     is_elsewhere: bool = False  # a daemon starts its processes: its witness can't measure what they use
     clean: str = ""  # whether its witness removes outputs of a failed attempt, and when not; empty: it keeps them
+    stderr_name: str = ""  # JOB 7 ON host: its stderr gets Slurm's line when it is ended under that name; empty: none
 
 
 class AllocationAsk(Record):
@@ -212,6 +213,7 @@ class Control(Record):
     scope: Scope | None = None  # None: every process
     time_s: int | None = None
     due_s: float | None = None  # of a job_limit: when the job's passes
+    is_requeue: bool = False  # of a cancel: the job is to begin again
 
 
 class Engine(Protocol):

@@ -57,7 +57,7 @@ class Cancel(Record):
     ids: tuple[int, ...]
     by: str = SOMEBODY
     signal: int | None = None
-    scope: Scope | None = None  # whom the signal is for; None: every process
+    scope: Scope | None = None  # whom the signal is for; None: every process, those of steps too
     now: bool = False
     force: bool = False
     reason: str = ""
@@ -96,11 +96,12 @@ class PoolSize(Record):
 
 
 class Requeue(Record):
-    """End a running job and begin it again; `hold`: it waits for `release`."""
+    """End a running job and begin it again; `hold`: it waits for `release`, `special`: and is shown as SPECIAL_EXIT."""
 
     ids: tuple[int, ...]
     by: str = SOMEBODY
     hold: bool = False
+    special: bool = False
 
 
 class Changes(Record):
@@ -137,6 +138,7 @@ class Update(Record):
     changes: Changes = Changes()
     clear: tuple[Clearable, ...] = ()
     by: str = SOMEBODY
+    steps: tuple[int, ...] | None = None  # the time limit of these running steps, not of the job; empty: of all
 
 
 class Allocate(Record):

@@ -168,7 +168,11 @@ class Book:
         """What sources said of an attempt, in order."""
         if self.reader is None:
             return []
-        return [(at, fast_client.loads(data.encode())) for at, data in self.reader.observed(job, attempt)]
+        found = []
+        for at, data, words in self.reader.observed(job, attempt):
+            document = fast_client.loads(data.encode())
+            found.append((at, document if words is None else {**document, "said": words}))
+        return found
 
 
 def say_warnings(command: str, jobs: list[JobFacts]) -> None:

@@ -230,8 +230,10 @@ class _Call:
 
     def _scope(self) -> str | None:
         """Whom a signal is for: the steps, unless it is said otherwise."""
-        if self._signal is None or self._parsed.has("full"):
+        if self._signal is None:
             return None
+        if self._parsed.has("full"):
+            return "all"
         return "script" if self._parsed.has("batch") else "steps"
 
     def _complain(self, what: str, error: int, is_always_said: bool = False) -> None:

@@ -47,12 +47,13 @@ def _seff(argv: Sequence[str]) -> int:
         return 1
     if parsed.has("help"):
         show(USAGE)
-        return 0
+        return 1
     for name in NOT_SERVED:
         if parsed.has(name):
             raise Refusal(f"seff: error: -{name[0]} is not supported by aver")
     if len(parsed.operands) != 1:
-        raise Refusal(USAGE.rstrip())
+        show(USAGE)
+        return 1
     book = Book.open()
     job = _find(book, parsed.operands[0])
     if job is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 _SHOWN: dict[str, tuple[str, str, int]] = {
     "PENDING": ("PENDING", "PD", 0),
     "SUBMITTED": ("PENDING", "PD", 0),
+    "SPECIAL_EXIT": ("SPECIAL_EXIT", "SE", 0),
     "RUNNING": ("RUNNING", "R", 1),
     "SUSPENDED": ("SUSPENDED", "S", 2),
     "COMPLETED": ("COMPLETED", "CD", 3),
@@ -33,7 +34,7 @@ SHORT = {
 }  # fmt: skip
 _LONG = {short: word for word, short in SHORT.items()}
 
-LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING"})  # what squeue lists unless asked
+LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "SPECIAL_EXIT"})  # what squeue lists unless asked
 
 _REASONS = {"Retry": "BeginTime", "Checkpoint": "BeginTime"}  # a requeued job of Slurm waits for its begin time
 

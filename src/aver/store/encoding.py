@@ -1,6 +1,8 @@
 """Events as the text that the table `events` keeps, and back.
 
-`at`, `run`, `job` and `attempt` are columns; `data` holds the other fields as plain ASCII JSON.
+`at`, `run`, `job` and `attempt` are columns; `data` holds the other fields as plain ASCII JSON. What a source said is a
+column of its own, where that can hold it: most of it is JSON, whose quotes would be escaped. What an event says itself
+(state, reason, source) is not repeated in its verdict.
 """
 
 from __future__ import annotations
@@ -20,29 +22,48 @@ from aver.store.columns import MEASURED, VERDICT
 
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")
+_SAID_ONCE = ("state", "reason", "source")
 SAYS_CPU_LEAST = r"\"cpu\":\"least\""  # in the text of an event: its record says `"cpu":"least"`
 _FIELDS = {name: frozenset(one.__struct_fields__) for name, one in EVENT_CLASSES.items()}
 
 
 def event_columns(seq: int, event: Event) -> tuple[Any, ...]:
-    """seq, at, run, job, attempt, kind, data. Raise ValueError for what JSON can't hold."""
+    """seq, at, run, job, attempt, kind, data, said. Raise ValueError for what JSON can't hold."""
     document = encode(event)
     columns = [document.pop(name, None) for name in _COLUMNS]
-    return (seq, *columns, type(event).__name__, dumps(document))
+    verdict = document.get("verdict")
+    if verdict is not None:
+        for name in _SAID_ONCE:
+            if verdict[name] == document.get(name):
+                del verdict[name]
+    said = document.get("said")
+    if said is not None and said.isascii() and "\0" not in said:
+        del document["said"]
+    else:
+        said = None
+    return (seq, *columns, type(event).__name__, dumps(document), said)
 
 
-def decode_event(at: float, run: int, job: int | None, attempt: int | None, kind: str, data: str) -> Event:
+def decode_event(
+    at: float, run: int, job: int | None, attempt: int | None, kind: str, data: str, said: str | None = None
+) -> Event:
     """Return the event; raise ValueError with a sentence when it does not fit."""
     declared = EVENT_CLASSES.get(kind)
     if declared is None:
         raise ValueError(f"this version of Aver knows no event {kind}")
     document = loads(dict[str, Any], data)
+    if said is not None:
+        document["said"] = said
     if kind == "TaskEnded" and "cause" not in document:
         document["cause"] = json.loads(task_cause_text(document.get("said")) or "{}")  # before schema 5
     if SAYS_CPU_LEAST in data and isinstance(usage := document.get("usage"), dict):
         usage["is_cpu_least"] = True  # before schema 10 it was in the record alone
     if '"facts"' in data:
         _renew_jobs(document)
+    if isinstance(verdict := document.get("verdict"), dict):
+        for name in _SAID_ONCE:
+            if name in document:
+                verdict.setdefault(name, document[name])
     for name, value in zip(_COLUMNS, (at, run, job, attempt), strict=True):
         if name in _FIELDS[kind]:
             document[name] = value

@@ -123,6 +123,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             SELECT job, attempt, json_extract(data, '$.step'), json_extract(data, '$.task') FROM events
             WHERE kind = 'TaskEnded' AND instr(data, '\\"cpu\\":\\"least\\"'))""",
     ),
+    ("ALTER TABLE events ADD COLUMN said TEXT",),  # of an event, which is in `data` otherwise: see `encoding`
 )
 
 VERSION = len(MIGRATIONS)

@@ -38,8 +38,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, LEVELS = 4, RESTARTS = 10, PATH_KEPT = 4096 };
-enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 20, MARK_BITS = 53 };
+enum { LISTENER = 3, JOURNAL = 4, OWN_FILE = 5, KEY_MAX = 128, NAMED_MAX = 160, SIGNALS = 64, ACTS = SIGNALS + 16, GOTS = SIGNALS + 32, LIMITS = 32, LEVELS = 4, RESTARTS = 10, PATH_KEPT = 4096 };
+enum { FRAMES = 64, FRAME_MAX = 8 << 20, LINE_SIZE = 65536, LINE_HEAD = 18, SIZE_DIGITS = 12, MARK_BITS = 53 };
 #define MS 1000LL
 #define SECOND 1000000LL
 #define NEVER INT64_MAX
@@ -92,7 +92,10 @@ static struct {
     bool is_second;            /* an earlier job was in its own cgroups: their highest use is not this job's */
     bool warned, ending, killed, sampled, stuck, unwaited; /* unwaited: somebody in it does not wait for its children */
     struct stat program; /* what was started; st_ino 0: not looked at */
+    char named[NAMED_MAX + 1]; /* JOB 7 ON host: in the line about its end that its stderr gets; empty: none */
 } job;
+static int errors = -1;             /* of a job with a name: its stderr, if that is a regular file, while the job runs */
+static int errors_link[] = {-1, -1}; /* by which the child hands it over */
 
 static volatile struct { const char *op; int err, join; char path[PATH_KEPT + 1]; } failure; /* of the launch */
 static volatile bool is_handed_over; /* to the spare of the warm server */
@@ -283,7 +286,7 @@ static void close_streams(void) {
 static struct { char text[1024]; size_t size; usec until; } held; /* a line for the coordinator that waits for the next */
 
 /* ---- orders ahead: they begin when the job before them has ended, unless that takes long ---- */
-#define AHEAD 32
+#define AHEAD 64
 #define PATIENCE (100 * MS) /* of a job before them, and of all together; docs/design/witness.md */
 static struct { char *frame; size_t size; usec at; } ahead[AHEAD];
 static int aheads;
@@ -438,7 +441,7 @@ static void say_cgroup(void) { /* the outermost of the job's own */
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":9,\"witness\":%d", getpid());
+    say(",\"protocol\":10,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_cgroup();
@@ -869,6 +872,28 @@ static void resume(void) {
     job.stopped_at = 0;
 }
 
+static pid_t clerk; /* writes to the job's stderr; 0: it is done */
+
+static void drop_errors(void) {
+    if (errors >= 0) close(errors);
+    errors = -1;
+}
+
+static void tell_errors(const char *due) { /* once, as Slurm's daemon does; before the signal, and thus before traps */
+    char at[32], text[NAMED_MAX + 128];
+    struct tm local;
+    const time_t seconds_now = time(NULL);
+    if (errors < 0 || !localtime_r(&seconds_now, &local) || !strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%S", &local)) return;
+    const int n = snprintf(text, sizeof text, "slurmstepd: error: *** %s CANCELLED AT %s%s ***\n", job.named, at, due);
+    clerk = fork(); /* a file system that hangs holds up no signal; no room: there is nobody to say so to */
+    if (clerk == 0) _exit(write(errors, text, (size_t)n) < 0);
+    drop_errors();
+    for (int i = 0; clerk > 0 && i < 200; i++)
+        if (waitpid(clerk, NULL, WNOHANG)) clerk = 0;
+        else usleep(1000);
+    if (clerk > 0) kill(clerk, SIGKILL);
+}
+
 static void tell_limit(void) { /* before anything follows from it: who hears of that has heard of this */
     open_line("limit");
     say(",\"key\":\"%s\",\"at\":%.6f", job.key, seconds(now() - job.start));
@@ -877,10 +902,11 @@ static void tell_limit(void) { /* before anything follows from it: who hears of 
     tell();
 }
 
-static void end_job(const char *why) { /* time, jobtime or cancel: TERM, then KILL after the kill wait */
+static void end_job(const char *why, bool is_requeue) { /* time, jobtime or cancel: TERM, then KILL after the kill wait */
     if (job.ending) return;
     note(why, SIGTERM);
     if (!strcmp(why, "time")) tell_limit();
+    tell_errors(!strcmp(why, "time") ? " DUE TO TIME LIMIT" : is_requeue ? " DUE TO JOB REQUEUE" : "");
     job.ending = true;
     job.kill_at = now() + job.kill_wait;
     signal_job(SIGTERM, 'a');
@@ -890,6 +916,7 @@ static void end_job(const char *why) { /* time, jobtime or cancel: TERM, then KI
 
 static void kill_job(const char *why) { /* again and again, until the child is reaped */
     if (!job.killed) note(why, SIGKILL);
+    if (!strcmp(why, "cancel")) tell_errors("");
     job.ending = job.killed = true;
     job.kill_at = now() + 100 * MS;
     kill_all();
@@ -1841,6 +1868,7 @@ static void child_sets_limits(void) {
         if (getrlimit(order.limit[i].resource, &own)) child_fails("limit", "");
         if (want.rlim_max > own.rlim_max) want.rlim_max = own.rlim_max;
         if (want.rlim_cur > want.rlim_max) want.rlim_cur = want.rlim_max;
+        if (want.rlim_cur == own.rlim_cur && want.rlim_max == own.rlim_max) continue;
         if (setrlimit(order.limit[i].resource, &want)) child_fails("limit", "");
     }
 }
@@ -1873,6 +1901,7 @@ static bool child_finds(char **argv) { /* becomes the program; or false, and err
         next = strchrnul(list, ':');
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
+        if (access(path, F_OK) && errno == ENOENT) continue; /* sooner said than by an exec */
         child_tries(path, argv);
         if (errno == EACCES) refused = access(path, F_OK) ? refused : EACCES; /* not by a closed folder */
         else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE) {
@@ -2060,6 +2089,35 @@ static _Noreturn void child_hands_over(void) { /* what it has opened, where it i
 
 static bool is_born_inside;
 
+static struct msghdr *about_errors(void) { /* one descriptor */
+    static union { struct cmsghdr align; char space[CMSG_SPACE(sizeof(int))]; } control;
+    static char byte[1];
+    static struct iovec part = {byte, 1};
+    static struct msghdr message;
+    message = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+    message.msg_controllen = CMSG_LEN(sizeof(int));
+    control.align = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    return &message;
+}
+
+static void child_hands_errors(void) { /* the job may rename its file, and have another one as its stderr soon */
+    struct msghdr *message = about_errors();
+    struct stat st;
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(message)), &(int){2}, sizeof(int));
+    if (!fstat(2, &st) && S_ISREG(st.st_mode)) sendmsg(errors_link[1], message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void take_errors(void) {
+    struct msghdr *message = about_errors();
+    const bool came = recvmsg(errors_link[0], message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1;
+    const struct cmsghdr *head = came ? CMSG_FIRSTHDR(message) : NULL;
+    if (head && head->cmsg_type == SCM_RIGHTS) memcpy(&errors, CMSG_DATA(head), sizeof errors);
+    for (int i = 0; i < 2; i++) {
+        close(errors_link[i]);
+        errors_link[i] = -1;
+    }
+}
+
 static _Noreturn void child_main(void) {
     if (slot) setsid();
     if (heir && !heir_joins()) _exit(0);
@@ -2067,6 +2125,7 @@ static _Noreturn void child_main(void) {
     if (order.umask >= 0) umask((mode_t)order.umask);
     if (order.value['d'] && chdir(order.value['d'])) child_fails("chdir", order.value['d']);
     child_opens_all();
+    if (errors_link[1] >= 0) child_hands_errors();
     if (heir) child_hands_over();
     child_sets_limits();
     if (order.value['B'] && !near.is_set) sched_setaffinity(0, sizeof order.cpus, &order.cpus); /* CPUs that are gone: it runs on all */
@@ -2159,6 +2218,7 @@ static void add_to_env(void) { /* to `environ`, which nobody but the job needs; 
 
 static void sweep(void) { /* the child is gone or never was; from here on only left-over processes are waited for */
     replace_canary(0);
+    drop_errors();
     job.phase = SWEEP;
     job.retry_at = 0;
     job.sweep_until = job.end + 10 * SECOND;
@@ -2174,8 +2234,10 @@ static bool launch(void) {
     if (slot && !job.cgroup_version) job.around_base = around_kills();
     prepare_warm();
     stay_near();
+    if (*job.named && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, errors_link)) *job.named = 0;
     pid_t pid = spawn_warm();
     job.end = now();
+    if (*job.named) take_errors();
     close_streams();
     if (failure.join) leave_cgroup();
     if (job.procs >= 0 && !is_in_pair()) close(job.procs);
@@ -2289,7 +2351,8 @@ static void reap(void) {
         if (unheard.n) look_at_unheard(pid == job.pid);
         if (job.warned && pid == job.pid) ask_shell();
         wait4(pid, &raw, 0, &use);
-        if (is_others || pid == canary || pid == looker.pid) {
+        if (is_others || pid == canary || pid == looker.pid || pid == clerk) {
+            if (pid == clerk) clerk = 0;
             if (pid == canary) canary = 0;
             if (pid == warm.server) warm.server = 0;
             if (pid == warm.spare) warm.spare = 0;
@@ -2317,11 +2380,11 @@ static void reap(void) {
 
 static bool enforce(void) { /* do one thing that is due and return true; else `wake` is when something will be */
     if (held.size && due(held.until)) {
-        spread();
         tell_held();
         return true;
     }
     if (job.phase == IDLE || (job.phase == RECORD && !slot)) return false;
+    if (near.is_set && due(job.start + HOLD)) spread();
     if (aheads && due(job.start + PATIENCE)) {
         drop_all_ahead();
         return true;
@@ -2342,8 +2405,8 @@ static bool enforce(void) { /* do one thing that is due and return true; else `w
         warn_job(false);
     } else if (unheard.n && due(unheard.at)) {
         look_at_unheard(false);
-    } else if (due(own)) end_job("time");
-    else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime");
+    } else if (due(own)) end_job("time", false);
+    else if (jobs < NEVER && due(jobs + GRACE)) end_job("jobtime", false);
     else if (job.ending && due(job.kill_at)) kill_job("kill");
     else if (job.stopped_at && due(job.stop_at)) stop_job();
     else if (!job.killed && due(job.sample_at)) sample();
@@ -2432,6 +2495,10 @@ static bool set_field(char tag, char *v) { /* one field of a run order, or the s
     case 'D': return parse(v, TIME_MAX, MS, &job.job_limit);
     case 'K': return parse(v, TIME_MAX, MS, &job.kill_wait);
     case 'm': return parse(v, INT64_MAX, 1, &job.mem_limit);
+    case 'J':
+        if (strlen(v) > NAMED_MAX) return false;
+        strcpy(job.named, v);
+        return true;
     case 'L': return set_level(v);
     case 'f': return add_file(v);
     case 'c': /* failed attempts leave no outputs; k: but where it was warned; m: an out-of-memory kill is no failure */
@@ -2551,7 +2618,7 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         if (has_ended_itself()) return "the job has ended";
         if (sig && strcmp(sig, "9")) return "a cancel is TERM first, or KILL at once";
         if (sig) kill_job("cancel");
-        else end_job(jobs ? "jobtime" : "cancel");
+        else end_job(jobs ? "jobtime" : "cancel", value['q']);
     } else if (verb == 'N') {
         if (!value['p'] || !parse(value['p'], INT32_MAX, 1, &n) || n < 2) return "bad process";
         others = need(realloc(others, (others_n + 1) * sizeof *others));
@@ -2575,7 +2642,7 @@ static bool has_hung_up(void) { /* who gave an order and is gone may have given 
 }
 
 static void take_frame(char *p, size_t n) { /* p[n] is 0 */
-    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ksD", ['P'] = "k", ['U'] = "k", ['T'] = "ktD",
+    static const char *const tags['Z'] = {['S'] = "ksc", ['C'] = "ksDq", ['P'] = "k", ['U'] = "k", ['T'] = "ktD",
                                            ['N'] = "kp"};
     const char *wrong = NULL;
     char verb = *p, *end = p + n;

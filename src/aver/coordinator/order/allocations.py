@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from aver.coordinator.order.allocation_options import check_options
+from aver.coordinator.order.allocation_options import check_options, said_by
 from aver.coordinator.order.share import share_of
 from aver.coordinator.state.fold import ALLOCATE
 from aver.coordinator.state.machine import Machine
@@ -18,6 +18,7 @@ from aver.model.events import PersonAsked
 from aver.model.job import Allocation, JobSpec, Submission
 
 MOST = 100
+CLUSTERS = "clusters"  # the option of sbatch
 
 
 def asks_of(home: Home, run: LiveRun) -> list[AllocationAsk]:
@@ -53,7 +54,11 @@ def want_more(machine: Machine, run: LiveRun, wish: Allocation, by: str, now: fl
 
 
 def check_allocation(submission: Submission) -> None:
-    """Refuse what no allocation can do."""
+    """Refuse what no allocation can do, and what would take a job of sbatch's out of sight."""
+    for spec in submission.flow.jobs:
+        can = capabilities_of(spec.engine or submission.engine)
+        if can.takes_sbatch_options and CLUSTERS in said_by(spec.slurm_options):
+            raise UsageError(f"job {spec.name!r}: leave out --{CLUSTERS} (-M): jobs go to sbatch's own cluster")
     inside = _inside(submission)
     if submission.allocation is None:
         if inside:

@@ -96,7 +96,16 @@ def order_of(home: Home, run: LiveRun, attempt: LiveAttempt, kill_wait_s: float,
         lane="" if run.is_single else f"{run.number}.{run.spec_number(attempt.index)}",
         is_behind=attempt.is_behind,
         is_srun=spec.slurm is not None and spec.slurm.kind is SlurmKind.SRUN,
+        stderr_name=_stderr_name(run, attempt, spec),
     )
+
+
+def _stderr_name(run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -> str:
+    """Of a job of sbatch. The output of all others has only what they wrote; srun has lines of its own."""
+    slurm = spec.slurm
+    if slurm is None or slurm.kind is not SlurmKind.BATCH or slurm.command is None:
+        return ""
+    return f"JOB {attempt.job} ON {run.submission.origin.host.partition('.')[0]}"
 
 
 def _request(attempt: LiveAttempt, spec: JobSpec, now: float) -> Request:
@@ -323,7 +332,7 @@ def _plain_args(home: Home, run: LiveRun, attempt: LiveAttempt, spec: JobSpec) -
             return (*interpreter(text), path, *args)
         case Shell(text=text, shell=shell):
             filled = fill_shell(text, values, shell) if values else text
-            start = "" if spec.setup.container is not None else prologue(shell, os.fspath(home.bin))
+            start = "" if spec.setup.container is not None else _prologue(home, shell)
             filled = start + with_setup(spec.setup, shell, filled)
             if len(os.fsencode(filled)) <= LONGEST_INLINE_TEXT_BYTES:
                 return after_setup(spec.setup, name, (*shell, "-c", filled, name), shell)
@@ -363,6 +372,11 @@ def _opened(home: Home, run: LiveRun, spec: JobSpec) -> list[tuple[str, str]]:
         if value not in run.sealed:
             raise FileNotFoundError(errno.ENOENT, f"the value of {name} is gone from the home")
     return [(name, run.sealed[value]) for name, value in spec.env]
+
+
+@lru_cache(maxsize=64)
+def _prologue(home: Home, shell: tuple[str, ...]) -> str:
+    return prologue(shell, os.fspath(home.bin))
 
 
 @lru_cache(maxsize=8)

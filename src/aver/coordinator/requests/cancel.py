@@ -101,7 +101,9 @@ def send_signal(
     scope: Scope | None = None,
     reason: str = "",
 ) -> Said:
-    """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation."""
+    """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation.
+
+    `Scope.ALL` is every process of the script, and the program of each task of its steps."""
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     if attempt is None or not attempt.is_dispatched or attempt.is_behind:
@@ -117,7 +119,9 @@ def send_signal(
         machine.after(asked, [Control(attempt.key, "signal", signal=number, scope=scope)])
         return Said("signalled")
     keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
-    reached = Scope.SCRIPT if scope in (Scope.SCRIPT, Scope.STEPS) else None  # of a step: the program of each task
     chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
-    machine.after(asked, [Control(key, "signal", signal=number, scope=reached) for key in chosen])
+    of_script = Scope.SCRIPT if scope is Scope.SCRIPT else None
+    of_task = None if scope is None else Scope.SCRIPT  # as in Slurm: the program of each task
+    reached = [(key, of_script if key == attempt.key else of_task) for key in chosen]
+    machine.after(asked, [Control(key, "signal", signal=number, scope=scope) for key, scope in reached])
     return Said("signalled")

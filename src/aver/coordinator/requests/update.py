@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from aver.coordinator.recovery import past_jobs
 from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
-from aver.coordinator.state.changes import PRIORITY, THROTTLE, TIME_LIMIT, WHILE_IT_WAITS
+from aver.coordinator.state import steps
+from aver.coordinator.state.changes import PRIORITY, STEP, THROTTLE, TIME_LIMIT, WHILE_IT_WAITS
 from aver.coordinator.state.dependency import PROBLEM
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
@@ -18,6 +19,7 @@ from aver.engines.api import Control
 from aver.errors import UsageError
 from aver.model.events import AttemptPlanned, PersonAsked
 from aver.model.job import Argv, JobSpec
+from aver.model.slurm_names import STEP_UPDATE
 from aver.model.units import limit_until
 from aver.protocol.messages import Changes, ResultCode, Results, Update
 from aver.spec.sbatch.dependency import parse_dependency
@@ -29,6 +31,11 @@ COMPLETED = "Job/step already completing or completed"
 @writes(Update)
 def update_jobs(context: Context, _: Peer, request: Update, now: float) -> Results:
     machine, given = context.machine, request.changes
+    if request.steps is not None:
+        time_s, wanted = given.time_s, request.steps
+        return context.each_job(
+            request.ids, now, lambda run, index: update_steps(machine, run, index, wanted, time_s, request.by, now)
+        )
     cleared: dict[str, Any] = {name.value: None for name in request.clear}
     changes = cleared | {
         name: value for name in Changes.__struct_fields__ if (value := getattr(given, name)) is not None
@@ -55,6 +62,25 @@ def _check_dependency(context: Context, text: str | None) -> None:
     finally:
         if reader is not None:
             reader.close()
+
+
+def update_steps(
+    machine: Machine, run: LiveRun, index: int, wanted: Collection[int], time_s: int | None, by: str, now: float
+) -> Said:
+    """Change the time limit of steps that run: of those with these numbers, or of all. Their job keeps its own."""
+    attempt = machine.by_job.get(run.job_number(index))
+    if attempt is not None and attempt.can.refusals.step_signal:
+        return Said(f"a step of this job {attempt.can.refusals.step_signal}", ResultCode.REFUSED)
+    running = attempt.live_steps() if attempt is not None and attempt.steps is not None else ()
+    chosen = [step for step in running if not wanted or step.number in wanted]
+    if wanted and not chosen:
+        return Said(COMPLETED, ResultCode.NOT_FOUND)
+    for step in chosen:
+        detail = json.dumps({STEP: step.number, TIME_LIMIT: time_s})
+        asked = PersonAsked(now, run.number, run.job_number(index), by, STEP_UPDATE, detail)
+        machine.emit(asked)
+        machine.after(asked, steps.limits(step))
+    return Said("updated")
 
 
 def update(machine: Machine, run: LiveRun, index: int, changes: Mapping[str, Any], by: str, now: float) -> Said:

@@ -89,6 +89,7 @@ class LiveStep:
     tasks: list[LiveTask]
     first_end_at: float | None = None  # of its tasks
     kill_asked: bool = False  # by a person, or by --wait: KILL at once
+    limit_asked: bool = False  # a person changed its time limit
     state: State | None = None  # once it has ended
     srun_code: int | None = None
     is_durable: bool = False  # volatile, as all below

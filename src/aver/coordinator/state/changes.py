@@ -18,12 +18,13 @@ from aver.spec.sbatch.dependency import parse_dependency
 BEGIN, DEPENDENCY, THROTTLE = "begin_at", "dependency", "throttle"
 MEMORY, CPUS = "mem_bytes", "cpus"
 PRIORITY, TIME_LIMIT = "priority", "time_s"
+STEP = "step"  # its number, where the change is the time limit of a step
 WHILE_IT_WAITS = frozenset({BEGIN, DEPENDENCY, MEMORY, CPUS})
 
 
 def is_readable(changes: Mapping[str, Any]) -> bool:
     """Whether each of the values is of its kind."""
-    numbers = [changes[name] for name in (THROTTLE, MEMORY, CPUS, TIME_LIMIT) if changes.get(name) is not None]
+    numbers = [changes[name] for name in (THROTTLE, MEMORY, CPUS, TIME_LIMIT, STEP) if changes.get(name) is not None]
     begin, priority = changes.get(BEGIN), changes.get(PRIORITY, 0)
     try:
         parse_dependency(str(changes.get(DEPENDENCY, "")))
@@ -56,6 +57,14 @@ def altered_spec(spec: JobSpec, changes: Mapping[str, Any]) -> JobSpec:
     if CPUS in changes:
         spec = replace(spec, request=replace(spec.request, cpus=changes[CPUS]))
     return spec
+
+
+def alter_step(attempt: LiveAttempt | None, changes: Mapping[str, Any]) -> None:
+    """Keep the time limit of a step that has not ended."""
+    step = None if attempt is None or attempt.steps is None else attempt.steps.live.get(changes.get(STEP, -1))
+    if step is not None and TIME_LIMIT in changes:
+        step.spec = replace(step.spec, time_s=changes[TIME_LIMIT])
+        step.limit_asked = True
 
 
 def alter(run: LiveRun, index: int, attempt: LiveAttempt | None, changes: Mapping[str, Any]) -> None:

@@ -40,7 +40,7 @@ from aver.model.events import (
 )
 from aver.model.evidence import Verdict
 from aver.model.job import Allocation
-from aver.model.slurm_names import STEP_CANCEL
+from aver.model.slurm_names import STEP_CANCEL, STEP_UPDATE
 from aver.model.states import STARTED, UNSETTLED, State, attempt_may_move, may_move
 from aver.plan.planner import RunCancel
 from aver.plan.retry import AttemptSummary, Why, decide, requeues
@@ -53,8 +53,11 @@ REQUEUES = (REQUEUE, REQUEUE_HOLD)
 STEP_WAIT = "step wait"  # --wait of an srun: the time that it gives after the first task's end has passed
 REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
 WORDS = frozenset(  # what a person may ask for that changes the state
-    {"cancel", "suspend", "resume", "hold", "release", "update", ALLOCATE, STEP_CANCEL, STEP_WAIT, *REQUEUES, *AGAIN}
-)
+    {
+        "cancel", "suspend", "resume", "hold", "release", "update", ALLOCATE, STEP_CANCEL, STEP_UPDATE, STEP_WAIT,
+        *REQUEUES, *AGAIN,
+    }
+)  # fmt: skip
 BEGUN = STARTED | {State.SETTLING}
 RULE_WORDS = frozenset(str(why) for why in Why)  # pending reasons of an attempt that a rule makes
 
@@ -373,6 +376,8 @@ def _person_asked(live: LiveState, event: PersonAsked) -> None:
             changes.alter(run, index, attempt, changes.read(event.detail))
         case _ if event.what in (STEP_CANCEL, STEP_WAIT):
             _step_kill_asked(attempt, event)
+        case _ if event.what == STEP_UPDATE:
+            changes.alter_step(attempt, changes.read(event.detail))
         case _:
             live.on_illegal_move(f"somebody asked for {event.what!r} of job {event.job}")
 

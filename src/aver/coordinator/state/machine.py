@@ -345,16 +345,16 @@ class Machine:
 
     def ask_for_again(self, attempt: LiveAttempt) -> None:
         """Pass on all that was asked for of an attempt that its engine has: whether it was before nobody knows."""
-        keys = attempt.running_keys()
-        number = steps.KILL if attempt.kill_asked else 0
-        controls = [Control(key, "cancel", signal=number) for key in keys if attempt.cancel_asked or attempt.requeue]
+        keys, number = attempt.running_keys(), steps.KILL if attempt.kill_asked else 0
+        ended = keys if attempt.cancel_asked or attempt.requeue else ()
+        controls = [Control(key, "cancel", number, is_requeue=not attempt.cancel_asked) for key in ended]
         if attempt.suspend_asked is not None:
             verb = "suspend" if attempt.suspend_asked else "resume"
             controls += [Control(key, verb) for key in keys]
         if attempt.limit_asked:
             controls.append(Control(attempt.key, "limit", time_s=attempt.request.time_s))
         for step in attempt.live_steps():
-            controls += steps.kills(step)
+            controls += steps.kills(step) + steps.limits(step)
             steps.watch_wait(self.live, step)
         self.out.controls += controls
 

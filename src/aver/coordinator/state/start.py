@@ -32,9 +32,9 @@ from aver.plan.retry import requeue_wish
 
 SHORT_S = 0.05  # an attempt that takes less may have others behind it
 BEHIND_S = 0.05  # of work that an engine then has for each attempt that runs
-MOST_BEHIND = 32  # attempts; a witness keeps no more
+MOST_BEHIND = 64  # attempts; a witness keeps no more
 FORGETS = 0.9  # of a long attempt's pace is left after each short one
-LOOK_AHEAD = 128  # intents that are made durable before there is room for them
+LOOK_AHEAD = 256  # intents that are made durable before there is room for them
 LOST_STREAMS = "it began, which lost the streams of its srun"
 
 # ---- room ---------------------------------------------------------------------------------------

@@ -267,6 +267,11 @@ def kills(step: LiveStep) -> list[Control]:
     return [Control(task.key, "cancel") for task in step.running() if task.because]
 
 
+def limits(step: LiveStep) -> list[Control]:
+    """What tells the engine the time limit that a person gave the step."""
+    return [Control(task.key, "limit", time_s=step.spec.time_s) for task in step.running() if step.limit_asked]
+
+
 def end_all(live: LiveState, attempt: LiveAttempt, now: float) -> None:
     """The script has ended, or its job is cancelled: so are its steps."""
     table = attempt.step_table()

@@ -46,7 +46,7 @@ from aver.model.record import replace
 
 IDLE_SLOT_S = 5.0
 WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
-PROTOCOL = 9  # of a witness that knows every order of ours
+PROTOCOL = 10  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"

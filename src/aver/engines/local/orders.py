@@ -105,6 +105,8 @@ def run_frame(
     fields += ["f" + file for file in order.files]
     if order.clean:
         fields.append("c" + order.clean)
+    if order.stderr_name:
+        fields.append("J" + order.stderr_name)
     fields += ["W" + word for word in order.warm]
     fields += ["b" + word for word in order.bare]
     fields += ["a" + argument for argument in order.args]
@@ -135,6 +137,8 @@ def control_frame(control: Control) -> bytes:
         fields.append("D" if control.due_s is None else f"D{_milliseconds(control.due_s)}")
     elif control.verb == "time_out":
         fields.append("D")
+    if control.is_requeue:
+        fields.append("q")
     return _frame(fields)
 
 

@@ -35,7 +35,7 @@ VARIABLES = {
 }
 _OWN = ("bell", "no-bell", "no-shell", "immediate", "kill-command", "x11", "version", "help", "usage")
 NOT_SERVED = ("container", "uid", "gid")
-_UNUSED = ("mail-type", "mail-user")
+_UNUSED = ("mail-type", "mail-user", "bbf")
 SHOWN = "account constraint exclude licenses nice nodelist partition qos reservation wckey".split()
 
 

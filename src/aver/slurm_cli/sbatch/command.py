@@ -15,7 +15,7 @@ from aver.protocol.limits import limits_sentence
 from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli.output import show
 from aver.slurm_cli.refusal import Refusal, guarded, say, tell
-from aver.slurm_cli.sbatch.script import BatchScript, find_script
+from aver.slurm_cli.sbatch.script import BatchScript, add_file, find_script
 from aver.slurm_cli.settings import names_only, secret_names, version_line
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 from aver.spec.sbatch import lines
@@ -55,6 +55,8 @@ def _sbatch(words: Sequence[str]) -> int:
             _ask(home, {"op": "sbatch", "options": [[name, text or ""] for name, text in parsed.given]})
         raise
     given = _in_order(parsed, script, options)
+    if (added := next((text for name, text in reversed(given) if name == "bbf"), None)) is not None:
+        add_file(script, added)
     if any(name == "verbose" for name, _ in given):
         from aver.slurm_cli.settings import defined_options, verbosity
 

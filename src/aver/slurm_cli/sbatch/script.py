@@ -60,6 +60,19 @@ def find_script(wrap: str | None, words: Sequence[str]) -> BatchScript:
     return BatchScript(_checked(data), os.path.basename(words[0]), os.path.abspath(path), words[0])
 
 
+def add_file(script: BatchScript, path: str) -> None:
+    """Put the text of --bbf behind the script's first line; what it says to sbatch is not read. Refusal as Slurm's."""
+    try:
+        with open(path, "rb") as file:
+            added = lines.text_of(file.read(lines.LARGEST_BYTES + 1))
+    except OSError:
+        added = ""
+    if not added:
+        raise Refusal("sbatch: error: Invalid --bbf specification")
+    first, _, rest = script.text.partition("\n")
+    script.text = _checked("\n".join((first, added.removesuffix("\n"), rest)).encode("utf-8", "surrogateescape"))
+
+
 def _search(name: str) -> str:
     """The script as it is named, or, for a bare name that is not here, the first of that name on PATH."""
     if "/" in name or os.path.exists(name):

@@ -10,6 +10,7 @@ import shlex
 import sys
 
 from aver.fast_start import TYPE_CHECKING
+from aver.model.slurm_names import SPECIAL_EXIT
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
@@ -30,6 +31,7 @@ TABLE = Table(
     maybe="json yaml",
 )
 INVALID = "Invalid job id specified"
+NO_STEP = f"slurm_update error: {INVALID}"
 COMPLETED = "Job/step already completing or completed"
 PENDING = "Job is pending execution"
 DISABLED = "Requested operation is presently disabled"
@@ -152,7 +154,8 @@ def _run(options: list[str], words: Sequence[str]) -> int:
             tell(_help())
             return 0
         case "update":
-            return _Acting(options).update(parse_update(words[1:]))
+            update = parse_update(words[1:])
+            return _Acting(options).update_steps(update) if update.step else _Acting(options).update(update)
         case "listpids" | "pidinfo" | "notify":
             return _of_processes(verb, words)
         case "cancel" | "wait_job":
@@ -193,13 +196,16 @@ class _Acting:
 
     def act(self, verb: str, words: Sequence[str]) -> int:
         op = {"uhold": "hold", "holdu": "hold", "requeuehold": "requeue"}.get(verb, verb)
-        extra = {"hold": verb == "requeuehold"} if op == "requeue" else {}
+        extra: dict[str, bool] = {"hold": verb == "requeuehold"} if op == "requeue" else {}
+        if verb == "requeuehold" and len(words) > 1 and words[0].lower() == f"state={SPECIAL_EXIT.lower()}":
+            extra["special"] = True
+            words = words[1:]
         only_running = op == "requeue" and words[0].lower() == "incomplete"
         for word in words[1:] if only_running else words:
             for text in _job_texts(word):
-                for number in self._numbers(text, op):
-                    if not (only_running and self._is_at_rest(number)):
-                        self._take(text, op, self._ask(op, ids=[number], **extra))
+                numbers = self._numbers(text, op)
+                for number in self._running(numbers) if only_running else numbers:
+                    self._take(text, op, self._ask(op, ids=[number], **extra))
         return self._status
 
     def update(self, update: Update) -> int:
@@ -215,6 +221,29 @@ class _Acting:
                 if update.is_held is not None and not self._status:
                     self._ask("hold" if update.is_held else "release", ids=[number])
         return self._status
+
+    def update_steps(self, update: Update) -> int:
+        """Of one step, or of all steps of a job that run. An ended job has none, which is no error, as in Slurm."""
+        from aver.slurm_cli.squeue.command import running_steps
+
+        named = parse_job(update.step)
+        jobs = [] if named is None else self._book.numbered(named.numbers(self._book))
+        if named is None or not jobs:
+            raise Refusal(NO_STEP)
+        running = running_steps(self._book, [job for job in jobs if job.is_active and job.has_run])
+        wanted = None if named.step is None else str(named.step)
+        chosen = [step for step in running if step.label.isdigit() and wanted in (None, step.label)]
+        if wanted is not None and not chosen:
+            raise Refusal(NO_STEP)
+        for step in chosen:
+            limit = update.step_limit(step.limit_s)
+            if limit != step.limit_s:
+                changes, clear = ({}, ["time_s"]) if limit is None else ({"time_s": limit}, [])
+                number, ids = int(step.label), [step.job.row.id]
+                result = self._ask("update", ids=ids, changes=changes, clear=clear, steps=[number])
+                if result["code"] != "done":
+                    raise Refusal(NO_STEP if result["code"] == "not_found" else f"slurm_update error: {result['did']}")
+        return 0
 
     def _named(self, update: Update) -> list[str]:
         """The jobs of this name and user that have not ended; Refusal in Slurm's words if there is none."""
@@ -239,9 +268,10 @@ class _Acting:
                 self._take(text, "top", self._ask("update", ids=[number], changes={"priority": priority}, clear=[]))
         return self._status
 
-    def _is_at_rest(self, number: int) -> bool:
-        """Whether it waits, or has ended."""
-        return any(job.is_settled or job.is_pending for job in self._book.numbered([number]))
+    def _running(self, numbers: Sequence[int]) -> list[int]:
+        """Those of the jobs, and of the tasks of arrays, that neither wait nor have ended; and numbers of no job."""
+        found = self._book.numbered(numbers)
+        return [job.row.id for job in found if job.is_active] or ([] if found else list(numbers))
 
     def _longer(self, number: int, minutes: int) -> int | None:
         jobs = self._book.numbered([number])

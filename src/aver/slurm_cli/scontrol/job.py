@@ -41,7 +41,7 @@ def _who(job: JobFacts, *, has_details: bool) -> list[str]:
 
 def _how(job: JobFacts, *, has_details: bool) -> list[str]:
     return [
-        f"JobState={job.state} Reason={job.reason} Dependency={job.dependency or NULL}",
+        f"JobState={job.queue_state} Reason={job.reason} Dependency={job.dependency or NULL}",
         f"Requeue={job.requeue} Restarts={job.restarts} BatchFlag={1 if job.is_batch else 0} Reboot=0 "
         f"ExitCode={job.exit_text}",
         *([f"DerivedExitCode={job.derived_text}"] if has_details else []),

@@ -6,6 +6,7 @@ Each returns the exit status, or raises Refusal with Slurm's words.
 from __future__ import annotations
 
 import os
+import shutil
 
 from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import CLUSTER, HIGHEST_INDEX, number_of_sluid
@@ -38,7 +39,7 @@ _OPTIONS = Table(
     values="clusters:M uid:u",
     maybe="json yaml",
 )
-NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend", "slurmd")
+NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -162,6 +163,8 @@ def show_verb(
             return _show_hostnames(asked)
         case "hostlist" | "hostlistsorted":
             return _show_hostlist(asked, is_sorted=name == "hostlistsorted")
+        case "slurmd":
+            return _show_slurmd()
         case "daemons":
             show("slurmctld slurmd\n")
         case "aliases":
@@ -274,10 +277,14 @@ def _show_jobs(asked: str, *, is_oneline: bool, has_details: bool) -> int:
 def _jobs(book: Book, asked: str) -> list[JobFacts]:
     if not asked:
         return book.recent()
-    if _parse(asked) is None:
+    parsed = _parse(asked)
+    if parsed is None:
         raise Refusal("scontrol_print_job error: Invalid job id specified")
+    number, index = parsed
+    if number == 0:  # every job, and with an index those of all arrays, as in Slurm
+        return [job for job in book.recent() if index in (None, job.array_index)]
     jobs = _find(book, asked)
-    if not jobs and not ("_" in asked and book.numbered([int(asked.partition("_")[0])])):
+    if not jobs and not (index is not None and book.numbered([number])):
         raise Refusal(INVALID_JOB)
     return jobs
 
@@ -331,6 +338,40 @@ def _show_node(asked: str, *, is_oneline: bool, has_details: bool) -> int:
         *([] if is_since("24.05") else ["ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s"]),
     ]
     show(" ".join(lines) + "\n" if is_oneline else "\n   ".join(lines) + "\n\n")
+    return 0
+
+
+def _show_slurmd() -> int:
+    """The coordinator stands for the daemon of a node."""
+    from aver.slurm_cli.squeue.command import running_steps
+
+    book = Book.open()
+    node = _nodes(book, "")[0]
+    steps = running_steps(book, [job for job in book.unsettled() if job.is_active and job.has_run])
+    try:
+        with open(os.path.join(book.home, "lock"), "rb") as file:
+            pid = int(fast_client.loads(file.read())["pid"])
+        os.kill(pid, 0)
+    except (OSError, KeyError, ValueError, fast_client.Lost):
+        raise Refusal("slurm_load_slurmd_status: Connection refused") from None
+    facts = {
+        "Active Steps": ", ".join(f"{step.job.row.id}.{step.label}" for step in steps) or "NONE",
+        "Actual CPUs": node.cpus,
+        "Actual Boards": 1,
+        "Actual sockets": 1,
+        "Actual cores": node.cpus,
+        "Actual threads per core": 1,
+        "Actual real memory": f"{node.mem_mib} MB",
+        "Actual temp disk space": f"{shutil.disk_usage('/tmp').total >> 20} MB",
+        "Boot time": moment(node.booted_at),
+        "Hostname": node.name,
+        "Last slurmctld msg time": moment(book.now),
+        "Slurmd PID": pid,
+        "Slurmd Debug": 3,
+        "Slurmd Logfile": os.path.join(book.home, "coordinator.log"),
+        "Version": version_line().split()[-1],
+    }
+    show("".join(f"{name:<24} = {value}\n" for name, value in facts.items()))
     return 0
 
 

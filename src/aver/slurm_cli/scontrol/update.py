@@ -1,4 +1,4 @@
-"""`scontrol update JobId=…`: which words there are, and what each changes. Slurm's messages."""
+"""`scontrol update JobId=…` and `StepId=…`: which words there are, and what each changes. Slurm's messages."""
 
 from __future__ import annotations
 
@@ -52,10 +52,25 @@ class Update:
         self.changes: dict[str, Any] = {}
         self.is_held: bool | None = None
         self.minutes_more: int = 0
+        self.step = ""  # instead of jobs: a running step (`7.0`), or all steps of a job (`7`)
+
+    def step_limit(self, before_s: int | None) -> int | None:
+        """The limit of a step that had this one; Refusal if there would be less than none left of it."""
+        if not self.minutes_more:
+            limit: int | None = self.changes.get("time_s", before_s)
+            return limit
+        if before_s is None:
+            return None
+        if -self.minutes_more > before_s // 60:
+            sizes = f"({-self.minutes_more} > {before_s // 60})"
+            raise Refusal(f"scontrol: error: TimeLimit decrement larger than current time limit {sizes}")
+        return before_s + self.minutes_more * 60
 
 
 def parse_update(words: Sequence[str]) -> Update:
     """Read the words behind `update`; raise Refusal as Slurm refuses."""
+    if any(_names(word.partition("=")[0], "StepId", 4) for word in words):
+        return _parse_step(words)
     update = Update()
     said = _pairs(words)
     for tag, value in said:
@@ -75,13 +90,34 @@ def parse_update(words: Sequence[str]) -> Update:
     return update
 
 
+def _parse_step(words: Sequence[str]) -> Update:
+    """`StepId=7.0 TimeLimit=…`: nothing else of a step can be changed. A limit of 0 changes nothing."""
+    update = Update()
+    has_limit = False
+    for word in words:
+        tag, equals, value = word.partition("=")
+        if not equals:
+            raise Refusal(f"Invalid input: {word}\nRequest aborted\nslurm_update error: No error")
+        if _names(tag, "StepId", 4):
+            if not (value.partition(".")[0].isdigit() and value.isascii()):
+                raise Refusal(f"Invalid StepID parameter: {word}\nRequest aborted")
+            update.step = value
+        elif _names(tag, "TimeLimit", 2):
+            has_limit = True
+            if value != "0":
+                _take_time(update, value, unlimited="")
+        else:
+            raise Refusal(f"Update of this parameter is not supported: {word}\nRequest aborted")
+    if not has_limit:
+        raise Refusal("No changes specified")
+    return update
+
+
 def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
     """`TAG=VALUE` or `TAG VALUE`."""
     left, pairs = list(words), []
     while left:
         tag, equals, value = left.pop(0).partition("=")
-        if tag.lower() == "stepid":
-            raise Refusal("scontrol: error: StepId is not supported by aver: the limit of a step is set by srun -t")
         if not equals:
             if not left:
                 raise Refusal(f"Invalid input: {tag}\nRequest aborted")
@@ -113,9 +149,9 @@ def _names(tag: str, name: str, least: int) -> bool:
     return len(tag) >= least and name.lower().startswith(tag.lower())
 
 
-def _take_time(update: Update, value: str) -> None:
+def _take_time(update: Update, value: str, unlimited: str = "-1") -> None:
     try:
-        if value[:1] in ("+", "-") and value != "-1":
+        if value[:1] in ("+", "-") and value != unlimited:
             seconds = parse_time(value[1:])
             if seconds is None:
                 raise ValueError

@@ -10,7 +10,7 @@ import os
 import time
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import number_of_sluid
+from aver.model.slurm_names import STEP_UPDATE, number_of_sluid
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, say_warnings
 from aver.slurm_cli.output import show
@@ -217,6 +217,10 @@ def running_steps(book: Book, jobs: Sequence[JobFacts]) -> list[StepFacts]:
         for step in found.get((job.row.id, job.row.newest), ()):
             if step.state in UNSETTLED:
                 limit = loads(step.spec.encode()).get("time_s")
+                for at, asked in book.asked(job.row.run, job.row.id):
+                    if asked.get("what") == STEP_UPDATE and at >= step.started_at:
+                        change = loads(str(asked.get("detail", "")).encode("ascii", "replace"))
+                        limit = change["time_s"] if change.get("step") == step.step else limit
                 rows.append(StepFacts(job, str(step.step), step.name, step.tasks, step.started_at, limit))
         if job.is_batch and job.row.started_at is not None:
             rows.append(StepFacts(job, "batch", "batch", 1, job.row.started_at, None))
@@ -265,9 +269,9 @@ class _Filter:
 
     def keeps(self, job: JobFacts) -> bool:
         if self.states is None:
-            if job.state not in words.LIVE:
+            if job.queue_state not in words.LIVE:
                 return False
-        elif self.states and job.state not in self.states:
+        elif self.states and job.queue_state not in self.states:
             return False
         if self.uids is not None and job.uid not in self.uids:
             return False

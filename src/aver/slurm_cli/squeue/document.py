@@ -88,7 +88,7 @@ def _how(job: JobFacts) -> Document:
         "exit_code": exit_code(job.exit_text, job.row.exit, has_ended=job.is_settled),
         "flags": [],
         "hold": job.is_held,
-        "job_state": [job.state],
+        "job_state": [job.queue_state],
         "mail_type": [],
         "power": {"flags": []},
         "priority": number(job.priority),

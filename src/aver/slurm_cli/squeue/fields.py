@@ -5,7 +5,7 @@ from __future__ import annotations
 from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import UNKNOWN
 from aver.model.slurm_names import CLUSTER
-from aver.slurm_cli import texts
+from aver.slurm_cli import texts, words
 from aver.slurm_cli.settings import is_since
 from aver.slurm_cli.table.placement import contiguous, min_cpus, min_tmp_disk, over_subscribe
 from aver.slurm_cli.texts import NULL, clock
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     Field = tuple[str, Callable[[Any], object]]
 
 NA = "N/A"
+
+
+def _compact(job: JobFacts) -> str:
+    return "SE" if job.queue_state == "SPECIAL_EXIT" else words.short_state(job.row.state)
 
 
 class StepFacts:
@@ -130,8 +134,8 @@ LETTERS: dict[str, Field] = {
     "R": ("NODELIST(REASON)", _nodes_or_reason),
     "s": ("", _constant("")),
     "S": ("START_TIME", lambda job: texts.moment(job.started_at, NA)),
-    "t": ("ST", lambda job: job.compact),
-    "T": ("STATE", lambda job: job.state),
+    "t": ("ST", lambda job: _compact(job)),
+    "T": ("STATE", lambda job: job.queue_state),
     "u": ("USER", lambda job: job.user),
     "U": ("UID", lambda job: job.uid),
     "v": ("RESERVATION", lambda job: job.text("reservation") or NULL),

@@ -52,7 +52,8 @@ _REVERSED = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _DATE = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})", re.ASCII)
 _LONGEST_LEAD_S = 65535
 SILENT = frozenset(
-    "quiet verbose wait parsable test-only array dependency wrap kill-on-invalid-dep ignore-pbs nodes export".split()
+    "quiet verbose wait parsable test-only array dependency wrap kill-on-invalid-dep ignore-pbs nodes export "
+    "bbf".split()
 )
 
 

@@ -21,7 +21,7 @@ from aver.spec.times import parse_warning
 _SAID_BY_AVER = frozenset(
     "job-name output error input chdir time array dependency begin deadline hold requeue no-requeue open-mode export "
     "export-file comment signal parsable wait test-only quiet verbose priority kill-on-invalid-dep wrap get-user-env "
-    "ignore-pbs uid gid clusters".split()
+    "ignore-pbs uid gid".split()
 )
 _GPU = re.compile(r"(?:[A-Za-z][\w.-]*:)*([0-9]{1,6})|gpu|[A-Za-z][\w.-]*")
 _NODES = re.compile(r"([0-9]{1,9})(k|m)?(?:-([0-9]{1,9})(k|m)?)?", re.IGNORECASE)

@@ -75,6 +75,11 @@ class Database:
         """How a SELECT names the index of what people asked for, where there is one."""
         return "INDEXED BY events_asked" if self.version >= 3 else ""
 
+    @property
+    def said_column(self) -> str:
+        """What sources said, where that is a column of events."""
+        return "said" if self.version >= 11 else "NULL"
+
     def fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query; raise AverError when it can't be read."""
         try:

@@ -77,10 +77,10 @@ class LightReader(Database):
         text = f"SELECT count(*) FROM jobs WHERE run = ? AND state IN {UNSETTLED_SQL} AND started_at IS NOT NULL"
         return int(self.fetch(text, (run,))[0][0])
 
-    def observed(self, job: int, attempt: int) -> list[tuple[float, str]]:
-        """Time and data of what sources said of an attempt, in order."""
-        text = "SELECT at, data FROM events WHERE job = ? AND attempt = ? AND kind = 'Observed' ORDER BY seq"
-        return self.fetch(text, (job, attempt))
+    def observed(self, job: int, attempt: int) -> list[tuple[float, str, str | None]]:
+        """Time and data of what sources said of an attempt, and their words if they are not in the data; in order."""
+        text = f"SELECT at, data, {self.said_column} FROM events WHERE job = ? AND attempt = ? AND kind = 'Observed'"
+        return self.fetch(f"{text} ORDER BY seq", (job, attempt))
 
     def newest_number(self) -> int:
         """Above every number that a run or job ever had."""

@@ -28,7 +28,6 @@ from aver.store.schema import VERSION
 EVENTS_PER_PAGE = 1000
 
 _ASKED = "kind IN ('PersonAsked', 'FlowReplaced')"
-_EVENTS = "SELECT seq, at, run, job, attempt, kind, data FROM events"
 _GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is not an attempt
 _OUTCOMES = (
     f"SELECT {select_outcome()} FROM jobs AS j "
@@ -43,6 +42,7 @@ class Reader(Database):
     def __init__(self, path: Path | str, connection: sqlite3.Connection, version: int = VERSION) -> None:
         super().__init__(path, connection, version)
         self._decoder = Decoder(path)
+        self._of_event = f"seq, at, run, job, attempt, kind, data, {self.said_column}"
 
     def run(self, run: int) -> RunRow | None:
         return self._one(RunRow, "FROM runs WHERE id = ?", (run,))
@@ -287,7 +287,7 @@ class Reader(Database):
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
         events of jobs that are not settled, or that were tried again where the run has a budget of retries."""
-        text = f"""{_EVENTS} WHERE seq IN (
+        text = f"""SELECT {self._of_event} FROM events WHERE seq IN (
             SELECT seq FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
             UNION SELECT seq FROM events WHERE run = ?1 AND kind IN ('PersonAsked', 'FlowReplaced')
             UNION SELECT seq FROM events WHERE job IN (
@@ -398,7 +398,7 @@ class Reader(Database):
         """In order, those numbered above `after`; read page by page."""
         chosen = "".join([" AND run = ?" if run is not None else "", " AND job = ?" if job is not None else ""])
         parameters = tuple(value for value in (run, job) if value is not None)
-        text = f"{_EVENTS} WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
+        text = f"SELECT {self._of_event} FROM events WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
         left = limit
         while left is None or left > 0:
             page = EVENTS_PER_PAGE if left is None else min(left, EVENTS_PER_PAGE)
@@ -427,7 +427,8 @@ class Reader(Database):
 
     def _events(self, text: str, parameters: Sequence[Any]) -> list[StoredEvent]:
         """Stored events; `text` is what follows FROM events."""
-        return [self._decoder.event(row) for row in self.fetch(f"{_EVENTS} {text}", parameters)]
+        rows = self.fetch(f"SELECT {self._of_event} FROM events {text}", parameters)
+        return [self._decoder.event(row) for row in rows]
 
 
 def _memory_limit(row: AttemptRow) -> int | None:

@@ -115,7 +115,7 @@ def _set_if_known(names: Sequence[str]) -> str:
 _SET_VERDICT = _set(("state", "reason", *VERDICT))
 _SET_END = "ended_at = coalesce(iif(new_keeps_end, ended_at, NULL), new_ended_at)"
 
-INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data"))
+INSERT_EVENTS = _into("INSERT", "events", ("seq", "at", "run", "job", "attempt", "kind", "data", "said"))
 SELECT_NEXT_ID = (
     "SELECT max(value, (SELECT coalesce(max(id), 0) + 1 FROM jobs), (SELECT coalesce(max(id), 0) + 1 FROM runs)) "
     "FROM meta WHERE key = 'next_id'"
