@@ -14,7 +14,7 @@ from aver.model.job import JobSpec, Matrix
 from aver.model.states import State
 from aver.protocol.messages import ResultCode
 
-COUNT = 40
+COUNT = 80
 BEHIND_EACH = 4  # where an attempt takes a quarter of BEHIND_S
 
 
