@@ -2182,9 +2182,10 @@ static bool read_env_file(const char *path) {
     free(env_file.text);
     env_file.text = need(malloc((size_t)st.st_size + 1));
     const ssize_t n = slurp(AT_FDCWD, path, env_file.text, (size_t)st.st_size + 1);
-    env_file.size = n < 0 ? 0 : (size_t)n;
+    env_file.size = (size_t)st.st_size;
     env_file.from = st;
-    if (n >= 0) return true;
+    if (n == st.st_size) return true;
+    if (n >= 0) errno = EIO; /* a part of it is not the environment that the job was submitted with */
     free(env_file.text);
     env_file.text = NULL;
     return false;
