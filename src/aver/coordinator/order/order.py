@@ -290,10 +290,12 @@ def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSi
     of_job = run.spec(step.attempt.index).warning
     if step.spec.warning is not None or of_job is None or of_job.scope is Scope.SCRIPT:
         return step.spec.warning
-    due_s, own_s = step.attempt.due_s, step.spec.time_s
-    if due_s is None or due_s - monotonic_s <= of_job.lead_s:
+    attempt, own_s = step.attempt, step.spec.time_s
+    # A step may be asked for before the witness has told of its job's start: all of the job's time is left then.
+    left_s = attempt.request.time_s if attempt.due_s is None else attempt.due_s - monotonic_s
+    if left_s is None or left_s <= of_job.lead_s:
         return None
-    earlier_s = 0.0 if own_s is None else max(0.0, due_s - monotonic_s - own_s)
+    earlier_s = 0.0 if own_s is None else max(0.0, left_s - own_s)
     lead_s = math.ceil(of_job.lead_s - earlier_s)
     return WarningSignal(of_job.signal, lead_s, Scope.SCRIPT) if lead_s > 0 else None
 
