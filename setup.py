@@ -1,7 +1,7 @@
-"""Compile the witness and copy the user's pages into the package; everything else is in pyproject.toml.
+"""Compile what is in C and copy the user's pages into the package; everything else is in pyproject.toml.
 
-AVER_WHEEL_PLATFORM names the platforms of a wheel that is for other machines too, as in its name: the witness is static
-then. CC is the compiler, as everywhere; scripts/release sets both.
+AVER_WHEEL_PLATFORM names the platforms of a wheel that is for other machines too, as in its name: its programs are
+static. CC is the compiler, as everywhere; scripts/release sets both.
 """
 
 import importlib.util
@@ -15,21 +15,19 @@ from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-WITNESS = Path("src/aver/witness")
+PACKAGE = Path("src/aver")
 PLATFORM = os.environ.get("AVER_WHEEL_PLATFORM", "")
 PAGES = ("en", "zh")  # folders of docs; their Markdown is what `aver docs` shows
 
 
-class BuildWithWitness(build_py):
-    """Beside the Python files, `aver/witness/aver-witness`, in place for an editable install; and `aver/docs`."""
+class BuildWithPrograms(build_py):
+    """Beside the Python files, the programs in C, in place for an editable install; and `aver/docs`."""
 
     def run(self) -> None:
         super().run()
-        folder = WITNESS if self.editable_mode else Path(self.build_lib) / "aver" / "witness"
-        folder.mkdir(parents=True, exist_ok=True)
-        builder = _witness_builder()
+        builder = _builder()
         try:
-            builder.compile(WITNESS / "witness.c", folder / "aver-witness", must_be_static=bool(PLATFORM))
+            builder.compile_all(PACKAGE if self.editable_mode else Path(self.build_lib) / "aver", bool(PLATFORM))
         except builder.CompileError as error:
             sys.exit(f"aver: {error}")
         if not self.editable_mode:
@@ -45,23 +43,23 @@ class BuildWithWitness(build_py):
 
 
 class WithBinary(Distribution):
-    """The package holds a compiled program, so a wheel is for one platform."""
+    """The package holds compiled programs, so a wheel is for one platform."""
 
     def has_ext_modules(self) -> bool:
         return True
 
 
 class PlatformWheel(bdist_wheel):
-    """Any Python 3, one platform: the witness does not link to Python."""
+    """Any Python 3, one platform: the programs do not link to Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", PLATFORM or super().get_tag()[2]
 
 
-def _witness_builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("witness_build", WITNESS / "build.py")
+def _builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("aver_build", PACKAGE / "witness" / "build.py")
     if spec is None or spec.loader is None:
-        raise FileNotFoundError(WITNESS / "build.py")
+        raise FileNotFoundError(PACKAGE / "witness" / "build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -69,4 +67,4 @@ def _witness_builder() -> ModuleType:
 
 if sys.platform != "linux":
     sys.exit(f"aver: Aver needs Linux, and this is {sys.platform}: docs/en/reference/macos.md says what it uses")
-setup(distclass=WithBinary, cmdclass={"build_py": BuildWithWitness, "bdist_wheel": PlatformWheel})
+setup(distclass=WithBinary, cmdclass={"build_py": BuildWithPrograms, "bdist_wheel": PlatformWheel})

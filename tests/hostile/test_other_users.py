@@ -117,7 +117,7 @@ def refuses_connections(home: Path) -> None:
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
         Client.connect(Home(home))
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
-        fast_client.Wire(os.fspath(home))
+        fast_client.open_wire(os.fspath(home))
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
         fast_client.connect(os.fspath(home))
 

@@ -52,4 +52,4 @@ def test_stderr_has_one_door() -> None:
             words = ast.unparse(node) if isinstance(node, ast.Call) else ""
             if words.startswith(("sys.stderr.", "os.write(2,")) or ("print(" in words and "sys.stderr" in words):
                 writers.add(path.relative_to(SOURCE).as_posix())
-    assert writers == {"refusal.py"}
+    assert writers == {"output.py"}

@@ -1,7 +1,8 @@
 """The folder with Slurm's commands: AVER_HOME/bin. Made when it is missing, made again when it is of another version.
 
 Each command is a few lines that start this Python without its `site` (which takes half of a start) and
-call `aver.slurm_cli.NAME`. They are on PATH after `aver env`, in `aver shell`, and inside every local job.
+call `aver.slurm_cli.NAME`; `srun` is a program in C, which becomes such lines where they are needed.
+They are on PATH after `aver env`, in `aver shell`, and inside every local job.
 `put_into` makes others in a folder of the user's choice, which lead to these inside of jobs; never anywhere else.
 """
 
@@ -27,6 +28,7 @@ COMMANDS = (
 )  # fmt: skip
 LONGEST_INTERPRETER_BYTES = 100  # old kernels read 127 bytes of a `#!` line
 LAUNCHER = "-ISXaver-srun"  # by this option a witness knows srun, which is not one of the user's own processes
+SRUN_IN_PYTHON = ".srun"  # what srun.c becomes
 _STAMP = ".made-by"
 
 
@@ -42,8 +44,8 @@ def install(home: Home) -> Path:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
-        for name in COMMANDS:
-            _write(folder / name, text_of(name, sys.executable, _folders()), 0o700)
+        for name, text in _texts().items():
+            _write(folder / name, text, 0o700)
         (folder / "zsh").mkdir(mode=0o700, exist_ok=True)
         for name, text in startup_files(os.fspath(folder), COMMANDS).items():
             _write(folder / name, text, 0o600)
@@ -85,6 +87,16 @@ def take_out_of(folder: Path) -> int:
     return len(ours)
 
 
+def _texts() -> dict[str, str]:
+    """The commands of a home by their names, each after those that it becomes."""
+    found = {name: text_of(name, sys.executable, _folders()) for name in COMMANDS}
+    program = os.path.join(_own_folder(), "aver", "slurm_cli", "srun", "aver-srun")
+    if not _can_be_named(program) or not os.access(program, os.X_OK):
+        return found
+    rest = f"# What is not plain is {SRUN_IN_PYTHON}'s: from aver.slurm_cli.srun import main"
+    return {SRUN_IN_PYTHON: found["srun"], **found, "srun": f"#!{program}\n{rest}\n"}
+
+
 def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False) -> str:
     """The text of one command, or of one that leads to it.
 
@@ -96,12 +108,18 @@ def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False)
     call = (
         f"import sys\nsys.path[:0] = [{folders[0]!r}]\nsys.path += {list(folders[1:])!r}\n"
         "sys.modules['typing_extensions'] = None\n"
-        f"from aver.slurm_cli.{module} import main\nsys.exit(main({words}sys.argv[1:]))\n"
+        f"from aver.slurm_cli.{module} import main\nfrom aver.slurm_cli.output import leave\n"
+        f"leave(main({words}sys.argv[1:]))\n"
     )
-    if len(os.fsencode(python)) <= LONGEST_INTERPRETER_BYTES and not any(one.isspace() for one in python):
+    if _can_be_named(python):
         return f"#!{python} {flags}\n{call}"
     body = call.replace("\n", "; ").rstrip("; ")
     return f'#!/bin/sh\nexec {shlex.quote(python)} {flags} -c {shlex.quote(body)} "$@"\n'
+
+
+def _can_be_named(program: str) -> bool:
+    """Whether the kernel takes it in a `#!` line."""
+    return len(os.fsencode(program)) <= LONGEST_INTERPRETER_BYTES and not any(one.isspace() for one in program)
 
 
 def with_commands(home: Home, environment: Sequence[str]) -> list[str]:
@@ -120,16 +138,20 @@ def in_front(folder: str, path: str) -> str:
 
 def _folders() -> tuple[str, ...]:
     """Where Aver's package is, and msgspec if that is elsewhere: without `site` nobody else says so."""
-    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    own = _own_folder()
     found = importlib.util.find_spec("msgspec")
     if found is None or found.origin is None:
         return (own,)
     return tuple(dict.fromkeys((own, os.path.dirname(os.path.dirname(found.origin)))))
 
 
+def _own_folder() -> str:
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 def _stamp() -> str:
     """What the commands were made by, and since when the machine is up: what is not synced is lost with its power."""
-    return f"aver {__version__} 5\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
+    return f"aver {__version__} 6\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
 
 
 def _write(path: Path, text: str, mode: int) -> None:

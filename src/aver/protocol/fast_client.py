@@ -68,21 +68,11 @@ def loads(line: bytes) -> dict[str, Any]:
 
 
 class Wire:
-    """One connection to the coordinator of a home; UsageError if the home, or who answers, is another user's."""
+    """One connection to the coordinator of a home."""
 
-    def __init__(self, home: str) -> None:
-        check_home(home)
-        folder_fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._socket = c_socket.socket(c_socket.AF_UNIX, c_socket.SOCK_STREAM | c_socket.SOCK_CLOEXEC)
+    def __init__(self, connected: c_socket.socket) -> None:
+        self._socket = connected
         self._received = b""
-        try:
-            self._socket.connect(f"/proc/self/fd/{folder_fd}/sock")
-            check_peer(self._socket.getsockopt(c_socket.SOL_SOCKET, c_socket.SO_PEERCRED, 12), home)
-        except (OSError, UsageError):
-            self._socket.close()
-            raise
-        finally:
-            os.close(folder_fd)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -119,10 +109,19 @@ class Wire:
         self._socket.close()
 
 
+def adopt(descriptor: int) -> Wire:
+    """The connection that the program before us had opened and checked."""
+    os.set_inheritable(descriptor, False)
+    return Wire(c_socket.socket(fileno=descriptor))
+
+
 def connect(home: str) -> Wire:
-    """Connect; where nobody answers, or an older version does, a coordinator is started as every command does."""
+    """Connect; where nobody answers, or an older version does, a coordinator is started as every command does.
+
+    UsageError as `open_wire`.
+    """
     try:
-        wire = Wire(home)
+        wire = open_wire(home)
         if not has_other_version(home):
             return wire
         wire.close()
@@ -135,6 +134,22 @@ def connect(home: str) -> Wire:
 
     Client.connect(Home(Path(home))).close()
     try:
-        return Wire(home)
+        return open_wire(home)
     except OSError as error:
         raise Lost(str(error)) from None
+
+
+def open_wire(home: str) -> Wire:
+    """Connect to who answers; OSError if nobody does, UsageError if the home, or who answers, is another user's."""
+    check_home(home)
+    folder_fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    connected = c_socket.socket(c_socket.AF_UNIX, c_socket.SOCK_STREAM | c_socket.SOCK_CLOEXEC)
+    try:
+        connected.connect(f"/proc/self/fd/{folder_fd}/sock")
+        check_peer(connected.getsockopt(c_socket.SOL_SOCKET, c_socket.SO_PEERCRED, 12), home)
+    except (OSError, UsageError):
+        connected.close()
+        raise
+    finally:
+        os.close(folder_fd)
+    return Wire(connected)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

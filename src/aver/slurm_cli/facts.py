@@ -17,7 +17,7 @@ from aver.protocol.place import home_folder
 from aver.slurm_cli import texts
 from aver.slurm_cli.job_facts import JobFacts as JobFacts
 from aver.slurm_cli.job_facts import node_name as node_name
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 from aver.store.columns import LightJob, LightStep
 from aver.store.losses import loss_words, read_count
 from aver.store.read.light import LightReader
@@ -70,7 +70,7 @@ class Book:
     def refresh(self) -> bool:
         """See to it that somebody looks after unsettled jobs. True when one had to be started: read again then."""
         try:
-            fast_client.Wire(self.home).close()
+            fast_client.open_wire(self.home).close()
             return False
         except OSError:
             pass

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
+from aver.fast_start import TYPE_CHECKING
+from aver.printable import printable
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 LONGEST_LOST = 200
 
 
@@ -42,6 +48,27 @@ def show(text: str) -> None:
         raise OutputFailed(
             error.strerror or str(error), lost if len(lost) <= LONGEST_LOST and "\n" not in lost else ""
         ) from None
+
+
+def say(*lines: str) -> None:
+    """Write lines to stderr, control characters spelled out; nobody there to read them is not an error.
+
+    All that Slurm's commands write to stderr goes through here, but for a job's own streams.
+    """
+    for line in lines:
+        try:
+            os.write(2, printable(line, keep="\n\t").encode("utf-8", "replace") + b"\n")
+        except OSError:
+            pass
+
+
+def leave(status: int) -> NoReturn:
+    """End the process without taking the interpreter apart, which takes an eighth of a short command's time."""
+    if "atexit" not in sys.modules:  # somebody who has still to do something imported it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def failed_line(program: str, error: OutputFailed) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from aver.fast_start import TYPE_CHECKING
-from aver.printable import printable
-from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
+from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, say, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,18 +22,6 @@ class Refusal(Exception):
         super().__init__(text)
         self.text = text
         self.status = status
-
-
-def say(*lines: str) -> None:
-    """Write lines to stderr, control characters spelled out; nobody there to read them is not an error.
-
-    All that Slurm's commands write to stderr goes through here, but for a job's own streams.
-    """
-    for line in lines:
-        try:
-            os.write(2, printable(line, keep="\n\t").encode("utf-8", "replace") + b"\n")
-        except OSError:
-            pass
 
 
 def tell(text: str) -> None:

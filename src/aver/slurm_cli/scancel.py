@@ -13,8 +13,8 @@ from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book, JobFacts
 from aver.slurm_cli.job_names import NamedJob, parse_job, split_jobs
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded, tell
 from aver.slurm_cli.settings import version_line
 from aver.slurm_cli.words import parse_state
 from aver.spec.getopt import BadOption, Parsed, Table, parse

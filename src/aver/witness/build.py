@@ -1,4 +1,4 @@
-"""Compile the witness. `python -m aver.witness.build` does it in place.
+"""Compile what is in C: the witness, and the plain case of srun. `python -m aver.witness.build` does it in place.
 
 Imports nothing of Aver, so that `setup.py` can load this file by its path. The target is replaced
 in one step: a witness that runs keeps its program, and nobody sees half of one.
@@ -7,6 +7,7 @@ in one step: a witness that runs keeps its program, and nobody sees half of one.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,8 +20,12 @@ SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PACKAGES = "apt-get install gcc libc6-dev"
 
 
+PROGRAMS = {"witness/witness.c": "witness/aver-witness", "slurm_cli/srun/srun.c": "slurm_cli/srun/aver-srun"}  # of aver
+_AVER = Path(__file__).resolve().parent.parent
+
+
 class CompileError(Exception):
-    """The witness can't be compiled; the text says what to do."""
+    """A program can't be compiled; the text says what to do."""
 
 
 def compile(source: Path, target: Path, sanitize: bool = False, must_be_static: bool = False) -> None:  # noqa: A001
@@ -37,18 +42,18 @@ def compile(source: Path, target: Path, sanitize: bool = False, must_be_static: 
     said = ""
     try:
         for extra in attempts:
-            command = [*compiler, *FLAGS, *extra, str(source), "-o", str(part)]
+            command = [*compiler, *FLAGS, *extra, f'-DAVER_VERSION="{_version()}"', str(source), "-o", str(part)]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
             if done.returncode == 0:
                 part.replace(target)
                 return
             said = done.stderr.strip() or f"exit {done.returncode}"
     except OSError as error:
-        raise CompileError(f"can't compile the witness to {target}: {error}") from error
+        raise CompileError(f"can't compile {target}: {error}") from error
     finally:
         part.unlink(missing_ok=True)
     hint = f": {PACKAGES}" if ".h: No such file" in said else ""
-    raise CompileError(f"{compiler[0]} can't compile the witness {source}{hint}\n{said}")
+    raise CompileError(f"{compiler[0]} can't compile {source}{hint}\n{said}")
 
 
 def _compiler() -> list[str]:
@@ -60,14 +65,26 @@ def _compiler() -> list[str]:
     raise CompileError(f"{wanted} is missing, so the witness can't be compiled: {PACKAGES}")
 
 
+def _version() -> str:
+    found = re.search(r'^__version__ = "(.+)"$', (_AVER / "version.py").read_text(), re.MULTILINE)
+    if found is None:
+        raise CompileError(f"{_AVER / 'version.py'} has no version")
+    return found[1]
+
+
+def compile_all(folder: Path, must_be_static: bool = False) -> None:
+    """Compile all programs below `folder`, which is that of the package; CompileError as `compile`."""
+    for source, target in PROGRAMS.items():
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        compile(_AVER / source, folder / target, must_be_static=must_be_static)
+
+
 def main() -> int:
-    folder = Path(__file__).resolve().parent
     try:
-        compile(folder / "witness.c", folder / "aver-witness")
+        compile_all(_AVER)
     except CompileError as error:
         print(error, file=sys.stderr)
         return 1
-    print(folder / "aver-witness")
     return 0
 
 

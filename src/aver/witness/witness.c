@@ -737,7 +737,8 @@ static void note_signal(int sig) { /* one act for each signal: who repeats one i
 }
 
 /* ---- the warning: who took it ---- */
-#define LAUNCHER "-ISXaver-srun" /* the option that client/slurm_bin.py starts our srun with */
+#define LAUNCHER "-ISXaver-srun" /* the option that client/slurm_bin.py starts our srun with, where it is in Python */
+#define LAUNCHER_C "/aver-srun"  /* where it is in C, its program */
 #define PROMPT SECOND            /* who waits for a signal takes it within this time */
 
 static struct { /* processes that blocked the warning when it came, and have not taken it yet */
@@ -750,7 +751,11 @@ static bool is_launcher(pid_t pid) { /* our srun, or what it put around a task: 
     snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
     const ssize_t n = slurp(AT_FDCWD, path, scratch, sizeof scratch);
     const size_t second = n > 0 ? strlen(scratch) + 1 : 0;
-    return n > 0 && second < (size_t)n && !strcmp(scratch + second, LAUNCHER);
+    if (n > 0 && second < (size_t)n && !strcmp(scratch + second, LAUNCHER)) return true;
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    const ssize_t length = readlink(path, scratch, sizeof scratch - 1);
+    const ssize_t from = length - (ssize_t)strlen(LAUNCHER_C);
+    return from >= 0 && !strncmp(scratch + from, LAUNCHER_C, strlen(LAUNCHER_C));
 }
 
 static bool passes_on(pid_t pid) { /* Slurm's srun whose tasks have witnesses, by engines/slurm/submit/shim.py: these count */

@@ -11,8 +11,8 @@ from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import number_of_sluid
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, say_warnings
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.sacct import fields as sacct_fields
 from aver.slurm_cli.sacct.fields import Row, Units
 from aver.slurm_cli.start import opened

@@ -11,7 +11,7 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 
 _FORWARDED = (
     signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT,

@@ -11,8 +11,8 @@ import time
 
 from aver.errors import UsageError
 from aver.fast_start import TYPE_CHECKING
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.salloc.options import USAGE_STATUS, Asked
 from aver.slurm_cli.settings import defined_options, node_name, refuses_unknown_names, verbosity, version_line
 from aver.spec.getopt import BadOption, Parsed, parse

@@ -26,7 +26,8 @@ from aver.model.slurm_options import SlurmKind
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.slurm_cli.facts import Book
-from aver.slurm_cli.refusal import Refusal, say
+from aver.slurm_cli.output import say
+from aver.slurm_cli.refusal import Refusal
 from aver.slurm_cli.salloc.child import Command
 from aver.slurm_cli.settings import secret_names
 from aver.spec.sbatch.environment import environment_of

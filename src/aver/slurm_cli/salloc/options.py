@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 
-from aver.slurm_cli.refusal import Refusal, say
+from aver.slurm_cli.output import say
+from aver.slurm_cli.refusal import Refusal
 from aver.spec.getopt import Parsed
 
 USAGE_STATUS = 255

@@ -13,8 +13,8 @@ from aver.fast_start import TYPE_CHECKING
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
 from aver.protocol.place import home_folder, user_name
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded, tell
 from aver.slurm_cli.sbatch.script import BatchScript, add_file, find_script
 from aver.slurm_cli.settings import names_only, secret_names, version_line
 from aver.spec.getopt import BadOption, Parsed, Table, parse

@@ -15,8 +15,9 @@ from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job, split_jobs
+from aver.slurm_cli.output import say
 from aver.slurm_cli.output import show as prompt
-from aver.slurm_cli.refusal import Refusal, guarded, say, tell
+from aver.slurm_cli.refusal import Refusal, guarded, tell
 from aver.slurm_cli.scontrol.update import HIGHEST_PRIORITY, Update, parse_update
 from aver.slurm_cli.settings import version_line
 from aver.spec.getopt import BadOption, Table, parse

@@ -14,8 +14,8 @@ from aver.protocol import fast_client
 from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli import texts
 from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, node_name
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.settings import is_since, version_line
 from aver.slurm_cli.texts import NULL, moment
 from aver.spec.getopt import BadOption, Parsed, Table, parse

@@ -9,8 +9,8 @@ from aver.fast_start import TYPE_CHECKING
 from aver.model.hostlists import expand
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.machine import Line, Node
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.settings import version_line
 from aver.slurm_cli.start import opened, options_in_words
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names

@@ -13,8 +13,8 @@ from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import STEP_UPDATE, number_of_sluid
 from aver.slurm_cli import words
 from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, say_warnings
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.squeue import fields as squeue_fields
 from aver.slurm_cli.start import opened, options_in_words
 from aver.slurm_cli.table.formats import Format, parse_letters, parse_names

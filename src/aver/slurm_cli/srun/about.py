@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from aver.slurm_cli import help as texts
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say, show
 from aver.slurm_cli.settings import defined_options
 from aver.slurm_cli.srun.options import TABLE, WITHOUT_MEANING, Options
 

@@ -1,24 +1,24 @@
 """srun on one machine: a step of the job that it is called in, or, called alone, a job of its own.
 
 Exits as Slurm's does: with the highest shell code of its tasks. Called in loops, so it imports little: what
-only a failure, a label or a unit needs is imported then.
+only a failure, a label or a unit needs is imported then. The plainest case is `srun.c`'s, which becomes this program
+when there is something to say or to pass on.
 """
 
 from __future__ import annotations
 
 import os
-import select
 
 from aver.errors import AverError, UnreachableError
 from aver.fast_start import TYPE_CHECKING, c_signal
 from aver.protocol import fast_client
-from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, say, show
 from aver.slurm_cli.srun.options import (
     NOT_SERVED,
     BadSpecification,
     Options,
     add_limits,
+    args_of,
     check_mpi,
     environment_of,
     more_nodes,
@@ -30,7 +30,6 @@ from aver.slurm_cli.srun.options import (
     patience_s,
     task_count,
 )
-from aver.slurm_cli.srun.program import args_of
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUS
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
 TOGETHER_S = 0.2  # between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
+AS_STEP = "--as-step="  # TOKEN:DESCRIPTOR of a step that srun.c has asked for
 
 
 def main(arguments: list[str]) -> int:
@@ -54,6 +54,9 @@ def main(arguments: list[str]) -> int:
 
         return become(arguments[1:])
     open_streams()
+    taken = ""
+    if arguments and arguments[0].startswith(AS_STEP):
+        taken, arguments = arguments[0].removeprefix(AS_STEP), arguments[1:]
     try:
         options = parse(arguments, os.environ)
         if "version" in options.flags:
@@ -94,7 +97,7 @@ def main(arguments: list[str]) -> int:
             from aver.slurm_cli.srun.own_job import run_alone
 
             return run_alone(arguments, options)
-        return Step(options).run()
+        return Step(options, taken).run()
     except BadOption as error:
         text = str(error)
         say(f"srun: {text}")
@@ -116,11 +119,12 @@ def main(arguments: list[str]) -> int:
 class Step:
     """One step, from the request to its end."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, taken: str) -> None:
         self._options = options
+        token, _, self._inherited = taken.partition(":")
         self._home = os.environ["AVER_HOME"]
         self._key = os.environ["AVER_KEY"]
-        self._token = os.urandom(16).hex()
+        self._token = token or os.urandom(16).hex()
         self._tasks = self._task_count()
         self._ends: dict[int, dict[str, Any]] = {}
         self._number = -1
@@ -158,6 +162,8 @@ class Step:
             for number_ in FORWARDED:
                 c_signal.signal(number_, self._forward)
             c_signal.signal(c_signal.SIGINT, self._interrupt)
+            if self._inherited:  # srun.c has held them back for us
+                c_signal.pthread_sigmask(c_signal.SIG_UNBLOCK, (*FORWARDED, c_signal.SIGINT))
             while ended is None:
                 try:
                     ended = self._listen()
@@ -258,7 +264,7 @@ class Step:
         from_before = self._wire is not None
         for attempt in range(RECONNECT_TRIES):
             try:
-                self._wire = fast_client.connect(self._home)
+                self._wire = self._connect()
                 reply = self._ask(request)
                 if (self._shares_files or self._speaks_first) and reply.get("ended") is None:
                     self._number, self._job, self._node = reply["step"], reply["job"], reply["node"]
@@ -291,6 +297,12 @@ class Step:
             self._hear_task(one)
         ended: dict[str, Any] | None = reply.get("ended")
         return ended
+
+    def _connect(self) -> fast_client.Wire:
+        """Connect, at first by what srun.c had opened, if that is left."""
+        if self._wire is None and self._inherited.isdecimal():
+            return fast_client.adopt(int(self._inherited))
+        return fast_client.connect(self._home)
 
     def _await_room(self, request: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         """The reply when the step has room; BadOption, and no step, where that takes longer than --immediate says."""
@@ -347,6 +359,8 @@ class Step:
         assert self._wire is not None
         if not self._said or not all(self._ends[task]["because"] for task, _ in self._said):
             return False
+        import select
+
         return bool(select.select([self._wire.fileno()], [], [], TOGETHER_S)[0])
 
     def _hear_task(self, message: dict[str, Any]) -> None:
@@ -418,30 +432,10 @@ class Step:
             say(f"srun: error: nobody saw how step {self._job}.{self._number} ended")
             return STATUS_BAD_USAGE
         if "as-job" in self._options.flags and ended["state"] != "OUT_OF_MEMORY":
-            return self._end_as_the_step(int(code))
+            from aver.slurm_cli.srun.as_job import end_as_the_step
+
+            return end_as_the_step(int(code), list(self._ends.values()))
         return int(code)
-
-    def _end_as_the_step(self, code: int) -> int:
-        """A job that is only this step ends as it: by the same signal, with no core of our own.
-
-        Tasks that were ended because another one failed do not count, as in the step's exit.
-        """
-        raws = [one["raw"] for one in self._ends.values() if not one["because"]]
-        if not any(raws) and None not in raws:
-            raws = [one["raw"] for one in self._ends.values()]
-        if None in raws or not raws:
-            return code
-        worst: int = max(raws, key=lambda raw: 128 + (raw & 0x7F) if raw & 0x7F else raw >> 8)
-        number_ = worst & 0x7F
-        if not number_:
-            return worst >> 8
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if number_ not in (c_signal.SIGKILL, c_signal.SIGSTOP):
-            c_signal.signal(number_, c_signal.SIG_DFL)
-        os.kill(os.getpid(), number_)
-        return code
 
     # ---- signals ------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from aver.model.codec import encode
 from aver.protocol import fast_client
 from aver.slurm_cli.facts import Book
 from aver.slurm_cli.job_names import parse_job
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 from aver.slurm_cli.settings import secret_names
 from aver.slurm_cli.srun.options import NOT_AVAILABLE, BadSpecification, Options, more_nodes
 from aver.slurm_cli.sstat.attempt_key import key_of

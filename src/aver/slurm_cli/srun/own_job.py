@@ -24,7 +24,7 @@ from aver.model.states import State
 from aver.model.units import parse_size, parse_time
 from aver.protocol import fast_client
 from aver.protocol.limits import limits_sentence
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 from aver.slurm_cli.settings import node_name, refuses_unknown_names, secret_names, shown_words
 from aver.slurm_cli.srun.options import (
     EXPORT_VARIABLE,

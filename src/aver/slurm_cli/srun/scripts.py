@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 from aver.slurm_cli.srun.options import Options
 from aver.spec.getopt import BadOption
 

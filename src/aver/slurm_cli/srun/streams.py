@@ -14,7 +14,7 @@ import resource
 import select
 
 from aver.fast_start import TYPE_CHECKING
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import os
 import sys
 
 from aver.fast_start import TYPE_CHECKING, c_signal
-from aver.slurm_cli.refusal import say
+from aver.slurm_cli.output import say
 from aver.slurm_cli.srun.options import Options, task_count
 from aver.spec.getopt import BadOption
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from aver.fast_start import TYPE_CHECKING
 from aver.slurm_cli import texts
 from aver.slurm_cli.facts import Book, node_name
-from aver.slurm_cli.output import show
-from aver.slurm_cli.refusal import Refusal, guarded, say
+from aver.slurm_cli.output import say, show
+from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.start import opened
 from aver.slurm_cli.table.columns import TEXT, WHOLE, Layout, names_in_columns, parse_columns
 from aver.slurm_cli.texts import full_clock
