@@ -104,7 +104,10 @@ static int conn = -1, signals = -1;
 static int streams[3], streams_n; /* descriptors that came over the connection and no run order has taken yet */
 static off_t journal_size = -1;   /* -1: no journal */
 static usec began, wake;          /* wake: when the next thing is due */
-static char boot[64], scratch[16384], line[LINE_SIZE];
+#define PAGE 4096
+#define SPARE __attribute__((section("spare"))) /* buffers with nothing in them between two turns of the loop: rest() */
+static SPARE __attribute__((aligned(PAGE))) char scratch[16384], line[LINE_SIZE];
+static char boot[64];
 static size_t line_len;
 static struct { char *data; size_t have, want; } in; /* the frame that is being read, its length first */
 static bytes host_oom_seen;
@@ -1801,7 +1804,7 @@ static void child_fails(const char *op, const char *path) {
 }
 
 static void child_makes_folders(const char *path) { /* those above it; a failure is the next open's to tell */
-    static char folder[PATH_KEPT];
+    static SPARE char folder[PATH_KEPT];
     if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder) return;
     for (char *p = folder + 1; folder[0] && (p = strchr(p, '/')); *p++ = '/') {
         *p = 0;
@@ -1829,7 +1832,7 @@ static void child_opens(const char *op, const char *path, int flags, int to) {
 }
 
 static void child_opens_own(const char *path, int flags) { /* a name of Aver's: not what somebody else put there */
-    static char folder[PATH_KEPT];
+    static SPARE char folder[PATH_KEPT];
     const char *slash = strrchr(path, '/'), *name = path;
     struct stat st;
     int at = AT_FDCWD, fd;
@@ -1902,7 +1905,7 @@ static bool child_finds(char **argv) { /* becomes the program; or false, and err
         return false;
     }
     for (; list; list = *next ? next + 1 : NULL) {
-        static char path[PATH_KEPT + 256];
+        static SPARE char path[PATH_KEPT + 256];
         next = strchrnul(list, ':');
         int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(next - list), list, next > list ? "/" : "", name);
         if (n >= (int)sizeof path) continue;
@@ -2034,7 +2037,7 @@ static bool heir_joins(void) { /* the cgroup of the job */
     return !home.version || spit_number(home.path, "cgroup.procs", heir);
 }
 
-static struct { char text[8192]; size_t length; } gathered; /* of the order, to write much at once */
+static SPARE struct { char text[8192]; size_t length; } gathered; /* of the order, to write much at once */
 
 static bool put_gathered(int fd) {
     const ssize_t written = write(fd, gathered.text, gathered.length);
@@ -2858,6 +2861,13 @@ static void lose_lease(void) { /* the engine's daemon keeps the container alive:
     kill_all();
 }
 
+static __attribute__((noinline)) void rest(void) { /* there may be thousands of us, whose jobs run for hours: memory that holds nothing is given back */
+    extern char __start_spare[] __attribute__((visibility("hidden"))), __stop_spare[] __attribute__((visibility("hidden")));
+    char *const below = (char *)((uintptr_t)__builtin_frame_address(0) & -(uintptr_t)PAGE) - PAGE;
+    madvise(__start_spare, (size_t)(__stop_spare - __start_spare) & -(size_t)PAGE, MADV_DONTNEED);
+    madvise(below - 15 * PAGE, 15 * PAGE, MADV_DONTNEED); /* of the stack */
+}
+
 static void loop(void) { /* returns when there is nothing left to do */
     for (;;) {
         do wake = NEVER;
@@ -2870,6 +2880,7 @@ static void loop(void) { /* returns when there is nothing left to do */
             else take_ahead();
             continue;
         }
+        if (job.phase == RUN && due(job.start + SECOND) && wake - now() > SECOND / 10) rest();
         bool leaving = idle && conn < 0 && (served || lonely) && !stays_for_restart();
         usec left = wake - now(), wait = wake == NEVER ? -1 : left > 0 ? (left + MS - 1) / MS : 0;
         struct pollfd fds[4] = {{signals, POLLIN, 0}, {job.phase == LOOK ? looker.answer : -1, POLLIN, 0},
