@@ -60,7 +60,7 @@ def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
         "pid": 7,
         "start": 2.0,
         "due": None,
-        "protocol": 10,
+        "protocol": 11,
         "journal": len(journal),
     }
     with socket.socket(socket.AF_UNIX) as listener:
@@ -136,7 +136,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
             "pid": 7,
             "start": 2.0,
             "due": None,
-            "protocol": 10,
+            "protocol": 11,
             "journal": len(begin),
         }
         connection.sendall(_line(hello))
@@ -156,7 +156,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
         thread.join(20)
 
 
-@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 10}, Submitted), ({"due": None}, Rejected)])
+@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 11}, Submitted), ({"due": None}, Rejected)])
 def test_an_idle_witness_of_an_earlier_version_gets_no_order(
     tmp_path: Path, says: dict[str, object], reply: type[object]
 ) -> None:
@@ -314,7 +314,7 @@ def test_a_witness_that_lives_and_whose_journal_can_not_be_read(
     """Its hello says what it runs: what its journal says besides has ended, and nobody will ever say how."""
     (tmp_path / "1.log").write_bytes(journal)
     hello = {
-        "ev": "hello", "witness": 9, "key": key, "pid": key and 7, "start": key and 2.0, "due": None, "protocol": 10,
+        "ev": "hello", "witness": 9, "key": key, "pid": key and 7, "start": key and 2.0, "due": None, "protocol": 11,
         "journal": len(journal),
     }  # fmt: skip
     with socket.socket(socket.AF_UNIX) as listener:
@@ -353,7 +353,7 @@ def test_an_end_that_is_told_and_can_not_be_read(tmp_path: Path) -> None:
 
         def witness() -> None:
             connection, _ = listener.accept()
-            hello = {"ev": "hello", "witness": 9, "key": "one", "pid": 7, "start": 1.0, "due": None, "protocol": 10}
+            hello = {"ev": "hello", "witness": 9, "key": "one", "pid": 7, "start": 1.0, "due": None, "protocol": 11}
             connection.sendall(_line({**hello, "journal": len(BEGIN_ONE)}))
             connection.sendall(_journal_line(_says("one", '"raw":-1,"size":900}')))
             while connection.recv(4096):

@@ -1,11 +1,14 @@
 """Pushes to those who watch: after a commit, never before.
 
 A watcher is told which jobs changed and which of its numbers are settled; what the state is, it reads in the store.
+Replies to requests that take effect later (`suspend`) are sent from here as well.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Machine
@@ -21,13 +24,42 @@ from aver.model.events import (
     TaskEnded,
 )
 from aver.model.evidence import TaskCause, Verdict
+from aver.model.record import replace
 from aver.model.states import State
-from aver.protocol.messages import Changed, StepBegan, StepCode, StepEnd, TaskEnd, Watching
+from aver.protocol.messages import Changed, Results, StepBegan, StepCode, StepEnd, TaskEnd, Watching
 from aver.store.read.reader import Reader
+
+HELD_S = 5.0  # a reply waits so long for what was asked
+NOT_YET = {
+    State.SUSPENDED: "asked for; not all of its processes are stopped yet",
+    State.RUNNING: "asked for; not all of its processes go on yet",
+}
+
+
+@dataclass(slots=True)
+class Held:
+    """A reply that is sent when these jobs, by number with that of their run, have the wanted state."""
+
+    peer: Peer
+    results: Results
+    wanted: State
+    jobs: dict[int, int]
+    until_s: float = field(default_factory=lambda: time.monotonic() + HELD_S)
+
+    def take(self, job: int, state: State) -> None:
+        """One that is being ended will not have it any more, and what it is instead is shown."""
+        if state is self.wanted or state not in (State.RUNNING, State.SUSPENDED):
+            self.jobs.pop(job, None)
+
+    def reply(self) -> Results:
+        late = {*self.jobs, *self.jobs.values()}
+        words = NOT_YET[self.wanted]
+        return Results(tuple(replace(one, did=words) if one.id in late else one for one in self.results.results))
 
 
 class Watchers:
     def __init__(self, server: Server, machine: Machine, open_reader: Callable[[], Reader | None]) -> None:
+        self._held: list[Held] = []
         self._server = server
         self._machine = machine
         self._open_reader = open_reader
@@ -78,8 +110,33 @@ class Watchers:
         jobs = reader.jobs(run=number)
         return all(job.state.is_settled for index, job in enumerate(jobs) if run.plan.is_foreground(index))
 
+    def hold(self, held: Held) -> None:
+        """Send this reply when what it says is so and durable."""
+        self._held.append(held)
+
+    def next_due(self) -> float | None:
+        return min((held.until_s for held in self._held), default=None)
+
+    def take_due(self, at_s: float) -> list[Held]:
+        """The replies that have waited for long enough at this time of the monotonic clock."""
+        due = [held for held in self._held if held.until_s <= at_s]
+        self._held = [held for held in self._held if held.until_s > at_s]
+        return due
+
+    def _tell_held(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, Observed):
+                for held in self._held:
+                    held.take(event.job, event.state)
+        done = [held for held in self._held if not held.jobs]
+        self._held = [held for held in self._held if held.jobs]
+        for held in done:
+            self._server.send(held.peer, held.reply())
+
     def tell(self, events: Sequence[Event]) -> None:
         """Push to each watcher what it waits for of these durable events."""
+        if self._held:
+            self._tell_held(events)
         self._tell_steps(events)
         watching = [peer for peer in self._server.peers.values() if peer.watches]
         if not watching:
