@@ -211,11 +211,11 @@ class Person:
     def suspend(self, one: Subject) -> None:
         asked = time.monotonic()
         self._ask("suspend", one)
-        for pid in self._pids(one):
-            self._wait_for(lambda pid=pid: _is_stopped(pid), f"{one.name} is stopped")
+        self._until_shown(one, "SUSPENDED")
+        runs = [pid for pid in self._pids(one) if _state(pid) not in ("T", "D")]  # in D it has the signal, and waits
+        assert not runs, f"{one.name} is shown as SUSPENDED, and {runs} run"
         one.stopped_at = (asked, time.monotonic())
         one.is_suspended = True
-        self._until_shown(one, "SUSPENDED")
 
     def resume(self, one: Subject) -> None:
         one.suspended.least_s += time.monotonic() - one.stopped_at[1]

@@ -26,7 +26,7 @@ from aver.model.events import (
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.record import replace
 from aver.model.states import State
-from aver.protocol.messages import Changed, Results, StepBegan, StepCode, StepEnd, TaskEnd, Watching
+from aver.protocol.messages import Changed, Result, ResultCode, Results, StepBegan, StepCode, StepEnd, TaskEnd, Watching
 from aver.store.read.reader import Reader
 
 HELD_S = 5.0  # a reply waits so long for what was asked
@@ -44,17 +44,27 @@ class Held:
     results: Results
     wanted: State
     jobs: dict[int, int]
+    missed: dict[int, int] = field(default_factory=dict)  # those that ended, or are being ended, before they had it
     until_s: float = field(default_factory=lambda: time.monotonic() + HELD_S)
 
     def take(self, job: int, state: State) -> None:
-        """One that is being ended will not have it any more, and what it is instead is shown."""
-        if state is self.wanted or state not in (State.RUNNING, State.SUSPENDED):
-            self.jobs.pop(job, None)
+        """The job has this state, and that is durable."""
+        if job not in self.jobs or (state is not self.wanted and state in (State.RUNNING, State.SUSPENDED)):
+            return
+        run = self.jobs.pop(job)
+        if state is not self.wanted:
+            self.missed[job] = run
 
     def reply(self) -> Results:
-        late = {*self.jobs, *self.jobs.values()}
-        words = NOT_YET[self.wanted]
-        return Results(tuple(replace(one, did=words) if one.id in late else one for one in self.results.results))
+        return Results(tuple(self._said(one) for one in self.results.results))
+
+    def _said(self, one: Result) -> Result:
+        if one.id in self.jobs or one.id in self.jobs.values():
+            return replace(one, did=NOT_YET[self.wanted], code=ResultCode.ASKED)
+        if one.id in self.missed:
+            return replace(one, did="ended before that", code=ResultCode.SETTLED)
+        count = [*self.missed.values()].count(one.id)
+        return replace(one, did=f"{one.did}; {count} of them ended before that") if count else one
 
 
 class Watchers:
