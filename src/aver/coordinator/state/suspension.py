@@ -44,5 +44,5 @@ def _is_movable(attempt: LiveAttempt) -> bool:
 
 def _is_awaited(attempt: LiveAttempt) -> bool:
     """Whether a witness has not said yet that it has done what was asked."""
-    tasks = [task for step in attempt.live_steps() for task in step.running()]
-    return _is_movable(attempt) and not all(one.is_still is attempt.suspend_asked for one in (attempt, *tasks))
+    said = [attempt.is_still, *(task.is_still for step in attempt.live_steps() for task in step.running())]
+    return _is_movable(attempt) and not all(one is attempt.suspend_asked for one in said)
