@@ -28,7 +28,9 @@ from aver.model.evidence import (
     LeftQueue,
     MemoryWatch,
     QueueSaid,
+    Resumed,
     StartedAgain,
+    Suspended,
     Taken,
     WitnessRecord,
     WitnessStart,
@@ -186,6 +188,11 @@ class World:
         if found is not None:
             (suspend.suspend, suspend.resume)[a % 2](self.machine, *found, "me", self.now)
 
+    def stand_still(self, a: int, b: int) -> None:
+        attempt = self._attempt(a)
+        if attempt is not None and attempt.engine == "local":
+            self._hear(attempt.key, (Suspended, Resumed)[b % 2](1.0))
+
     def requeue(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
@@ -241,8 +248,8 @@ class World:
 
 STIMULI: tuple[Callable[[World, int, int], None], ...] = (
     World.submit, World.commit, World.wait, World.begin, World.end, World.vanish, World.refuse, World.cancel,
-    World.cancel_run, World.hold, World.release, World.suspend, World.requeue, World.change, World.retry,
-    World.replace_flow, World.begin_step, World.end_task, World.kill_step, World.read_generated,
+    World.cancel_run, World.hold, World.release, World.suspend, World.stand_still, World.requeue, World.change,
+    World.retry,    World.replace_flow, World.begin_step, World.end_task, World.kill_step, World.read_generated,
 )  # fmt: skip
 USUAL = (World.submit, World.commit, World.wait, World.begin, World.end, World.begin_step, World.read_generated)
 

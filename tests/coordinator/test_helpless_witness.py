@@ -150,3 +150,32 @@ def test_a_job_that_not_even_kill_ends_says_so(live: LiveHome, freezer: Path, st
     assert "It can't be ended: KILL was sent, and it lives on." in said.stdout
     (freezer / "freezer.state").write_text("THAWED")
     assert verdict(live, number)[0] == ends_as
+
+
+def test_a_suspension_is_shown_when_its_witness_has_done_it(live: LiveHome, freezer: Path) -> None:
+    """Asked for, durable and not done is RUNNING; a coordinator that comes back asks again."""
+    mark = f"300.{os.getpid()}"
+    number = live.submit(JobSpec("job", Argv(("sleep", mark))))
+    live.wait_running(number)
+    (pid,) = processes_with(mark)
+    (freezer / "cgroup.procs").write_text(str(_parent(pid)))
+    (freezer / "freezer.state").write_text("FROZEN")
+    assert "not all of its processes are stopped yet" in ask(live, "suspend", number)
+    live.kill_coordinator()
+    live.connect_again()
+    assert (str(live.job(number).state), _state(pid)) == ("RUNNING", "S")
+    (freezer / "freezer.state").write_text("THAWED")
+    wait_for(lambda: str(live.job(number).state) == "SUSPENDED", "it is suspended")
+    assert _state(pid) == "T"
+    assert "resumed" in ask(live, "resume", number)
+    assert (str(live.job(number).state), _state(pid)) == ("RUNNING", "S")
+    ask(live, "cancel", number)
+    assert verdict(live, number)[0] == "CANCELLED"
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

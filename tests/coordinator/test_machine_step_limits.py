@@ -13,7 +13,17 @@ from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.registry import capabilities_of
 from aver.errors import UsageError
 from aver.model.events import Event, Observed
-from aver.model.evidence import Act, ActKind, Evidence, LimitMoved, LimitPassed, WitnessRecord, WitnessStart
+from aver.model.evidence import (
+    Act,
+    ActKind,
+    Evidence,
+    LimitMoved,
+    LimitPassed,
+    Resumed,
+    Suspended,
+    WitnessRecord,
+    WitnessStart,
+)
 from aver.model.exit import ExitStatus
 from aver.model.job import (
     Argv,
@@ -60,6 +70,10 @@ class Job:
         spec = StepSpec("step", ("true",), "/", tasks=2, **fields)  # type: ignore[arg-type]
         self.machine.begin_step(self.key, token, spec, (0, 1, 2), self.now)
         self.commit()
+
+    def shown(self) -> list[State]:
+        """The states that could be read one after the other."""
+        return [event.state for event in self.stored if isinstance(event, Observed)]
 
     def starts(self) -> list[tuple[LiveStep, LiveTask]]:
         starts, self.machine.out.task_starts = self.machine.out.task_starts, []
@@ -153,5 +167,72 @@ def test_a_step_of_a_suspended_job_begins_when_that_goes_on() -> None:
     suspend.suspend(job.machine, job.run, 0, "tester", job.now)
     job.begin()
     assert job.starts() == []
+    job.hear(Suspended(1.0))
     suspend.resume(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    assert job.starts() == []
+    job.hear(Resumed(2.0))
     assert len(job.starts()) == 2
+
+
+def test_a_job_that_goes_on_before_it_stood_still_begins_its_steps() -> None:
+    """A suspension that was taken back is not shown, and holds nothing up."""
+    job = Job()
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.begin()
+    suspend.resume(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    job.hear(Suspended(1.0))
+    assert (job.shown(), job.starts()) == ([State.RUNNING], [])
+    job.hear(Resumed(1.0))
+    job.commit()
+    assert (job.shown(), len(job.starts())) == ([State.RUNNING], 2)
+
+
+def test_a_job_is_suspended_when_all_of_its_witnesses_say_so() -> None:
+    """Of its script and of each task: what is asked for is not what is."""
+    job = Job()
+    job.begin()
+    tasks = [task.key for _, task in job.starts()]
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    assert job.controls() == [("", "suspend"), ("s0.t0", "suspend"), ("s0.t1", "suspend")]
+    for key in (tasks[0], job.key):
+        job.hear(Suspended(1.0), key)
+        job.commit()
+        assert job.shown() == [State.RUNNING]
+    job.hear(Suspended(1.0), tasks[1])
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED]
+    suspend.resume(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    for key in (job.key, tasks[1]):
+        job.hear(Resumed(2.0), key)
+        job.commit()
+        assert job.shown() == [State.RUNNING, State.SUSPENDED]
+    job.hear(Resumed(2.0), tasks[0])
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED, State.RUNNING]
+
+
+def test_a_task_that_ends_is_not_waited_for() -> None:
+    """It was not stopped in time, and nothing of it runs any more."""
+    job = Job()
+    job.begin()
+    tasks = [task.key for _, task in job.starts()]
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.hear(Suspended(1.0))
+    job.hear(Suspended(1.0), tasks[0])
+    job.hear(WitnessRecord(tasks[1], 9, ExitStatus(0), job.now, 1.0), tasks[1])
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED]
+
+
+def test_a_job_that_is_being_ended_is_not_shown_as_suspended() -> None:
+    """Its witness stopped it, and its limit passed before that was heard."""
+    job = Job()
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.hear(LimitPassed(60.0))
+    job.hear(Suspended(1.0))
+    job.commit()
+    assert job.shown() == [State.RUNNING]

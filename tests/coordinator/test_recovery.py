@@ -18,7 +18,17 @@ from aver.engines.registry import capabilities_of
 from aver.engines.slurm.states import read_word
 from aver.errors import UsageError
 from aver.model.events import Event, GpusGiven, StepEnded, TaskEnded
-from aver.model.evidence import Act, ActKind, LeftQueue, MemoryWatch, QueueSaid, Taken, WitnessRecord
+from aver.model.evidence import (
+    Act,
+    ActKind,
+    LeftQueue,
+    MemoryWatch,
+    QueueSaid,
+    Resumed,
+    Suspended,
+    Taken,
+    WitnessRecord,
+)
 from aver.model.exit import ExitStatus
 from aver.model.job import FlowSpec, JobSpec, Request, RetryRule, Submission
 from aver.model.states import State
@@ -159,7 +169,27 @@ def test_a_suspension_is_asked_for_again(turn: StoredTurn, resumed: bool) -> Non
         assert suspend.resume(turn.machine, run, 0, "me", turn.now) == "resumed"
     verb = "resume" if resumed else "suspend"
     assert asked_again(turn) == [Control(key, verb), *of(key, verb)]
-    assert turn.machine.by_job[1].is_suspended is not resumed
+    assert not turn.machine.by_job[1].is_suspended
+
+
+@pytest.mark.parametrize("verb", ["suspend", "resume"])
+def test_a_suspension_is_shown_when_it_was_done(turn: StoredTurn, verb: str) -> None:
+    """Whoever was asked before the crash, only what the witnesses say after it counts."""
+    key = with_step(turn)
+    run = turn.machine.runs[1]
+    suspend.suspend(turn.machine, run, 0, "me", turn.now)
+    keys = [key, f"{key}.s0.t0", f"{key}.s0.t1"]
+    if verb == "resume":
+        for one in keys:
+            turn.machine.heard(Heard(one, "witness", "said", Suspended(1.0)), turn.now)
+        assert turn.machine.by_job[1].is_suspended
+        suspend.resume(turn.machine, run, 0, "me", turn.now)
+    assert asked_again(turn) == [Control(key, verb), *of(key, verb)]
+    done = Suspended(2.0) if verb == "suspend" else Resumed(2.0)
+    for one in keys:
+        assert turn.machine.by_job[1].is_suspended is (verb == "resume")
+        turn.machine.heard(Heard(one, "witness", "said", done), turn.now)
+    assert turn.machine.by_job[1].is_suspended is (verb == "suspend")
 
 
 def test_a_cancel_is_asked_for_again_of_the_tasks_too(turn: StoredTurn) -> None:

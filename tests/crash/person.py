@@ -211,11 +211,11 @@ class Person:
     def suspend(self, one: Subject) -> None:
         asked = time.monotonic()
         self._ask("suspend", one)
-        for pid in self._pids(one):
-            self._wait_for(lambda pid=pid: _is_stopped(pid), f"{one.name} is stopped")
+        self._until_shown(one, "SUSPENDED")
+        runs = [pid for pid in self._pids(one) if _state(pid) not in ("T", "D")]  # in D it has the signal, and waits
+        assert not runs, f"{one.name} is shown as SUSPENDED, and {runs} run"
         one.stopped_at = (asked, time.monotonic())
         one.is_suspended = True
-        self._until_shown(one, "SUSPENDED")
 
     def resume(self, one: Subject) -> None:
         one.suspended.least_s += time.monotonic() - one.stopped_at[1]
@@ -303,7 +303,8 @@ class Person:
         """Ask until somebody answers; what was done before the answer was lost is done already."""
         reply = self._until_answered(lambda: self._call(op, ids=[one.number], by="tester", **arguments))
         (result,) = reply["results"]
-        may_be_over = op not in ("suspend", "resume") and result["code"] == ResultCode.SETTLED  # by what was lost
+        ends_it = op not in ("suspend", "resume") or one.waiting  # one that goes on may end at once
+        may_be_over = ends_it and result["code"] == ResultCode.SETTLED  # by what was lost
         assert ResultCode(result["code"]).is_so or may_be_over, f"{op} of {one.name}: {result}"
 
     def _call(self, op: str, **arguments: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from aver.engines.local import slot as slot_module
 from aver.engines.local import watchdog
 from aver.engines.local.census import living_witnesses
 from aver.engines.local.slot import Slot
-from aver.model.evidence import WitnessRecord, WitnessStart, WitnessVanished
+from aver.model.evidence import Resumed, Suspended, WitnessRecord, WitnessStart, WitnessVanished
 from aver.model.exit import ExitStatus
 from aver.model.job import Request
 from aver.model.record import replace
@@ -60,7 +60,7 @@ def test_witness_that_runs_the_next_job(tmp_path: Path) -> None:
         "pid": 7,
         "start": 2.0,
         "due": None,
-        "protocol": 10,
+        "protocol": 11,
         "journal": len(journal),
     }
     with socket.socket(socket.AF_UNIX) as listener:
@@ -136,7 +136,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
             "pid": 7,
             "start": 2.0,
             "due": None,
-            "protocol": 10,
+            "protocol": 11,
             "journal": len(begin),
         }
         connection.sendall(_line(hello))
@@ -156,7 +156,7 @@ def test_witness_that_cut_its_journal_while_we_attached(
         thread.join(20)
 
 
-@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 10}, Submitted), ({"due": None}, Rejected)])
+@pytest.mark.parametrize(("says", "reply"), [({"due": None, "protocol": 11}, Submitted), ({"due": None}, Rejected)])
 def test_an_idle_witness_of_an_earlier_version_gets_no_order(
     tmp_path: Path, says: dict[str, object], reply: type[object]
 ) -> None:
@@ -182,6 +182,38 @@ def test_an_idle_witness_of_an_earlier_version_gets_no_order(
             engine.attach()
             assert isinstance(engine.submit([ORDER])[0], reply)
             assert reply is Submitted or hung_up.wait(20)
+        finally:
+            engine.close()
+            thread.join(20)
+
+
+@pytest.mark.parametrize(("protocol", "is_heard"), [(10, True), (11, False)])
+def test_a_witness_of_an_earlier_version_does_not_say_that_its_job_is_suspended(
+    tmp_path: Path, protocol: int, is_heard: bool
+) -> None:
+    """It obeys, so the job is not waited for in vain after an upgrade; what is heard says whose word it is."""
+    begin = _line({"ev": "begin", "key": "one", "at": 1.0, "boot": "b"})
+    (tmp_path / "1.log").write_bytes(begin)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.sock"))
+        listener.listen()
+
+        def witness() -> None:
+            connection, _ = listener.accept()
+            connection.sendall(_line({"ev": "hello", "witness": 9, "key": "one", "pid": 7, "start": 1.0, "due": None,
+                                      "protocol": protocol, "journal": len(begin)}))  # fmt: skip
+            while connection.recv(4096):
+                pass
+
+        thread = threading.Thread(target=witness, daemon=True)
+        thread.start()
+        engine = local.LocalEngine(tmp_path, Path("/no/such/witness"), Totals(cpus=1, gpus=0, mem_bytes=1 << 30), None)
+        try:
+            engine.attach()
+            engine.heard()
+            engine.control([Control("one", verb) for verb in ("suspend", "limit", "resume")])
+            said = [(one.source, type(one.evidence)) for one in engine.heard()]
+            assert said == ([("engine", Suspended), ("engine", Resumed)] if is_heard else [])
         finally:
             engine.close()
             thread.join(20)
@@ -314,7 +346,7 @@ def test_a_witness_that_lives_and_whose_journal_can_not_be_read(
     """Its hello says what it runs: what its journal says besides has ended, and nobody will ever say how."""
     (tmp_path / "1.log").write_bytes(journal)
     hello = {
-        "ev": "hello", "witness": 9, "key": key, "pid": key and 7, "start": key and 2.0, "due": None, "protocol": 10,
+        "ev": "hello", "witness": 9, "key": key, "pid": key and 7, "start": key and 2.0, "due": None, "protocol": 11,
         "journal": len(journal),
     }  # fmt: skip
     with socket.socket(socket.AF_UNIX) as listener:
@@ -353,7 +385,7 @@ def test_an_end_that_is_told_and_can_not_be_read(tmp_path: Path) -> None:
 
         def witness() -> None:
             connection, _ = listener.accept()
-            hello = {"ev": "hello", "witness": 9, "key": "one", "pid": 7, "start": 1.0, "due": None, "protocol": 10}
+            hello = {"ev": "hello", "witness": 9, "key": "one", "pid": 7, "start": 1.0, "due": None, "protocol": 11}
             connection.sendall(_line({**hello, "journal": len(BEGIN_ONE)}))
             connection.sendall(_journal_line(_says("one", '"raw":-1,"size":900}')))
             while connection.recv(4096):

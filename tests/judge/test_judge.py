@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aver.judge import local
-from aver.judge.local import is_unseen, judge, judge_acceptance, launch_text
+from aver.judge.local import UNSEEN_WARNING, is_unseen, judge, judge_acceptance, launch_text
 from aver.judge.scheduler import judge_cluster_acceptance
 from aver.model import reasons
 from aver.model.evidence import (
@@ -165,6 +165,22 @@ def test_a_warning_that_was_blocked(code: int, reached: int, blocked: int, state
     """Exit 0 with it still pending is the end, said so; an agreed code other than 0 is the program's own word."""
     verdict = verdict_on(ended(code, 0, replace(WARN, reached=reached, blocked=blocked)), rules=CHECKPOINT)
     assert (verdict.state, bool(verdict.warnings)) == (state, warns)
+
+
+@pytest.mark.parametrize(
+    ("code", "reached", "state", "warns"),
+    [
+        (0, 0, State.CHECKPOINTED, True),
+        (0, 1, State.CHECKPOINTED, False),
+        (85, 0, State.CHECKPOINTED, False),
+        (1, 0, State.FAILED, False),
+    ],
+)
+def test_a_warning_of_which_nobody_knows_who_took_it(code: int, reached: int, state: State, warns: bool) -> None:
+    """The tasks of that srun have no witness: the work may not be finished, and it is said that this is not known."""
+    verdict = verdict_on(ended(code, 0, replace(WARN, reached=reached, unseen=1)), rules=CHECKPOINT)
+    assert (verdict.state, verdict.warnings) == (state, (UNSEEN_WARNING,) if warns else ())
+    assert verdict_on(ended(0, 0, replace(WARN, reached=0, unseen=1))).state is State.COMPLETED
 
 
 @pytest.mark.parametrize("record", [ended(0, 0), ended(0, 0, replace(WARN, reached=0)), ended(85, 0)])

@@ -262,6 +262,14 @@ def test_a_warning_that_srun_passes_on_counts_where_a_task_takes_it(desk: Desk, 
     assert warnings == [[("warn", 0)], [("warn", taken)], [("warn", taken)]]
 
 
+def test_a_warning_of_tasks_without_a_witness_is_not_known_to_be_taken(desk: Desk) -> None:
+    """Several programs in one step: our srun puts no witness before them, and the record does not count them."""
+    script = "trap '' USR1; echo '* sleep 9' >programs; srun -n2 --multi-prog programs; exit 0"
+    desk.run(bash(script, time_ms=120_000, warn="10 116000 p"), options=("-n2",))
+    (warning,) = desk.record(RECORD)["acts"]
+    assert (warning["act"], warning["to"], warning["unseen"] > 0) == ("warn", 0, True)  # srun has a helper process
+
+
 def test_a_signal_by_request_is_no_warning_of_a_task(desk: Desk) -> None:
     """Without a warning of its job a task has no such act, whatever signal it gets."""
     text = "signal, sys, time; signal.signal(10, lambda *_: sys.exit(0)); time.sleep(30)"

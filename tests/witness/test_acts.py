@@ -174,3 +174,16 @@ def test_a_launcher_around_a_task_is_not_its_program(slot: Slot, ignores: bool, 
     around = f"{HANDLES}; import subprocess; subprocess.run([{sys.executable!r}, '-ISc', {inner!r}])"
     end = slot.run("around", "t3000", "w10 2500 b", f"a{sys.executable}", "a-ISXaver-srun", "a-c", f"a{around}")
     assert (end["raw"], [act["to"] for act in end["acts"]]) == (0, [counted])
+
+
+@pytest.mark.parametrize("scope", ["p", "a", "b"])
+def test_an_srun_whose_tasks_have_no_witness_says_nothing_of_them(slot: Slot, tmp_path: Path, scope: str) -> None:
+    """Slurm's srun gets the warning, and is counted as what it is: one of which nobody knows who took it there."""
+    (tmp_path / "srun").symlink_to(sys.executable)
+    program = f"{HANDLES}; time.sleep(1)"
+    end = slot.run(
+        "far", f"d{tmp_path}", f"o{tmp_path}/got", "t3000", f"w10 2500 {scope}", "a./srun", "a-ISc", f"a{program}"
+    )
+    assert (end["raw"], [(act["to"], act["unseen"]) for act in end["acts"]]) == (0, [(0, 1)])
+    assert (tmp_path / "got").read_text() == "x"
+    assert parse_record(end).acts[0].unseen == 1

@@ -32,7 +32,7 @@ def test_hello_start_end(start_slot: StartSlot) -> None:
     slot = start_slot()
     hello = slot.connect()
     assert hello == {
-        "ev": "hello", "protocol": 10, "witness": slot.process.pid, "key": None, "pid": None, "start": None,
+        "ev": "hello", "protocol": 11, "witness": slot.process.pid, "key": None, "pid": None, "start": None,
         "due": None, "wait": 30.0, "journal": 0,
     }  # fmt: skip
     start = slot.start("1.1", "atrue")

@@ -65,6 +65,54 @@ def test_processes_that_fork_while_they_are_stopped_are_stopped(slot: Slot, tmp_
     assert slot.expect("end")["suspended"] > 0.8
 
 
+def test_it_is_said_when_all_of_it_stands_still(slot: Slot) -> None:
+    """Not when it is asked for: no process runs by then. Who asks again is told again, and so of what goes on."""
+    script = "setsid sleep 60 & while :; do sleep 0.01; done"
+    pid = slot.start("held", f"EPATH={os.environ['PATH']}", *sh(script))["pid"]
+    for _ in range(5):
+        slot.send("P", "kheld")
+        slot.expect("suspended")
+        assert all(state_of(one) in "TDZ" for one in (pid, *children_of(pid)))
+        slot.send("P", "kheld")
+        assert slot.expect("suspended")["key"] == "held"
+        slot.send("U", "kheld")
+        slot.expect("resumed")
+        until(lambda: state_of(pid) in "SR")
+        slot.send("U", "kheld")
+        assert slot.expect("resumed")["at"] > 0
+    slot.send("C", "kheld", "s9")
+    slot.expect("end")
+
+
+def test_nothing_is_said_of_a_job_that_is_being_ended(slot: Slot, tmp_path: Path) -> None:
+    """It is not stopped, since it could not end then."""
+    script = f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done"
+    slot.start("held", "K1000", f"EPATH={os.environ['PATH']}", *sh(script))
+    until((tmp_path / "ready").exists)
+    slot.send("C", "kheld")
+    slot.send("P", "kheld")
+    assert slot.next_line()["ev"] == "end"
+
+
+@pytest.mark.parametrize("chains", [1, 3])
+def test_a_chain_of_forks_is_not_said_to_stand_still_while_it_runs(slot: Slot, tmp_path: Path, chains: int) -> None:
+    """What the witness says is so: the file does not grow after it."""
+    links = tmp_path / "links"
+    (tmp_path / "program.py").write_text(CHAIN)
+    script = f"for _ in $(seq {chains}); do {sys.executable} program.py & done; wait; while :; do sleep 60; done"
+    slot.start("held", f"d{tmp_path}", f"EPATH={os.environ['PATH']}", *sh(script))
+    until(lambda: links.exists() and links.stat().st_size > 1000)
+    for _ in range(10):
+        slot.send("P", "kheld")
+        slot.expect("suspended")
+        assert not grows(links, 0.1)
+        slot.send("U", "kheld")
+        slot.expect("resumed")
+        until(lambda: grows(links, 0.05))
+    slot.send("C", "kheld", "s9")
+    slot.expect("end")
+
+
 def test_who_is_continued_by_somebody_else_is_stopped_again(slot: Slot) -> None:
     """A suspended job is not made to run by a CONT that does not come from its witness."""
     pid = slot.start("held", *sh("while :; do sleep 0.01; done"))["pid"]

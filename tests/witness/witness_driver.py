@@ -23,7 +23,7 @@ Line = dict[str, Any]
 StartSlot = Callable[..., "Slot"]
 DEADLINE_S = 20.0
 IS_ROOT = os.geteuid() == 0
-ABOUT_THE_LIMIT = ("due", "limit")
+IN_BETWEEN = ("due", "limit", "suspended", "resumed")
 CGROUP1 = Path("/sys/fs/cgroup/memory")
 
 
@@ -150,9 +150,9 @@ class Slot:
         return check_line(line)
 
     def expect(self, event: str) -> Line:
-        """The next line, which is of this kind; what is said of the limit is passed over if it is not asked for."""
+        """The next line, which is of this kind; what is said in between is passed over if it is not asked for."""
         line = self.next_line()
-        while line["ev"] != event and line["ev"] in ABOUT_THE_LIMIT:
+        while line["ev"] != event and line["ev"] in IN_BETWEEN:
             line = self.next_line()
         assert line["ev"] == event, line
         return line

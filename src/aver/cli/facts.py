@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container
-from itertools import islice
+import re
+from collections.abc import Container, Iterable
 from typing import Any
 
 from aver.cli.output import documents as doc
@@ -14,14 +14,14 @@ from aver.client.documents import exit_facts, job_facts, known_reason
 from aver.client.output_paths import JobFiles, Which, job_files
 from aver.errors import AverError
 from aver.model.evidence import WitnessRecord
-from aver.model.job import Argv, Command, JobSpec, Script, Shell
+from aver.model.job import Argv, Command, JobSpec, Script, Shell, Submission
 from aver.model.record import Record, replace
-from aver.plan.matrix import members, values_of
-from aver.plan.placeholders import fill
+from aver.plan.matrix import Members, values_of
+from aver.plan.placeholders import fill, names_in
 from aver.plan.shell_text import fill_shell
+from aver.spec.patterns import patterns_in
+from aver.spec.sbatch.array import is_array
 from aver.store.read.rows import AttemptRow, JobRow
-
-MOST_COMPARED = 1000  # members of a matrix: `aver log` does not work out the files of a million
 
 
 def jobs_facts(session: Session, jobs: list[JobRow]) -> tuple[doc.JobFacts, ...]:
@@ -93,17 +93,64 @@ def output_of(session: Session, job: JobRow, attempt: int, err: bool) -> tuple[s
 
 def is_others_output(session: Session, job: JobRow, err: bool) -> bool:
     """Whether the flow gives the file of this job's newest attempt to another member of its matrix too."""
-    spec, submission = session.spec(job), session.submission(job.run)
-    if spec.matrix is None or (spec.streams.stderr if err else spec.streams.stdout) is None:
+    submission, spec = session.submission(job.run), session.spec(job)
+    return shares_output(submission, spec, (job.run, job.id, job.attempt), job.member, err)
+
+
+def shares_output(
+    submission: Submission, spec: JobSpec, numbers: tuple[int, int, int], member: int, err: bool
+) -> bool:  # fmt: skip
+    """Whether another member of the matrix has the same file; `numbers` are of the run, the job and its attempt."""
+    pattern = spec.streams.stderr if err else spec.streams.stdout
+    if spec.matrix is None or pattern is None:
         return False
-    own = _chosen(files_of(session, job, job.attempt), err)
-    first = job.id - job.member
-    for number, one in enumerate(islice(members(spec), MOST_COMPARED)):
-        values = one.values + spec.params
-        which = Which(job.run, first + number, spec.name + one.label, job.attempt, values, number)
-        if number != job.member and _chosen(job_files(submission, spec, which, submission.flow.is_single), err) == own:
-            return True
-    return False
+    run, job, attempt = numbers
+    every, first = Members(spec.matrix), job - member
+
+    def path_of(number: int) -> str:
+        one = every[number]
+        which = Which(run, first + number, spec.name + one.label, attempt, one.values + spec.params, number)
+        return _chosen(job_files(submission, spec, which, submission.flow.is_single), err)
+
+    own = path_of(member)
+    return any(path_of(one) == own for one in _may_share(spec, every, pattern, own, (first, member)) if one != member)
+
+
+def _may_share(
+    spec: JobSpec, every: Members, pattern: str, own: str, numbers: tuple[int, int]
+) -> Iterable[int]:  # fmt: skip
+    """The members that may have this file. All, unless the pattern tells of most that they have another.
+
+    `numbers` are of the matrix's first job, and of the member whose file it is.
+    """
+    assert spec.matrix is not None
+    axes, template = dict(spec.matrix.axes), pattern + (spec.folder or "")
+    names = sorted(names_in(template) - {name for name, _ in spec.params})
+    values = [value for name in names for value in axes.get(name, ())]
+    is_plain = axes.keys() >= set(names) and not (spec.matrix.include or is_array(spec))
+    if (
+        not is_plain
+        or "x" in patterns_in(pattern)
+        or ".." in template
+        or "\\" in template
+        or any(_is_odd(value) for value in values)
+    ):
+        return range(len(every))
+    first, member = numbers
+    if patterns_in(pattern) & {"j", "J", "a"}:  # the number of the member, or of its job, is in the path
+        runs = re.findall("[0-9]+", own)
+        digits = {int(run[at:to]) for run in runs for at in range(len(run)) for to in range(at + 1, len(run) + 1)}
+        return {one for digit in digits for one in (digit, digit - first) if 0 <= one < len(every)}
+    groups, keys = every.group(names)  # members with the same values have the same file
+    if groups.count(groups[member]) > 1:
+        return (one for one, group in enumerate(groups) if group == groups[member])
+    fits = [all(value in own for value in key) for key in keys]
+    return (one for one, group in enumerate(groups) if fits[group])
+
+
+def _is_odd(value: str) -> bool:
+    """Whether the value may stand in a path as something else than itself."""
+    return not value.strip(".") or any(one in value for one in ("/", "..", "\\", "%"))
 
 
 def _chosen(files: JobFiles, err: bool) -> str:

@@ -6,6 +6,7 @@ whatever is done (orders, signals) comes after the commit of the events that it 
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -202,6 +203,11 @@ class Loop:
             else:
                 self._server.send(outcome.peer, outcome.message)
 
+    def _reply_held(self, at_s: float) -> None:
+        """Send the replies that have waited for long enough."""
+        for held in self._watchers.take_due(at_s):
+            self._commits.reply(held.peer, held.reply())
+
     def _end_orphans(self, now: float) -> None:
         """A run whose standard streams were its owner's ends with it."""
         orphans, self._server.orphans = self._server.orphans, []
@@ -248,6 +254,7 @@ class Loop:
         if time.monotonic() >= self._look_due:
             self._look_due = time.monotonic() + LOOK_S
             self._guard.look()
+        self._reply_held(time.monotonic())
         self._begin_commit()
 
     def _hear(self, now: float) -> None:
@@ -434,7 +441,8 @@ class Loop:
         """Seconds until something is due."""
         now = time.monotonic()
         due = [FLOOD_TURN_S if self._machine.live.is_flooded else CLOCK_CHECK_S, self._look_due - now]
-        for at in (self._reasons_due, self._tidy_due, self._sampler.next_due(), *self._commits.dues()):
+        others = (self._sampler.next_due(), self._watchers.next_due())
+        for at in (self._reasons_due, self._tidy_due, *others, *self._commits.dues()):
             if at is not None:
                 due.append(at - now)
         for timer in (self._machine.next_due(), self._schedules.next_due()):
@@ -466,6 +474,7 @@ class Loop:
         """Commit what is decided, then go. What runs goes on."""
         if self._is_signalled:
             self._stop_note.look()
+        self._reply_held(math.inf)
         self._commit_all()
         self._commits.send_replies()
         self._guard.close()

@@ -1,11 +1,14 @@
 """Pushes to those who watch: after a commit, never before.
 
 A watcher is told which jobs changed and which of its numbers are settled; what the state is, it reads in the store.
+Replies to requests that take effect later (`suspend`) are sent from here as well.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Machine
@@ -21,13 +24,52 @@ from aver.model.events import (
     TaskEnded,
 )
 from aver.model.evidence import TaskCause, Verdict
+from aver.model.record import replace
 from aver.model.states import State
-from aver.protocol.messages import Changed, StepBegan, StepCode, StepEnd, TaskEnd, Watching
+from aver.protocol.messages import Changed, Result, ResultCode, Results, StepBegan, StepCode, StepEnd, TaskEnd, Watching
 from aver.store.read.reader import Reader
+
+HELD_S = 5.0  # a reply waits so long for what was asked
+NOT_YET = {
+    State.SUSPENDED: "asked for; not all of its processes are stopped yet",
+    State.RUNNING: "asked for; not all of its processes go on yet",
+}
+
+
+@dataclass(slots=True)
+class Held:
+    """A reply that is sent when these jobs, by number with that of their run, have the wanted state."""
+
+    peer: Peer
+    results: Results
+    wanted: State
+    jobs: dict[int, int]
+    missed: dict[int, int] = field(default_factory=dict)  # those that ended, or are being ended, before they had it
+    until_s: float = field(default_factory=lambda: time.monotonic() + HELD_S)
+
+    def take(self, job: int, state: State) -> None:
+        """The job has this state, and that is durable."""
+        if job not in self.jobs or (state is not self.wanted and state in (State.RUNNING, State.SUSPENDED)):
+            return
+        run = self.jobs.pop(job)
+        if state is not self.wanted:
+            self.missed[job] = run
+
+    def reply(self) -> Results:
+        return Results(tuple(self._said(one) for one in self.results.results))
+
+    def _said(self, one: Result) -> Result:
+        if one.id in self.jobs or one.id in self.jobs.values():
+            return replace(one, did=NOT_YET[self.wanted], code=ResultCode.ASKED)
+        if one.id in self.missed:
+            return replace(one, did="ended before that", code=ResultCode.SETTLED)
+        count = [*self.missed.values()].count(one.id)
+        return replace(one, did=f"{one.did}; {count} of them ended before that") if count else one
 
 
 class Watchers:
     def __init__(self, server: Server, machine: Machine, open_reader: Callable[[], Reader | None]) -> None:
+        self._held: list[Held] = []
         self._server = server
         self._machine = machine
         self._open_reader = open_reader
@@ -78,8 +120,33 @@ class Watchers:
         jobs = reader.jobs(run=number)
         return all(job.state.is_settled for index, job in enumerate(jobs) if run.plan.is_foreground(index))
 
+    def hold(self, held: Held) -> None:
+        """Send this reply when what it says is so and durable."""
+        self._held.append(held)
+
+    def next_due(self) -> float | None:
+        return min((held.until_s for held in self._held), default=None)
+
+    def take_due(self, at_s: float) -> list[Held]:
+        """The replies that have waited for long enough at this time of the monotonic clock."""
+        due = [held for held in self._held if held.until_s <= at_s]
+        self._held = [held for held in self._held if held.until_s > at_s]
+        return due
+
+    def _tell_held(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, Observed):
+                for held in self._held:
+                    held.take(event.job, event.state)
+        done = [held for held in self._held if not held.jobs]
+        self._held = [held for held in self._held if held.jobs]
+        for held in done:
+            self._server.send(held.peer, held.reply())
+
     def tell(self, events: Sequence[Event]) -> None:
         """Push to each watcher what it waits for of these durable events."""
+        if self._held:
+            self._tell_held(events)
         self._tell_steps(events)
         watching = [peer for peer in self._server.peers.values() if peer.watches]
         if not watching:

@@ -43,11 +43,13 @@ from aver.model.evidence import (
     QueueSaid,
     RecordIsLate,
     Refused,
+    Resumed,
     RoomTaken,
     Rules,
     StartedAgain,
     Stop,
     Stopping,
+    Suspended,
     Taken,
     Verdict,
     WitnessRecord,
@@ -118,7 +120,7 @@ def _judge_end(evidence: Sequence[Evidence], rules: Rules) -> Verdict | None:
                 never_ran = never_ran or said
             case Accepted():
                 accepted = said
-            case LimitMoved() | LimitPassed() | LookBegan():
+            case LimitMoved() | LimitPassed() | Suspended() | Resumed() | LookBegan():
                 pass  # no end: the record has it
             case (
                 Taken()
@@ -225,6 +227,9 @@ def _judge_exit(record: WitnessRecord, rules: Rules) -> Verdict:
     if exit_status.code in rules.checkpoint_codes:
         if rules.is_step_warned or _was_warned(record, exit_status):
             return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, warnings)
+        if record.warned is not None and record.warned.unseen:
+            unseen = warnings if exit_status.code else (*warnings, UNSEEN_WARNING)  # a code is the program's own word
+            return _witnessed(State.CHECKPOINTED, exit_status, reasons.CHECKPOINT, record, unseen)
         warnings = (*warnings, *_blocked_warning(record))
     if exit_status.code:
         return _witnessed(State.FAILED, exit_status, reasons.NON_ZERO_EXIT_CODE, record, warnings)
@@ -269,6 +274,12 @@ def _was_warned(record: WitnessRecord, exit_status: ExitStatus) -> bool:
     """
     warned = record.warned
     return warned is not None and (warned.reached != 0 or bool(warned.blocked and exit_status.code))
+
+
+UNSEEN_WARNING = (
+    "the warning signal went to an srun whose tasks have no witness: whether one of them took it is not known; "
+    "it counts as a checkpoint, since the work may not be finished"
+)
 
 
 def _blocked_warning(record: WitnessRecord) -> tuple[str, ...]:

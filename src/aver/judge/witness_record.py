@@ -23,6 +23,8 @@ from aver.model.evidence import (
     LimitPassed,
     LookBegan,
     MemoryWatch,
+    Resumed,
+    Suspended,
     WitnessRecord,
     WitnessStart,
 )
@@ -33,6 +35,11 @@ LONGEST_LINE_BYTES = 1 << 20
 MOST_ACTS = 128
 MOST_GOT = 128
 MOST_NAMES = 128
+
+Moment = LimitPassed | Suspended | Resumed | LookBegan
+MOMENTS: dict[str, type[Moment]] = {
+    "limit": LimitPassed, "suspended": Suspended, "resumed": Resumed, "look": LookBegan,
+}  # fmt: skip
 
 _HEADER_BYTES = 18
 _HEX = frozenset(b"0123456789abcdef")
@@ -111,12 +118,9 @@ def parse_due(said: Mapping[str, object]) -> float | None:
     return None if said.get("due") is None else _seconds(said, "due")
 
 
-def parse_passed(said: Mapping[str, object]) -> LimitPassed:
-    return LimitPassed(_seconds(said, "at"))
-
-
-def parse_look(said: Mapping[str, object]) -> LookBegan:
-    return LookBegan(_seconds(said, "at"))
+def parse_moment(said: Mapping[str, object]) -> Moment:
+    """What a witness says of a job that has not ended, with its time."""
+    return MOMENTS[_text(said, "ev", 16)](at_s=_seconds(said, "at"))
 
 
 def parse_record(said: Mapping[str, object]) -> WitnessRecord:
@@ -234,8 +238,9 @@ def _act(value: object) -> Act:
         raise ValueError(f"a witness's act is none of {', '.join(_ACTS)}")
     if "times" not in value:
         reached = _count(value, "to", 0, _LARGEST) if "to" in value else None
-        blocked = _count(value, "blocked", 0, _LARGEST) if "blocked" in value else 0
-        return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), reached=reached, blocked=blocked)
+        blocked, unseen = (_count(value, name, 0, _LARGEST) if name in value else 0 for name in ("blocked", "unseen"))
+        number = _count(value, "sig", 0, HIGHEST)
+        return Act(kind, _seconds(value, "at"), number, reached=reached, blocked=blocked, unseen=unseen)
     times, last_s = _count(value, "times", 2, _LARGEST), _seconds(value, "last")
     return Act(kind, _seconds(value, "at"), _count(value, "sig", 0, HIGHEST), times, last_s)
 

@@ -34,6 +34,7 @@ class Act(Record):
     last_s: float | None = None  # the last of several
     reached: int | None = None  # of a warning: so many processes got it; None: nobody counted
     blocked: int = 0  # of a warning: so many had it blocked, and were not seen to take it
+    unseen: int = 0  # of a warning: so many srun of Slurm got it whose tasks have no witness: who took it is not known
 
 
 class MemoryWatch(StrEnum):
@@ -74,6 +75,18 @@ class LimitMoved(Record):
 
 class LimitPassed(Record):
     """Its witness is ending it because of its time limit: the steps of the job are ended too."""
+
+    at_s: float  # seconds after the start
+
+
+class Suspended(Record):
+    """Its witness has stopped all of its processes."""
+
+    at_s: float  # seconds after the start
+
+
+class Resumed(Record):
+    """Its witness lets its processes go on."""
 
     at_s: float  # seconds after the start
 
@@ -351,6 +364,8 @@ Evidence = (
     WitnessStart
     | LimitMoved
     | LimitPassed
+    | Suspended
+    | Resumed
     | LookBegan
     | WitnessRecord
     | WitnessVanished

@@ -287,6 +287,7 @@ class ResultCode(StrEnum):
 
     DONE = "done"
     ALREADY = "already"  # it was so before
+    ASKED = "asked"  # it is passed on, and not done yet
     NOT_FOUND = "not_found"
     SETTLED = "settled"  # too late
     RUNNING = "running"

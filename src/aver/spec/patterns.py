@@ -46,9 +46,14 @@ def expand_pattern(pattern: str, facts: Facts) -> str:
     return _PATTERN.sub(lambda match: _value(match, facts), pattern) if "%" in pattern else pattern
 
 
+def patterns_in(text: str) -> frozenset[str]:
+    """The letters of Slurm's patterns in it."""
+    return frozenset() if "\\" in text else frozenset(match[2] for match in _PATTERN.finditer(text))
+
+
 def names_task(pattern: str) -> bool:
     """Whether each task of a step has a file of its own."""
-    return "\\" not in pattern and any(match[2] == "t" for match in _PATTERN.finditer(pattern))
+    return "t" in patterns_in(pattern)
 
 
 def _value(match: re.Match[str], facts: Facts) -> str:

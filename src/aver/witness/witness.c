@@ -73,7 +73,7 @@ static struct {
     pid_t pid;
     int raw, left, tries, acts, gots, got[GOTS], warn_signal;
     char warn_scope;
-    struct act { const char *what; usec at, last; int sig, times, to, blocked; } act[ACTS]; /* one for each signal, few others */
+    struct act { const char *what; usec at, last; int sig, times, to, blocked, unseen; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
     usec stop_at, stop_gap;                 /* while it is: when it is looked at next, and the time between two looks */
@@ -90,6 +90,7 @@ static struct {
     char cgroup_path[PATH_KEPT];
     bool own_cgroup, is_fresh; /* own: of the job alone, and not the witness's; fresh: nobody was in it */
     bool is_second;            /* an earlier job was in its own cgroups: their highest use is not this job's */
+    bool is_still;             /* suspended, and nobody runs */
     bool warned, ending, killed, sampled, stuck, unwaited; /* unwaited: somebody in it does not wait for its children */
     struct stat program; /* what was started; st_ino 0: not looked at */
     char named[NAMED_MAX + 1]; /* JOB 7 ON host: in the line about its end that its stderr gets; empty: none */
@@ -444,7 +445,7 @@ static void say_cgroup(void) { /* the outermost of the job's own */
 static void say_hello(void) {
     served = true;
     open_line("hello");
-    say(",\"protocol\":10,\"witness\":%d", getpid());
+    say(",\"protocol\":11,\"witness\":%d", getpid());
     if (job.phase == IDLE) say(",\"key\":null,\"pid\":null,\"start\":null");
     else say(",\"key\":\"%s\",\"pid\":%d,\"start\":%.6f", job.key, job.pid, job.wall);
     say_cgroup();
@@ -479,6 +480,7 @@ static void make_record(bool for_journal) {
         say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > job.act ? "," : "", a->what, seconds(a->at), a->sig);
         if (a->to >= 0) say(",\"to\":%d", a->to);
         if (a->blocked) say(",\"blocked\":%d", a->blocked);
+        if (a->unseen) say(",\"unseen\":%d", a->unseen);
         if (a->times > 1) say(",\"times\":%d,\"last\":%.6f", a->times, seconds(a->last));
         say("}");
     }
@@ -725,7 +727,7 @@ static int signal_job(int sig, char scope) { /* a: all; p: the program, see the 
 }
 
 static void note_at(usec at, const char *what, int sig) {
-    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1, -1, 0};
+    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1, -1, 0, 0};
 }
 
 static void note(const char *what, int sig) { /* what decides is there once or twice, so there is always room for it */
@@ -769,6 +771,13 @@ static bool passes_on(pid_t pid) { /* Slurm's srun whose tasks have witnesses, b
     return n > 0 && memmem(scratch, (size_t)n, words, sizeof words);
 }
 
+static bool is_called(pid_t pid, const char *name) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    const ssize_t n = slurp(AT_FDCWD, path, scratch, sizeof scratch);
+    return n > 0 && (size_t)n == strlen(name) + 1 && !memcmp(scratch, name, strlen(name));
+}
+
 static bool is_child_of(pid_t parent, pid_t pid) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
@@ -784,6 +793,10 @@ static struct act *act_of(const char *what, int sig) {
 
 static void warn_process(pid_t pid, struct act *warning, bool is_sent) { /* who blocks it is counted when it takes it */
     char path[64];
+    if (is_called(pid, "srun")) { /* Slurm's, and its tasks have no witness: nobody sees who takes it */
+        if (is_sent || !kill(pid, job.warn_signal)) warning->unseen++;
+        return;
+    }
     const bool is_over = is_sent && pid == job.pid && state_of(pid) == 'Z'; /* it may have ended so: it counts */
     if (!(is_sent ? takes(pid, job.warn_signal) || is_over : send_to(pid, job.warn_signal))) return;
     snprintf(path, sizeof path, "/proc/%d/status", pid);
@@ -825,11 +838,9 @@ static void hear_warning(int sig, char scope, bool is_sent) { /* it comes from t
 
 static void ask_shell(void) { /* around a container: spec/flow/container.py names it so if nobody inside took the warning */
     struct act *warning = act_of("warn", job.warn_signal);
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/comm", job.pid);
-    if (!warning || slurp(AT_FDCWD, path, scratch, sizeof scratch) <= 0) return;
-    const bool is_blocked = !strcmp(scratch, "aver-blocked\n");
-    if (is_blocked || !strcmp(scratch, "aver-unheard\n")) warning->to = 0;
+    if (!warning) return;
+    const bool is_blocked = is_called(job.pid, "aver-blocked");
+    if (is_blocked || is_called(job.pid, "aver-unheard")) warning->to = 0;
     if (is_blocked) warning->blocked = 1;
 }
 
@@ -854,17 +865,25 @@ static void look_at_unheard(bool is_over) { /* is_over: the child has ended, and
     unheard.at = now() + (was_prompt ? 2 : 20) * MS;
 }
 
-static bool move_job(int sig) { /* STOP or CONT, to groups as in kill_all; returns whether somebody was found running */
+static bool move_job(int sig) { /* STOP or CONT, to groups as in kill_all; returns whether somebody was found running, or
+                                   went meanwhile: its children may have been missed */
     bool ran = false; /* who is in D has the STOP pending: it waits for a device, or in vfork for a child that is stopped */
     pid_t last = 0, group;
     list_job();
     for (size_t i = 0; i < pids_n; i++, last = group) {
         group = group_of(pids[i]);
-        ran = ran || (!strchr("TtDZX", state_of(pids[i])) && !kill(pids[i], 0));
+        ran = ran || (!strchr("TtDZ", state_of(pids[i])) && (!kill(pids[i], 0) || errno == ESRCH));
         if (!group) kill(pids[i], sig);
         else if (group != last) kill(-group, sig);
     }
     return ran;
+}
+
+static void tell_moved(const char *what) { /* suspended or resumed: it is done, not only asked for */
+    open_line(what);
+    say(",\"key\":\"%s\",\"at\":%.6f", job.key, seconds(now() - job.start));
+    close_line();
+    tell();
 }
 
 static void stop_job(void) { /* again and again: who forked meanwhile is stopped as well, and who was continued by others */
@@ -872,10 +891,20 @@ static void stop_job(void) { /* again and again: who forked meanwhile is stopped
     job.stop_gap = move_job(SIGSTOP) || !job.stop_gap ? MS : job.stop_gap < SECOND ? 2 * job.stop_gap : SECOND;
     const usec rest = 4 * (now() - since);
     job.stop_at = now() + (job.stop_gap > rest ? job.stop_gap : rest);
+    if (!job.is_still && job.stop_gap > 2 * MS) { /* two looks in a row found nobody running */
+        job.is_still = true;
+        tell_moved("suspended");
+    }
+}
+
+static void continue_job(void) {
+    move_job(SIGCONT);
+    if (job.stopped_at && !job.is_still) move_job(SIGCONT); /* somebody ran, and may have left a child that is stopped while it was looked for */
 }
 
 static void resume(void) {
     job.stop_gap = 0;
+    job.is_still = false;
     if (job.stopped_at) job.suspended += now() - job.stopped_at;
     job.stopped_at = 0;
 }
@@ -918,7 +947,7 @@ static void end_job(const char *why, bool is_requeue) { /* time, jobtime or canc
     job.ending = true;
     job.kill_at = now() + job.kill_wait;
     signal_job(SIGTERM, 'a');
-    move_job(SIGCONT);
+    continue_job();
     resume();
 }
 
@@ -2637,10 +2666,15 @@ static const char *order_other(const char *tags, char verb, char *p, char *end) 
         drop_all_ahead();
         tell_due();
         stop_job();
-    } else if (verb == 'U' && job.stopped_at) {
-        move_job(SIGCONT);
-        resume();
-        tell_due();
+    } else if (verb == 'P' && job.is_still) {
+        tell_moved("suspended"); /* who asks again may not have heard it */
+    } else if (verb == 'U') {
+        if (job.stopped_at) {
+            continue_job();
+            resume();
+            tell_due();
+        }
+        tell_moved("resumed");
     }
     return NULL;
 }

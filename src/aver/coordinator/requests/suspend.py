@@ -1,4 +1,7 @@
-"""`suspend` and `resume`: stop the processes of running jobs, and let them go on."""
+"""`suspend` and `resume`: stop the processes of running jobs, and let them go on.
+
+The reply comes when the witnesses have done it and that is durable, or after a while that they have not.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
+from aver.coordinator.watchers import Held
 from aver.engines.api import Control
-from aver.model import reasons
-from aver.model.events import Observed, PersonAsked
+from aver.model.events import PersonAsked
 from aver.model.states import STARTED, State
 from aver.protocol.messages import ResultCode, Results, Resume, Suspend
 
@@ -17,19 +20,30 @@ OF_DAEMON = "its processes are those of docker's daemon: `docker pause` stops th
 
 
 @writes(Suspend)
-def suspend_jobs(context: Context, _: Peer, request: Suspend, now: float) -> Results:
-    def act(run: LiveRun, index: int) -> Said:
-        return suspend(context.machine, run, index, request.by, now, request.reason)
-
-    return context.each_job(request.ids, now, act)
+def suspend_jobs(context: Context, peer: Peer, request: Suspend, now: float) -> Results | None:
+    return _move_jobs(context, peer, request, State.SUSPENDED, now)
 
 
 @writes(Resume)
-def resume_jobs(context: Context, _: Peer, request: Resume, now: float) -> Results:
-    def act(run: LiveRun, index: int) -> Said:
-        return resume(context.machine, run, index, request.by, now, request.reason)
+def resume_jobs(context: Context, peer: Peer, request: Resume, now: float) -> Results | None:
+    return _move_jobs(context, peer, request, State.RUNNING, now)
 
-    return context.each_job(request.ids, now, act)
+
+def _move_jobs(context: Context, peer: Peer, request: Suspend | Resume, wanted: State, now: float) -> Results | None:
+    jobs: dict[int, int] = {}
+
+    def act(run: LiveRun, index: int) -> Said:
+        said = _move(context.machine, run, index, wanted, request.by, now, request.reason)
+        attempt = context.machine.by_job.get(run.job_number(index))
+        if said.code is ResultCode.DONE and attempt is not None and attempt.state is not wanted:
+            jobs[attempt.job] = run.number
+        return said
+
+    results = context.each_job(request.ids, now, act)
+    if not jobs:
+        return results
+    context.watchers.hold(Held(peer, results, wanted, jobs))
+    return None
 
 
 def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason: str = "") -> Said:
@@ -53,14 +67,12 @@ def _move(machine: Machine, run: LiveRun, index: int, wanted: State, by: str, no
     is_ending = attempt.state is State.COMPLETING or attempt.cancel_asked or attempt.requeue
     if is_ending or attempt.is_over_time or attempt.is_parked:
         return Said("being ended", ResultCode.REFUSED)
-    word = "suspend" if wanted is State.SUSPENDED else "resume"
-    if attempt.is_suspended is (wanted is State.SUSPENDED):
+    word, done = ("suspend", "suspended") if wanted is State.SUSPENDED else ("resume", "resumed")
+    if bool(attempt.suspend_asked) is (wanted is State.SUSPENDED):
+        if attempt.state is not wanted:  # somebody has asked before, and it is not done yet
+            return Said(done)
         return Said("suspended already" if attempt.is_suspended else "not suspended", ResultCode.ALREADY)
     asked = PersonAsked(now, run.number, job, by, word, reason=reason)
     machine.emit(asked)
     machine.after(asked, [Control(key, word) for key in attempt.running_keys()])
-    machine.emit(Observed(now, run.number, job, attempt.attempt, "person", f"{word} by {by}", wanted, reasons.NONE))
-    if wanted is State.RUNNING:
-        machine.resume_steps(attempt, now)
-        return Said("resumed")
-    return Said("suspended")
+    return Said(done)

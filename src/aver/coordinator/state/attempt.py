@@ -72,8 +72,9 @@ class LiveTask:
     because: bool = False  # it is ended since another task failed
     ended_at: float | None = None
     cause: TaskCause = TaskCause()
-    is_dispatched: bool = False  # volatile
-    evidence: list[Evidence] = field(default_factory=list)  # volatile
+    is_dispatched: bool = False  # volatile, as all below
+    is_still: bool | None = None  # as of its attempt
+    evidence: list[Evidence] = field(default_factory=list)
 
     def as_task(self) -> Task:
         """For the fold and the summary."""
@@ -155,6 +156,7 @@ class LiveAttempt:
     evidence: list[Evidence] = field(default_factory=list)
     due_s: float | None = None  # by the monotonic clock: when its limit passes, as its witness says
     is_over_time: bool = False  # its witness is ending it because of its limit
+    is_still: bool | None = None  # what its witness said last: its processes are stopped, or go on
     held_text: str = ""  # the sentence that came with `shown_reason`, where it was held back
     streams: tuple[int, ...] = ()  # descriptors for its standard streams, where its submitter hands them over
 

@@ -362,6 +362,7 @@ def _person_asked(live: LiveState, event: PersonAsked) -> None:
         case "suspend" | "resume":
             if attempt is not None:
                 attempt.suspend_asked = event.what == "suspend"
+                live.moving[attempt.key] = attempt
         case "hold":
             run.held.add(index)
         case "release":

@@ -101,6 +101,7 @@ class LiveState:
         self.touched: dict[int, None] = {}  # runs whose jobs moved: the plan is to be told
         self.ending: dict[tuple[int, int], Ending] = {}  # by job and attempt: verdicts that are not durable yet
         self.parked: dict[str, LiveAttempt] = {}  # by key: scripts that ended before their steps
+        self.moving: dict[str, LiveAttempt] = {}  # by key: to be suspended or resumed, and not all witnesses did it yet
         self.waiting_steps: set[str] = set()  # keys of attempts with steps that wait for CPUs of their job
         self.ahead = 0  # attempts that are planned and have no room
         self.behind: set[str] = set()  # keys of attempts that their engine has and that wait for others to end

@@ -22,7 +22,9 @@ from aver.model.evidence import (
     LimitPassed,
     LookBegan,
     NotTaken,
+    Resumed,
     RoomTaken,
+    Suspended,
     Verdict,
     WitnessRecord,
     WitnessStart,
@@ -43,6 +45,9 @@ def heard(live: LiveState, run: LiveRun, attempt: LiveAttempt, one: Heard, now: 
                 Observed(now, run.number, attempt.job, attempt.attempt, one.source, said, State.RUNNING, reasons.NONE),
             )
         steps.end_begun(live, attempt, now)
+        return
+    if isinstance(one.evidence, (Suspended, Resumed)):
+        attempt.is_still = isinstance(one.evidence, Suspended)
         return
     if isinstance(one.evidence, LookBegan):
         said = "it has ended; its outputs are being looked at"

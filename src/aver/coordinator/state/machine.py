@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aver.coordinator.state import eligibility, fold, local_job, scheduler_job, start, steps
+from aver.coordinator.state import eligibility, fold, local_job, scheduler_job, start, steps, suspension
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import (
     cancel_unstarted,
@@ -173,7 +173,7 @@ class Machine:
                     self._advance_run(run, now)
             if self.dependencies.dirty:
                 eligibility.ask_again(self.live, self.dependencies.dirty.popleft(), now)
-            elif not local_job.unpark(live, now):
+            elif not (local_job.unpark(live, now) or suspension.show(live, now)):
                 return
 
     def _advance_run(self, run: LiveRun, now: float) -> None:
@@ -453,10 +453,6 @@ class Machine:
         unused = steps.abandon(self.live, key, number, now)
         self.advance(now)
         return unused
-
-    def resume_steps(self, attempt: LiveAttempt, now: float) -> None:
-        """The job goes on: so do steps that were asked for meanwhile."""
-        steps.resume(self.live, attempt, now)
 
     def cancel_step(self, step: LiveStep, by: str, now: float) -> None:
         steps.cancel(self.live, step, by, now)

@@ -21,6 +21,8 @@ from aver.model.evidence import (
     LimitMoved,
     LimitPassed,
     Refused,
+    Resumed,
+    Suspended,
     TaskCause,
     Verdict,
     WitnessRecord,
@@ -128,7 +130,10 @@ def intent_is_durable(live: LiveState, event: StepStarted, now: float) -> None:
 
 
 def _dispatch(live: LiveState, step: LiveStep, now: float) -> None:
-    if not step.is_durable or (needs_streams(step.spec) and not step.streams) or step.attempt.is_suspended:
+    attempt = step.attempt
+    if attempt.is_suspended or attempt.suspend_asked:
+        return
+    if not step.is_durable or (needs_streams(step.spec) and not step.streams):
         return
     for task in step.tasks:
         if not task.is_dispatched and task.verdict is None and not task.because:
@@ -170,6 +175,9 @@ def heard(live: LiveState, one: Heard, now: float, rules: TaskRules = TaskRules(
     if found is None:
         return False
     step, task = found
+    if isinstance(one.evidence, (Suspended, Resumed)):
+        task.is_still = isinstance(one.evidence, Suspended)
+        return True
     is_end = not isinstance(one.evidence, (WitnessStart, LimitMoved, LimitPassed))
     if is_end and task.verdict is not None:
         return False

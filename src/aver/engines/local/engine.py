@@ -34,19 +34,19 @@ from aver.engines.local.census import living_witnesses, runs_elsewhere
 from aver.engines.local.cpu_sets import cpu_sets
 from aver.engines.local.devices import Devices
 from aver.engines.local.job_cgroup import job_of_task, oomd_kills
-from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, run_frame
+from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, heard_of_earlier, run_frame
 from aver.engines.local.process import advice_on, reap, take_orphans
 from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, words_of
 from aver.engines.local.sweep import Swept, heard_of_loss, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.engines.local.witness_cgroups import WitnessCgroups
-from aver.judge.witness_record import parse_due, parse_look, parse_passed, parse_record, parse_start
+from aver.judge.witness_record import MOMENTS, parse_due, parse_moment, parse_record, parse_start
 from aver.model.evidence import LimitMoved, MemoryWatch, NotTaken, Refused, RoomTaken, WitnessStart
 from aver.model.record import replace
 
 IDLE_SLOT_S = 5.0
 WARM_SLOT_S = 60.0  # of one with a server, whose imports may have taken long
-PROTOCOL = 10  # of a witness that knows every order of ours
+PROTOCOL = 11  # of a witness that knows every order of ours
 HELLO_WAIT_S = 2.0
 REMOVE_WAIT_S = 0.5  # a cgroup that a process has just left may be busy for a moment
 WITNESS = "witness"
@@ -221,6 +221,8 @@ class LocalEngine:
                 slot.send(control_frame(control), self._poller)
                 if slot.key == control.key and control.verb in ("cancel", "time_out") and slot.cancelled_at is None:
                     slot.cancelled_at = time.monotonic()
+                if slot.is_of_earlier_version and (said := heard_of_earlier(control)) is not None:
+                    self._heard.append(said)
 
     def adopt(self, before: str, key: str) -> None:
         """Never: this engine starts nothing by itself."""
@@ -302,11 +304,10 @@ class LocalEngine:
         elif event == "due" and words["key"] == slot.key:
             slot.due_s = parse_due(words)
             self._heard.append(Heard(words["key"], WITNESS, text, LimitMoved(slot.due_s)))
-        elif event == "limit" and words["key"] == slot.key:
-            slot.cancelled_at = slot.cancelled_at or time.monotonic()
-            self._heard.append(Heard(words["key"], WITNESS, text, parse_passed(words)))
-        elif event == "look" and words["key"] == slot.key:
-            self._heard.append(Heard(words["key"], WITNESS, text, parse_look(words)))
+        elif event in MOMENTS and words["key"] == slot.key:
+            if event == "limit":
+                slot.cancelled_at = slot.cancelled_at or time.monotonic()
+            self._heard.append(Heard(words["key"], WITNESS, text, parse_moment(words)))
         elif event == "dropped":
             self._take_dropped(slot, words["key"])
         elif event == "error" and words["text"] in REFUSALS:

@@ -12,10 +12,11 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-from aver.engines.api import Control, Order
+from aver.engines.api import Control, Heard, Order
 from aver.engines.local.capabilities import CgroupBase
 from aver.engines.local.job_cgroup import levels
 from aver.engines.local.mark import RLIMIT_LOCKS, can_mark, mark_of
+from aver.model.evidence import Resumed, Suspended
 from aver.model.job import Scope
 from aver.model.record import Record
 
@@ -140,6 +141,14 @@ def control_frame(control: Control) -> bytes:
     if control.is_requeue:
         fields.append("q")
     return _frame(fields)
+
+
+def heard_of_earlier(control: Control) -> Heard | None:
+    """A witness of an earlier version obeys as well, but does not say when it has stopped or continued its job."""
+    said = "its witness is of an earlier version, which does not say when that is done"
+    if control.verb == "suspend":
+        return Heard(control.key, "engine", said, Suspended(0.0))
+    return Heard(control.key, "engine", said, Resumed(0.0)) if control.verb == "resume" else None
 
 
 def companion_frame(key: str, witness_pid: int) -> bytes:

@@ -291,8 +291,8 @@ class _Acting:
         match result["code"]:
             case "not_found":
                 self._complain(text, op, INVALID)
-            case "done":
-                return  # of an array one is enough
+            case "done" | "asked":
+                return  # of an array one is enough; Slurm does not wait until its jobs are stopped either
             case "running" if op == "hold":
                 return  # a job that runs is not held back, and Slurm does not complain either
             case "already":
