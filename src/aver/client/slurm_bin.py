@@ -96,7 +96,8 @@ def text_of(name: str, python: str, folders: Sequence[str], leads: bool = False)
     call = (
         f"import sys\nsys.path[:0] = [{folders[0]!r}]\nsys.path += {list(folders[1:])!r}\n"
         "sys.modules['typing_extensions'] = None\n"
-        f"from aver.slurm_cli.{module} import main\nsys.exit(main({words}sys.argv[1:]))\n"
+        f"from aver.slurm_cli.{module} import main\nfrom aver.slurm_cli.output import leave\n"
+        f"leave(main({words}sys.argv[1:]))\n"
     )
     if len(os.fsencode(python)) <= LONGEST_INTERPRETER_BYTES and not any(one.isspace() for one in python):
         return f"#!{python} {flags}\n{call}"
@@ -129,7 +130,7 @@ def _folders() -> tuple[str, ...]:
 
 def _stamp() -> str:
     """What the commands were made by, and since when the machine is up: what is not synced is lost with its power."""
-    return f"aver {__version__} 5\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
+    return f"aver {__version__} 6\n{sys.executable}\n{_folders()!r}\n{read_boot_id()}\n"
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+from aver.fast_start import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 LONGEST_LOST = 200
 
 
@@ -42,6 +47,17 @@ def show(text: str) -> None:
         raise OutputFailed(
             error.strerror or str(error), lost if len(lost) <= LONGEST_LOST and "\n" not in lost else ""
         ) from None
+
+
+def leave(status: int) -> NoReturn:
+    """End the process at once: Python's own clean-up is a sixth of the instructions of a plain srun.
+
+    Nothing is lost by that: these commands write without a buffer. Where a function is to be called at the end, that
+    of a terminal or of a library, Python ends as always.
+    """
+    if "atexit" in sys.modules:
+        sys.exit(status)
+    os._exit(status)
 
 
 def failed_line(program: str, error: OutputFailed) -> str:

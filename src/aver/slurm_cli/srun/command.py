@@ -7,13 +7,11 @@ only a failure, a label or a unit needs is imported then.
 from __future__ import annotations
 
 import os
-import select
 
 from aver.errors import AverError, UnreachableError
 from aver.fast_start import TYPE_CHECKING, c_signal
 from aver.protocol import fast_client
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, show
-from aver.slurm_cli.refusal import say
 from aver.slurm_cli.srun.options import (
     NOT_SERVED,
     BadSpecification,
@@ -46,6 +44,12 @@ FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUS
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
 TOGETHER_S = 0.2  # between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
+
+
+def say(*lines: str) -> None:
+    from aver.slurm_cli.refusal import say as write  # a step of which there is nothing to say does without it
+
+    write(*lines)
 
 
 def main(arguments: list[str]) -> int:
@@ -347,6 +351,8 @@ class Step:
         assert self._wire is not None
         if not self._said or not all(self._ends[task]["because"] for task, _ in self._said):
             return False
+        import select
+
         return bool(select.select([self._wire.fileno()], [], [], TOGETHER_S)[0])
 
     def _hear_task(self, message: dict[str, Any]) -> None:
