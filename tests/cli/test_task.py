@@ -48,17 +48,23 @@ def test_task_of_a_step_leaves_its_record(job: dict[str, str], tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "facts", [{"OMPI_COMM_WORLD_RANK": "3", "PMIX_NAMESPACE": "launch@1"}, {"PMI_RANK": "3", "MPI_LOCALRANKID": "0"}]
+    ("facts", "tasks"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "launch@1"}, 8),
+        ({"PMI_RANK": "7", "PMI_SIZE": "8", "MPI_LOCALRANKID": "3", "MPI_LOCALNRANKS": "4"}, 4),
+    ],
+    ids=["Open MPI", "Hydra"],
 )
-def test_rank_of_another_launcher_has_a_name_of_its_own(
-    job: dict[str, str], tmp_path: Path, facts: dict[str, str]
+def test_ranks_of_another_launcher_are_a_step_of_their_own(
+    job: dict[str, str], tmp_path: Path, facts: dict[str, str], tasks: int
 ) -> None:
-    """Ranks of mpirun are no tasks of the step that mpirun runs in: their records can't be taken for each other."""
-    assert (
-        run("--", "sh", "-c", "exit 5", facts={**job, **facts, "SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}).returncode
-        == 5
-    )
+    """Its number is none of Slurm's, so that no record is taken for that of the step that mpirun runs in."""
+    inside = {**job, **facts, "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}
+    done = run("--", "sh", "-c", "echo $SLURM_STEP_ID; exit 5", facts=inside)
+    assert (done.returncode, done.stdout) == (5, "0\n")
     (record,) = tmp_path.iterdir()
-    assert record.name.startswith("7-1.r0.m")
-    assert record.name.endswith(".t3")
-    assert json.loads(record.read_bytes()[18:])["key"] == record.name
+    said = json.loads(record.read_bytes()[18:])
+    assert (said["key"], said["tasks"], said["name"]) == (record.name, tasks, "sh")
+    attempt, step, task = record.name.rsplit(".", 2)
+    assert (attempt, task) == ("7-1.r0", "t3")
+    assert 10**8 <= int(step.removeprefix("s")) < 10**9

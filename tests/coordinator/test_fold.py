@@ -196,7 +196,7 @@ class World:
     def requeue(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
-            requeue.requeue(self.machine, *found, ("requeue", "requeuehold")[a % 2], "me", self.now)
+            requeue.requeue(self.machine, *found, ("requeue", "requeuehold", "requeuespecial")[a % 3], "me", self.now)
 
     def change(self, a: int, b: int) -> None:
         found = self._job(a, b)

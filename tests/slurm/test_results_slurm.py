@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +18,22 @@ MIB = 1 << 20
 TOUCH = "python3 -c 'import time; x = bytearray(300 << 20); time.sleep(3)'"
 BURN = "python3 -c 'import time\nwhile time.process_time() < 2: pass'"
 EAT = "python3 -c 'x = bytearray(120 << 20)'"
+RANK = r"""
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (argc == 1 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (argc == 1) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return rank == 1 ? atoi(argv[1]) : 0;
+}
+"""
+MPIRUN = "mpirun --mca plm isolated --mca ras ^slurm --oversubscribe"
+AS_ROOT = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 
 
 class Lab(Protocol):
@@ -104,3 +123,23 @@ def test_what_ran_out_of_memory_completes_on_the_next_recover(place: Place) -> N
     assert {name: row["state"] for name, row in attempts(place, run).items()} == dict.fromkeys(
         ("hungry", "fine", "after"), "COMPLETED"
     )
+
+
+@pytest.mark.skipif(shutil.which("mpicc") is None, reason="needs Debian's openmpi-bin and libopenmpi-dev")
+def test_the_ranks_of_an_mpirun_are_tasks_of_a_step(place: Place) -> None:
+    """With `aver task` each rank has its own verdict: one that fails, and one that aborts the others."""
+    place.write("rank.c", RANK)
+    subprocess.run(["mpicc", "rank.c", "-o", "rank"], cwd=place.folder, check=True)
+    task = f"{os.path.dirname(sys.executable)}/aver task --"
+    lines = (AS_ROOT, f"{MPIRUN} -n 3 {task} ./rank 5 || :", f"{MPIRUN} -n 2 {task} ./rank || :")
+    place.write("flow.yaml", f"jobs:\n  ranks: {{cpus: 2, run: {json.dumps('; '.join(lines))}}}\n")
+    place("run", "--engine", "slurm", "flow.yaml")
+    document = json.loads(place("show", "last/ranks", "--json").out)
+    assert (document["job"]["state"], document["job"]["derived_exit"]) == ("COMPLETED", "7:0")
+    steps = sorted(document["steps"], key=lambda step: step["started_at"])
+    assert [(step["name"], step["tasks"], step["exit"]["text"]) for step in steps] == [
+        ("rank", 3, "5:0"),
+        ("rank", 2, "7:0"),
+    ]
+    assert [end["exit"]["text"] for end in steps[0]["task_ends"]] == ["0:0", "5:0", "0:0"]
+    assert steps[1]["task_ends"][0]["because"], "rank 0 was ended since rank 1 aborted"

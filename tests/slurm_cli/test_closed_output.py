@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from slurm_commands import Slurm
 
+from aver.slurm_cli import output
+
+SOURCE = Path(output.__file__).parents[2]
 COMMANDS = ("squeue", "sinfo", "sacct", "scontrol show job", "scontrol show config", "sacctmgr list cluster", "sshare",
             "squeue --help", "sbatch --help", "scancel --help", "srun --help", "srun --version", "sbatch --version",
             "scontrol ping")  # fmt: skip
@@ -69,3 +76,14 @@ def test_srun_that_copies_ends_as_its_step(slurm: Slurm, streams: str, options: 
     assert slurm.read("code") == "code 4\n"
     assert slurm.read("done") == ""
     assert "Traceback" not in slurm.read("out")
+
+
+@pytest.mark.parametrize(
+    ("registered", "out"), [("", ""), ("import atexit; atexit.register(os.write, 1, b'end')", "end")]
+)
+def test_a_command_ends_at_once_unless_something_is_to_be_done_at_its_end(registered: str, out: str) -> None:
+    """The exit status is the command's either way; `srun --pty` gives the terminal back at its end."""
+    text = f"import os, sys\n{registered}\nfrom aver.slurm_cli.output import leave\nleave(77)"
+    done = subprocess.run([sys.executable, "-IS", "-c", f"import sys; sys.path[:0] = [{str(SOURCE)!r}]\n{text}"],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (77, out, "")

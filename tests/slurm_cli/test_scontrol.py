@@ -375,14 +375,18 @@ def test_job_0_is_every_job(slurm: Slurm) -> None:
 
 
 def test_a_job_may_be_held_as_a_special_exit(slurm: Slurm) -> None:
-    """squeue and scontrol say so until it is released, accounting does not, as with a real Slurm."""
+    """squeue and scontrol say so until it is released, accounting does not, as with a real Slurm.
+
+    It is a state of the job that outlives the coordinator, not the words of a request.
+    """
     ended = slurm.submit("-o", "/dev/null", "--wrap", "true")
     slurm.until_settled(ended)
     runs = slurm.submit("-o", "out", "--wrap", "echo ready; sleep 100")
     slurm.until_file("out", "ready")
     for job in (ended, runs):
         assert slurm("scontrol", "requeuehold", "State=SpecialExit", str(job)).status == 0
-        slurm.until_reason(job, "job_requeued_in_held_state")
+        slurm.until_reason(job, "job_requeued_in_special_exit_state")
+        slurm.kill_coordinator()
         shown = slurm("scontrol", "show", "job", str(job)).out
         assert "JobState=SPECIAL_EXIT Reason=job_requeued_in_held_state" in shown
         assert slurm("squeue", "-h", "-j", str(job), "-o", "%t %T").out == "SE SPECIAL_EXIT\n"
@@ -397,16 +401,16 @@ def test_a_job_may_be_held_as_a_special_exit(slurm: Slurm) -> None:
 
 
 def test_show_slurmd_names_the_steps_that_run(slurm: Slurm) -> None:
-    """The daemon of the node is the coordinator."""
+    """The daemon of the node is the coordinator; no slurmctld has ever sent it a message."""
     slurm.submit("-o", "out", "--wrap", "srun scontrol show slurmd; sleep 100")
     slurm.until_file("out", "Version")
     shown = dict(line.split(" = ", 1) for line in slurm.read("out").splitlines())
     assert [name.strip() for name in shown][:2] == ["Active Steps", "Actual CPUs"]
     assert shown["Active Steps".ljust(24)] == "1.0, 1.batch"
+    assert shown["Last slurmctld msg time".ljust(24)] == "NONE"
     slurm("scancel", "1")
     slurm.until_settled(1)
     assert "Active Steps             = NONE\n" in slurm("scontrol", "show", "slurmd").out
-    slurm.kill_coordinator()
 
 
 def test_requeue_incomplete_of_an_array_takes_the_tasks_that_run(slurm: Slurm) -> None:

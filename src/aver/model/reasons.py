@@ -56,6 +56,8 @@ BEGIN_TIME = "BeginTime"
 JOB_HELD_USER = "JobHeldUser"
 JOB_HELD_ADMIN = "JobHeldAdmin"
 JOB_REQUEUED_HELD = "job_requeued_in_held_state"  # Slurm's word, as it writes it
+JOB_SPECIAL_EXIT = "job_requeued_in_special_exit_state"  # likewise: held for somebody to look at it
+REQUEUED_HELD = frozenset({JOB_REQUEUED_HELD, JOB_SPECIAL_EXIT})
 JOB_ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
 LICENSES = "Licenses"
 STARTING = "Starting"
@@ -76,6 +78,7 @@ PENDING_WORDS: dict[str, str] = {
     BEGIN_TIME: "its begin time has not come yet",
     JOB_HELD_USER: "it is held; `aver release` lets it go",
     JOB_REQUEUED_HELD: "it is to begin again when it is released; `aver release` lets it go",
+    JOB_SPECIAL_EXIT: "it is held as a special exit, and begins again when it is released; `aver release` lets it go",
     JOB_ARRAY_TASK_LIMIT: "as many of its run as allowed are running already",
     LICENSES: "what it takes of a pool, or of licences, is not free",
     MAX_JOBS: "as many jobs run as the settings allow (max_running, or slurm.max_submitted)",
@@ -112,6 +115,7 @@ SHORT_WORDS: dict[str, str] = {  # for a table or a tree, beside the state
     JOB_HELD_USER: "held",
     JOB_HELD_ADMIN: "held by an operator",
     JOB_REQUEUED_HELD: "requeued and held",
+    JOB_SPECIAL_EXIT: "held as a special exit",
     JOB_ARRAY_TASK_LIMIT: "waiting: max_parallel reached",
     LICENSES: "waiting for a pool",
     MAX_JOBS: "waiting: max_running reached",

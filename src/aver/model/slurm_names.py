@@ -22,7 +22,6 @@ NEWEST = "25.11"
 ANY_NAMES, KNOWN_NAMES = "any", "known"  # of `slurm.names`: what becomes of names that this machine has not
 HIGHEST_INDEX = 1000  # of an array: MaxArraySize is 1001, as usual
 STEP_CANCEL = "cancel step"  # what a person asked for with `scancel JOB.STEP`
-SPECIAL_EXIT = "SpecialExit"  # of a requeued job that is held: somebody is to look at it
 STEP_UPDATE = "update step"  # likewise with `scontrol update StepId=JOB.STEP`
 
 _NUMBERS = ("ntasks", "ntasks_per_node", "cpus_per_task", "mem_per_cpu")

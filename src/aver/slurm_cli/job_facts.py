@@ -10,7 +10,7 @@ import os
 
 from aver.fast_start import TYPE_CHECKING
 from aver.model.exit_text import raw_text, slurm_exit, step_warning
-from aver.model.slurm_names import PARTITION, QOS, SPECIAL_EXIT, STEP_CANCEL, sluid, slurm_document
+from aver.model.slurm_names import PARTITION, QOS, STEP_CANCEL, sluid, slurm_document
 from aver.protocol import fast_client
 from aver.slurm_cli import texts, words
 from aver.store.read.light import UNSETTLED
@@ -61,12 +61,9 @@ class JobFacts:
         asked = fast_client.loads(row.request.encode()) if row.request else self.spec.get("request", {})
         self.request: dict[str, Any] = asked
         self.changed: dict[str, Any] = {}  # by `scontrol update`
-        self.is_special = False  # requeued and held, with State=SpecialExit
         for at, event in book.asked(row.run, row.id):
             if event.get("what") == "update":
                 self._change(at, event)
-            elif event.get("what") in ("requeue", "requeuehold", "release"):
-                self.is_special = event.get("detail") == SPECIAL_EXIT
         matrix: dict[str, Any] = self.spec.get("matrix") or {}
         axes: list[Any] = matrix.get("axes", []) if len(specs) == 1 else []
         self.array_job: int | None = None
@@ -194,7 +191,7 @@ class JobFacts:
 
     @property
     def queue_state(self) -> str:  # accounting knows no SPECIAL_EXIT
-        return "SPECIAL_EXIT" if self.is_special and self.is_held else self.state
+        return words.queue_state(self.row.state, self.row.reason)
 
     @property
     def reason(self) -> str:

@@ -36,11 +36,19 @@ _LONG = {short: word for word, short in SHORT.items()}
 
 LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "SPECIAL_EXIT"})  # what squeue lists unless asked
 
-_REASONS = {"Retry": "BeginTime", "Checkpoint": "BeginTime"}  # a requeued job of Slurm waits for its begin time
+_SPECIAL_EXIT = "job_requeued_in_special_exit_state"  # for Slurm a state, whose reason is that of every held requeue
+_REASONS = {  # a requeued job of Slurm waits for its begin time
+    "Retry": "BeginTime", "Checkpoint": "BeginTime", _SPECIAL_EXIT: "job_requeued_in_held_state",
+}  # fmt: skip
 
 
 def long_state(state: str) -> str:
     return _SHOWN[state][0] if state in _SHOWN else state
+
+
+def queue_state(state: str, reason: str) -> str:
+    """The word of squeue and scontrol; accounting knows no SPECIAL_EXIT."""
+    return "SPECIAL_EXIT" if state == "PENDING" and reason == _SPECIAL_EXIT else long_state(state)
 
 
 def short_state(state: str) -> str:

@@ -2997,16 +2997,20 @@ static int end_as_the_child(void) {
     return 128 + sig;
 }
 
-static const char *digits_of(const char *name) {
-    const char *value = getenv(name);
+static const char *digits(const char *value) {
     return value && *value && strlen(value) < 12 && !value[strspn(value, "0123456789")] ? value : NULL;
 }
 
-static bool name_task(char *path, size_t size, const char *folder) { /* FOLDER/KEY.sSTEP.tTASK; the key alike */
-    const char *step = digits_of("SLURM_STEP_ID"), *rank = digits_of("SLURM_PROCID");
-    char key[2 * KEY_MAX];
+static const char *digits_of(const char *name) { return digits(getenv(name)); }
+
+static bool name_task(char *path, size_t size, const char *folder, const char *step, const char *rank) {
+    char key[2 * KEY_MAX]; /* FOLDER/KEY.sSTEP.tTASK; the key alike */
+    if (!step) { /* --step, --rank and --tasks: of a launcher that is not srun */
+        step = digits_of("SLURM_STEP_ID");
+        rank = digits_of("SLURM_PROCID");
+        step_tasks = digits_of("SLURM_STEP_NUM_TASKS");
+    }
     snprintf(key, sizeof key, "%s.s%s.t%s", job.key, step ? step : "", rank ? rank : "");
-    step_tasks = digits_of("SLURM_STEP_NUM_TASKS");
     return folder && step && rank && set_key(key) && snprintf(path, size, "%s/%s", folder, key) < (int)size;
 }
 
@@ -3016,7 +3020,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
                                      ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append",
                                      ['O'] = "--own", ['f'] = "--file", ['c'] = "--clean", ['x'] = "--elsewhere"};
     static char path[PATH_KEPT], number[12];
-    const char *record = NULL, *folder = NULL;
+    const char *record = NULL, *folder = NULL, *step = NULL, *rank = NULL;
     const bool task = !strcmp(argv[1], "task");
     int i, tag;
     clear_order();
@@ -3029,6 +3033,9 @@ static int run_once(int argc, char **argv) { /* once, or task */
         else if (!task && !strcmp(argv[i], "--lease")) take_lease(argv[i + 1]);
         else if (!strcmp(argv[i], "--heed") && atoi(argv[i + 1]) > 0) heeded = atoi(argv[i + 1]);
         else if (task && !strcmp(argv[i], "--records")) folder = argv[i + 1];
+        else if (task && !strcmp(argv[i], "--step")) step = digits(argv[i + 1]);
+        else if (task && !strcmp(argv[i], "--rank")) rank = digits(argv[i + 1]);
+        else if (task && !strcmp(argv[i], "--tasks")) step_tasks = digits(argv[i + 1]);
         else if (!tag || !set_field((char)tag, argv[i + 1])) break;
     }
     if (i + 1 >= argc || strcmp(argv[i], "--")) {
@@ -3037,8 +3044,8 @@ static int run_once(int argc, char **argv) { /* once, or task */
         return 2;
     }
     order.argv = argv + i + 1;
-    if (task && name_task(path, sizeof path, folder)) record = path;
-    else if (task) fputs("aver-witness: no exit record: no SLURM_STEP_ID and SLURM_PROCID to name it\n", stderr);
+    if (task && name_task(path, sizeof path, folder, step, rank)) record = path;
+    else if (task) fputs("aver-witness: no exit record: no step and rank to name it\n", stderr);
     if (job.warn_signal && job.warn_scope != 'b') { /* srun passes it on to its tasks, whose witnesses say who takes it */
         snprintf(number, sizeof number, "%d", job.warn_signal);
         setenv("AVER_WARN_SIGNAL", number, 1);

@@ -147,7 +147,7 @@ class LiveAttempt:
     has_gpus: bool = False  # which ones is written down
     cancel_asked: bool = False
     kill_asked: bool = False  # with the cancellation: KILL at once
-    requeue: str = ""  # a person asked for another attempt: `requeue`, or `requeuehold` to be held then
+    requeue: str = ""  # a person asked for another attempt: which of `fold.REQUEUES`
     suspend_asked: bool | None = None  # the last request: suspend, or resume; None without any
     limit_asked: bool = False  # a person changed its time limit
     steps: StepTable | None = None

@@ -25,8 +25,8 @@ def make_ready(live: LiveState, run: LiveRun, index: int, now: float) -> None:
     spec = run.spec(index)
     wait = run.due.get(index)
     if index in run.held:
-        held_again = live.shown.get(job) == reasons.JOB_REQUEUED_HELD
-        show_reason(live, run, job, reasons.JOB_REQUEUED_HELD if held_again else reasons.JOB_HELD_USER, now)
+        shown = live.shown.get(job)
+        show_reason(live, run, job, shown if shown in reasons.REQUEUED_HELD else reasons.JOB_HELD_USER, now)
     elif spec.after is not None and not run.attempts.get(index) and not _is_after(live, run, index, now):
         pass  # it is asked again when those change; once it has been given room, they have done as required
     elif wait is not None and wait.until > now and not live.timers.is_over("again", job):

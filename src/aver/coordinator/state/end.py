@@ -36,7 +36,7 @@ from aver.model.states import State, attempt_may_move
 
 KEPT_REASONS = (  # by Slurm, when it cancels
     reasons.JOB_HELD_USER,
-    reasons.JOB_REQUEUED_HELD,
+    *reasons.REQUEUED_HELD,
     reasons.BEGIN_TIME,
     reasons.DEPENDENCY_NEVER_SATISFIED,
 )

@@ -48,8 +48,11 @@ from aver.plan.retry import AttemptSummary, Why, decide, requeues
 ALLOCATE = "allocate"
 NOW, FORCE = "now", "force"  # details of a cancellation: finishers of the run too; KILL at once
 AGAIN = ("retry", "reinit")  # what a person asks for to have settled jobs run again
-REQUEUE, REQUEUE_HOLD = "requeue", "requeuehold"
-REQUEUES = (REQUEUE, REQUEUE_HOLD)
+REQUEUES = {  # what a person may ask for, and the reason with which the job waits then
+    "requeue": reasons.BEGIN_TIME,
+    "requeuehold": reasons.JOB_REQUEUED_HELD,
+    "requeuespecial": reasons.JOB_SPECIAL_EXIT,
+}
 STEP_WAIT = "step wait"  # --wait of an srun: the time that it gives after the first task's end has passed
 REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
 WORDS = frozenset(  # what a person may ask for that changes the state
@@ -237,7 +240,7 @@ def _plan_another(
     index = attempt.index
     if attempt.cancel_asked:
         run.still_cancelled.add(index)
-    if reason == reasons.JOB_REQUEUED_HELD:
+    if reason in reasons.REQUEUED_HELD:
         run.held.add(index)
     if reason == reasons.BEGIN_TIME:
         run.due[index] = Wait(at, at + REQUEUE_DELAY_S)
@@ -367,7 +370,7 @@ def _person_asked(live: LiveState, event: PersonAsked) -> None:
             run.held.add(index)
         case "release":
             run.held.discard(index)
-        case "requeue" | "requeuehold":
+        case _ if event.what in REQUEUES:
             _requeue_asked(run, index, attempt, event)
         case "retry" | "reinit":
             run.begin_new_count(index)
@@ -407,7 +410,7 @@ def _cancel_asked(attempt: LiveAttempt, event: PersonAsked) -> None:
 def _requeue_asked(run: LiveRun, index: int, attempt: LiveAttempt | None, event: PersonAsked) -> None:
     if attempt is not None:
         attempt.requeue = event.what
-    elif event.what == REQUEUE_HOLD:
+    elif REQUEUES[event.what] in reasons.REQUEUED_HELD:
         run.held.add(index)
     else:
         run.due[index] = Wait(event.at, event.at + REQUEUE_DELAY_S)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aver.coordinator.state.attempt import LiveAttempt
-from aver.coordinator.state.fold import REQUEUE_HOLD, emit
+from aver.coordinator.state.fold import REQUEUES, emit
 from aver.coordinator.state.live import LiveState
 from aver.coordinator.state.run import LiveRun
-from aver.model import reasons
 from aver.model.events import JobMoved, JobsGenerated
 from aver.model.evidence import GeneratedRead, Verdict
 from aver.model.job import FlowSpec
@@ -26,7 +25,7 @@ def reason_to_go_on(live: LiveState, run: LiveRun, attempt: LiveAttempt, verdict
     if attempt.cancel_asked:
         return None
     if attempt.requeue:
-        return reasons.JOB_REQUEUED_HELD if attempt.requeue == REQUEUE_HOLD else reasons.BEGIN_TIME
+        return REQUEUES[attempt.requeue]
     if verdict.state is State.COMPLETED:
         return None
     spec = run.spec(attempt.index)

@@ -44,7 +44,7 @@ _TIMES = """\
                    now[{+|-}count[seconds(default)|minutes|hours|days|weeks]]
 """
 _RULE = "-" * 80
-_REQUEUES = ("requeue", "requeuehold")
+_REQUEUES = ("requeue", "requeuehold", "requeuespecial")
 
 
 def main(argv: Sequence[str]) -> int:

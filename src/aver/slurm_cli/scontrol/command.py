@@ -10,7 +10,6 @@ import shlex
 import sys
 
 from aver.fast_start import TYPE_CHECKING
-from aver.model.slurm_names import SPECIAL_EXIT
 from aver.protocol import fast_client
 from aver.protocol.place import user_name
 from aver.slurm_cli.facts import Book
@@ -198,7 +197,7 @@ class _Acting:
     def act(self, verb: str, words: Sequence[str]) -> int:
         op = {"uhold": "hold", "holdu": "hold", "requeuehold": "requeue"}.get(verb, verb)
         extra: dict[str, bool] = {"hold": verb == "requeuehold"} if op == "requeue" else {}
-        if verb == "requeuehold" and len(words) > 1 and words[0].lower() == f"state={SPECIAL_EXIT.lower()}":
+        if verb == "requeuehold" and len(words) > 1 and words[0].lower() == "state=specialexit":
             extra["special"] = True
             words = words[1:]
         only_running = op == "requeue" and words[0].lower() == "incomplete"

@@ -41,6 +41,8 @@ _OPTIONS = Table(
 )
 NOT_SERVED = ("assoc_mgr", "bbstat", "burstbuffer", "dwstat", "federation", "frontend")
 
+_INFO = 3  # the number of Slurm's level "info", the only one of the coordinator's log
+
 
 def main(argv: Sequence[str]) -> int:
     return guarded("scontrol", _scontrol, argv)
@@ -343,17 +345,17 @@ def _show_node(asked: str, *, is_oneline: bool, has_details: bool) -> int:
 
 def _show_slurmd() -> int:
     """The coordinator stands for the daemon of a node."""
+    from pathlib import Path
+
+    from aver.home import Home
     from aver.slurm_cli.squeue.command import running_steps
 
     book = Book.open()
+    home = Home(Path(book.home))
+    if not home.has_coordinator():
+        raise Refusal("slurm_load_slurmd_status: Connection refused")
     node = _nodes(book, "")[0]
     steps = running_steps(book, [job for job in book.unsettled() if job.is_active and job.has_run])
-    try:
-        with open(os.path.join(book.home, "lock"), "rb") as file:
-            pid = int(fast_client.loads(file.read())["pid"])
-        os.kill(pid, 0)
-    except (OSError, KeyError, ValueError, fast_client.Lost):
-        raise Refusal("slurm_load_slurmd_status: Connection refused") from None
     facts = {
         "Active Steps": ", ".join(f"{step.job.row.id}.{step.label}" for step in steps) or "NONE",
         "Actual CPUs": node.cpus,
@@ -365,10 +367,10 @@ def _show_slurmd() -> int:
         "Actual temp disk space": f"{shutil.disk_usage('/tmp').total >> 20} MB",
         "Boot time": moment(node.booted_at),
         "Hostname": node.name,
-        "Last slurmctld msg time": moment(book.now),
-        "Slurmd PID": pid,
-        "Slurmd Debug": 3,
-        "Slurmd Logfile": os.path.join(book.home, "coordinator.log"),
+        "Last slurmctld msg time": "NONE",  # there is no slurmctld
+        "Slurmd PID": home.holder().get("pid", 0),
+        "Slurmd Debug": _INFO,
+        "Slurmd Logfile": home.log,
         "Version": version_line().split()[-1],
     }
     show("".join(f"{name:<24} = {value}\n" for name, value in facts.items()))

@@ -22,7 +22,7 @@ NA = "N/A"
 
 
 def _compact(job: JobFacts) -> str:
-    return "SE" if job.queue_state == "SPECIAL_EXIT" else words.short_state(job.row.state)
+    return words.short_state(job.queue_state)
 
 
 class StepFacts:

@@ -43,7 +43,7 @@ STATUS_BAD_USAGE = 1
 STATUS_BAD_OPTION = 255
 FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUSR2, c_signal.SIGQUIT, c_signal.SIGALRM)
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
-TOGETHER_S = 0.2  # between the ends of tasks that were ended together
+TOGETHER_S = 2  # at most, between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
 AS_STEP = "--as-step="  # TOKEN:DESCRIPTOR of a step that srun.c has asked for
 

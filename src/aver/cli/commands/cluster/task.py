@@ -18,9 +18,10 @@ from aver.cli.group import Invocation
 from aver.cli.session import Session
 from aver.errors import UnreachableError, UsageError
 
-RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-OF_LAUNCHERS = ("OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")  # srun sets neither
-LAUNCHES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+OPEN_MPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+HYDRA = ("MPI_LOCALRANKID", "MPI_LOCALNRANKS")  # MPICH and Intel MPI: the ranks of one node are a launch
+LAUNCHES = ("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+FIRST_LAUNCH, LAUNCH_COUNT = 10**8, 9 * 10**8  # steps of launchers other than srun: Slurm never counts as far
 NOT_FOUND_STATUS = 127
 NOT_EXECUTABLE_STATUS = 126
 
@@ -58,11 +59,17 @@ def witness_words(environ: Mapping[str, str], parent: int) -> Sequence[str]:
         program = os.fspath(witness.binary())
     except UnreachableError:
         return ()
-    if not any(name in environ for name in OF_LAUNCHERS):
-        return (program, "task", "--records", records, "--key", key, "--")
-    rank = next((environ[name] for name in RANKS if environ.get(name, "").isdecimal()), None)
-    if rank is None:
+    return (program, "task", "--records", records, "--key", key, *_rank_words(environ, parent), "--")
+
+
+def _rank_words(environ: Mapping[str, str], parent: int) -> Sequence[str]:
+    """Of a rank of mpirun: its step, rank and size. Of a task of srun nothing: Slurm's variables have it."""
+    if OPEN_MPI[0] in environ:
+        names, launch = OPEN_MPI, next((environ[name] for name in LAUNCHES if name in environ), None)
+    elif HYDRA[0] in environ:
+        names, launch = HYDRA, None
+    else:
         return ()
-    launch = next((environ[name] for name in LAUNCHES if name in environ), f"{socket.gethostname()} {parent}")
-    name = f"{key}.m{zlib.crc32(os.fsencode(launch)):08x}.t{rank}"
-    return (program, "once", "--record", os.path.join(records, name), "--key", name, "--")
+    step = FIRST_LAUNCH + zlib.crc32(os.fsencode(launch or f"{socket.gethostname()} {parent}")) % LAUNCH_COUNT
+    rank, size = (environ.get(name, "") for name in names)
+    return ("--step", str(step), "--rank", rank, "--tasks", size)
