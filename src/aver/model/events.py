@@ -6,6 +6,8 @@ an event. `at` is unix time in seconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import FlowSpec, Request, StepSpec, Submission
 from aver.model.record import Record
@@ -137,6 +139,29 @@ class JobMoved(Record):
     verdict: Verdict | None = None
 
 
+class JobsEnded(Record):
+    """Jobs with the numbers `first` to `last` are settled without a start, all with the same verdict.
+
+    Stands for a JobMoved of each, and has as many numbers in the order of events; those who read events get these.
+    """
+
+    at: float
+    run: int
+    first: int
+    last: int
+    verdict: Verdict
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+    def move_of(self, job: int) -> JobMoved:
+        return JobMoved(self.at, self.run, job, self.verdict.state, self.verdict.reason, self.verdict)
+
+    def moves(self) -> Iterator[JobMoved]:
+        return map(self.move_of, range(self.first, self.last + 1))
+
+
 class PersonAsked(Record):
     """Somebody asked for something: who, when, what. Evidence for what follows. job None: the whole run."""
 
@@ -215,6 +240,7 @@ Event = (
     | TaskEnded
     | StepEnded
     | JobMoved
+    | JobsEnded
     | PersonAsked
     | Fingerprinted
     | FlowReplaced

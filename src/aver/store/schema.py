@@ -124,6 +124,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE kind = 'TaskEnded' AND instr(data, '\\"cpu\\":\\"least\\"'))""",
     ),
     ("ALTER TABLE events ADD COLUMN said TEXT",),  # of an event, which is in `data` otherwise: see `encoding`
+    ("CREATE INDEX events_ranges ON events (run) WHERE kind = 'JobsEnded'",),
 )
 
 VERSION = len(MIGRATIONS)

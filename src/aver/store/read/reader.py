@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from aver.errors import AverError
 from aver.model.codec import decode, loads
-from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, PoolSized, RunSubmitted
+from aver.model.events import (
+    Event,
+    Fingerprinted,
+    FlowReplaced,
+    JobsEnded,
+    JobsGenerated,
+    PersonAsked,
+    PoolSized,
+    RunSubmitted,
+)
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
 from aver.model.states import State
@@ -20,7 +31,17 @@ from aver.store.open import show_path
 from aver.store.read.database import Database
 from aver.store.read.decoder import Decoder, Made
 from aver.store.read.light import UNSETTLED_SQL
-from aver.store.read.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
+from aver.store.read.rows import (
+    AttemptRow,
+    GroupRow,
+    JobRow,
+    RunRow,
+    StepRow,
+    StoredEvent,
+    TaskRow,
+    each_move,
+    move_of,
+)
 from aver.store.read.sketch import Sketch
 from aver.store.read.step_use import STEP_USE_SQL, StepUse, fold_steps, with_steps
 from aver.store.schema import VERSION
@@ -287,16 +308,23 @@ class Reader(Database):
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
         events of jobs that are not settled, or that were tried again where the run has a budget of retries."""
+        chosen = f"""run = ?1 AND (state IN {UNSETTLED_SQL} OR (attempt > 1 AND EXISTS (
+            SELECT 1 FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
+            AND json_extract(data, '$.submission.flow.retry_budget') IS NOT NULL)))"""
         text = f"""SELECT {self._of_event} FROM events WHERE seq IN (
             SELECT seq FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
             UNION SELECT seq FROM events WHERE run = ?1 AND kind IN ('PersonAsked', 'FlowReplaced')
-            UNION SELECT seq FROM events WHERE job IN (
-                SELECT id FROM jobs WHERE run = ?1 AND (state IN {UNSETTLED_SQL} OR (attempt > 1 AND EXISTS (
-                    SELECT 1 FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
-                    AND json_extract(data, '$.submission.flow.retry_budget') IS NOT NULL))))
+            UNION SELECT seq FROM events {self.ranges_index} WHERE run = ?1 AND kind = 'JobsEnded'
+            UNION SELECT seq FROM events WHERE job IN (SELECT id FROM jobs WHERE {chosen})
             ) ORDER BY seq"""
         for row in self.fetch(text, (run,)):
-            yield self._decoder.event(row).event
+            event = self._decoder.event(row).event
+            if isinstance(event, JobsEnded):
+                within = f"SELECT id FROM jobs WHERE {chosen} AND id BETWEEN ?2 AND ?3"
+                for (job,) in self.fetch(within, (run, event.first, event.last)):
+                    yield event.move_of(job)
+            else:
+                yield event
 
     def settled_jobs(self, run: int) -> list[tuple[int, State, int]]:
         """Number, state and number of attempts of the run's settled jobs."""
@@ -316,21 +344,30 @@ class Reader(Database):
     def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` by which a job may have begun or got a verdict, or a run may have moved."""
         text = (
-            "WHERE seq > ? AND (kind = 'RunMoved' OR (kind IN ('Observed', 'JobMoved') "
+            "WHERE seq > ? AND (kind IN ('RunMoved', 'JobsEnded') OR (kind IN ('Observed', 'JobMoved') "
             "AND (instr(data, '\"verdict\"') OR instr(data, '\"usage\"')))) ORDER BY seq LIMIT ?"
         )
-        return self._events(text, (after, limit))
+        return list(islice(each_move(self._events(text, (after, limit)), after), limit))
 
     def changes(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` that change what users see of jobs and runs, in order."""
-        kinds = "'RunSubmitted', 'JobsGenerated', 'Observed', 'JobMoved', 'PersonAsked', 'RunMoved'"
-        return self._events(f"WHERE seq > ? AND kind IN ({kinds}) ORDER BY seq LIMIT ?", (after, limit))
+        kinds = "'RunSubmitted', 'JobsGenerated', 'Observed', 'JobMoved', 'JobsEnded', 'PersonAsked', 'RunMoved'"
+        found = self._events(f"WHERE seq > ? AND kind IN ({kinds}) ORDER BY seq LIMIT ?", (after, limit))
+        return list(islice(each_move(found, after), limit))
 
     def moves(self, run: int, job: int | None) -> list[StoredEvent]:
         """Events that moved a run as a whole, or one job of it, newest first."""
         if job is None:
             return self._events("WHERE run = ? AND kind = 'RunMoved' ORDER BY seq DESC", (run,))
-        return self._events("WHERE job = ? AND kind IN ('Observed', 'JobMoved') ORDER BY seq DESC", (job,))
+        found = self._events("WHERE job = ? AND kind IN ('Observed', 'JobMoved')", (job,))
+        return sorted([*found, *self._ended_in_range(run, job)], key=lambda stored: -stored.seq)
+
+    def _ended_in_range(self, run: int, job: int) -> list[StoredEvent]:
+        """What moved the job of this run together with others, as moves of its own."""
+        if not self.ranges_index:
+            return []
+        found = self._events(f"{self.ranges_index} WHERE run = ? AND kind = 'JobsEnded' ORDER BY seq", (run,))
+        return [move for stored in found if (move := move_of(stored, job)) is not None]
 
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
         """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
@@ -369,7 +406,9 @@ class Reader(Database):
         return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?", (run,))[0][0])
 
     def last_seq_of_job(self, job: int) -> int:
-        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE job = ?", (job,))[0][0])
+        own = int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE job = ?", (job,))[0][0])
+        row = self.job(job)
+        return max([own, *(one.seq for one in (self._ended_in_range(row.run, job) if row is not None else ()))])
 
     def standings_of_jobs(self, ids: Iterable[int]) -> dict[int, tuple[str, int, str]]:
         """State, attempt and reason of the jobs that there are, by number."""
@@ -385,7 +424,13 @@ class Reader(Database):
 
     def concerned(self, after: int, limit: int) -> list[tuple[int, int, int | None]]:
         """Number, run and job of the events numbered above `after`, in order; what they say is not read."""
-        return self.fetch("SELECT seq, run, job FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+        ends = (f"iif(kind = 'JobsEnded', json_extract(data, '$.{end}'), job)" for end in ("first", "last"))
+        text = f"SELECT seq, run, {', '.join(ends)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        found: list[tuple[int, int, int | None]] = []
+        for seq, run, first, last in self.fetch(text, (after, limit)):
+            jobs = [None] if first is None else range(first, last + 1)
+            found += [(seq - len(jobs) + place, run, job) for place, job in enumerate(jobs, 1)]
+        return [one for one in found if one[0] > after][:limit]
 
     def runs_by_id(self, ids: Iterable[int]) -> dict[int, RunRow]:
         """The runs that there are, by number."""
@@ -395,20 +440,27 @@ class Reader(Database):
     def events(
         self, run: int | None = None, job: int | None = None, after: int = 0, limit: int | None = None
     ) -> Iterator[StoredEvent]:
-        """In order, those numbered above `after`; read page by page."""
+        """In order, those numbered above `after`; read page by page. Jobs that ended together have a JobMoved each."""
+        found = each_move(self._pages(run, job, after, limit), after)
+        if job is not None:
+            row = self.job(job)
+            owner = run if run is not None or row is None else row.run
+            ranges = [] if owner is None else self._ended_in_range(owner, job)
+            found = merge(found, [one for one in ranges if one.seq > after], key=lambda stored: stored.seq)
+        return islice(found, limit)
+
+    def _pages(self, run: int | None, job: int | None, after: int, limit: int | None) -> Iterator[StoredEvent]:
         chosen = "".join([" AND run = ?" if run is not None else "", " AND job = ?" if job is not None else ""])
         parameters = tuple(value for value in (run, job) if value is not None)
         text = f"SELECT {self._of_event} FROM events WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
-        left = limit
-        while left is None or left > 0:
-            page = EVENTS_PER_PAGE if left is None else min(left, EVENTS_PER_PAGE)
+        page = EVENTS_PER_PAGE if limit is None else min(limit, EVENTS_PER_PAGE)
+        while True:
             rows = self.fetch(text, (after, *parameters, page))
             for row in rows:
                 yield self._decoder.event(row)
-            if len(rows) < page:
+            if len(rows) < page or not rows:
                 return
             after = rows[-1][0]
-            left = None if left is None else left - page
 
     def _flow_events(self, run: int, kind: str) -> list[StoredEvent]:
         text = (
