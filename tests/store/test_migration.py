@@ -54,7 +54,8 @@ def take_back_11(connection: sqlite3.Connection) -> None:
     connection.create_function("data_of_10", 2, data_of_10)
     connection.execute("UPDATE events SET data = data_of_10(data, said)")
     connection.execute("ALTER TABLE events DROP COLUMN said")
-    connection.execute("DROP INDEX events_ranges")
+    for name in ("events_ranges", "jobs_failed"):
+        connection.execute(f"DROP INDEX {name}")
 
 
 def as_version_3(path: Path, events: list[Event]) -> None:

@@ -124,7 +124,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE kind = 'TaskEnded' AND instr(data, '\\"cpu\\":\\"least\\"'))""",
     ),
     ("ALTER TABLE events ADD COLUMN said TEXT",),  # of an event, which is in `data` otherwise: see `encoding`
-    ("CREATE INDEX events_ranges ON events (run) WHERE kind = 'JobsEnded'",),
+    (  # to cancel a run of a million jobs, and to say what became of them
+        "CREATE INDEX events_ranges ON events (run) WHERE kind = 'JobsEnded'",
+        """CREATE INDEX jobs_failed ON jobs (run, state, reason, attempt)
+            WHERE ended_at IS NOT NULL AND state <> 'COMPLETED'""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

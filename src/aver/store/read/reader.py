@@ -25,9 +25,10 @@ from aver.model.events import (
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
 from aver.model.states import State
-from aver.store.columns import Outcome, select, select_outcome
+from aver.store.columns import Outcome, select
 from aver.store.encoding import column_text
 from aver.store.open import show_path
+from aver.store.read import queries
 from aver.store.read.database import Database
 from aver.store.read.decoder import Decoder, Made
 from aver.store.read.light import UNSETTLED_SQL
@@ -50,11 +51,6 @@ EVENTS_PER_PAGE = 1000
 
 _ASKED = "kind IN ('PersonAsked', 'FlowReplaced')"
 _GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is not an attempt
-_OUTCOMES = (
-    f"SELECT {select_outcome()} FROM jobs AS j "
-    "LEFT JOIN attempts AS a ON a.job = j.id AND NOT (a.state = 'PENDING' AND a.reason = 'None') "
-    "WHERE j.run = ? {which} ORDER BY j.id, a.attempt"
-)
 
 
 class Reader(Database):
@@ -150,8 +146,10 @@ class Reader(Database):
 
     def counts(self, run: int) -> dict[State, int]:
         """How many jobs of the run are in each state."""
-        rows = self.fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
-        return {self._decoder.state(word, f"a job of run {run}"): count for word, count in rows}
+        rows = self.fetch(queries.COUNTS if self.version >= 12 else queries.COUNTS_BEFORE_12, (run,))
+        counts = {self._decoder.state(word, f"a job of run {run}"): count for word, count in rows if word is not None}
+        completed = sum(count for word, count in rows if word is None) - sum(counts.values())  # of all jobs
+        return dict(sorted({**counts, State.COMPLETED: completed}.items())) if completed > 0 else counts
 
     def tally(self, run: int) -> dict[State, tuple[int, int]]:
         """How many jobs of the run are in each state, and how many of those are believed and not verified."""
@@ -205,9 +203,21 @@ class Reader(Database):
 
     def outcomes(self, run: int, *, only_failures: bool = False) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt; or those of jobs that are settled, not COMPLETED."""
-        failures = f"AND j.state <> 'COMPLETED' AND j.state NOT IN {UNSETTLED_SQL}"
-        text = _OUTCOMES.format(which=failures if only_failures else "")
-        rows = list(map(Outcome, self.fetch(text, (run,))))
+        return self.outcomes_of(run, queries.FAILED_JOBS if only_failures else "")
+
+    def outcomes_of(
+        self, run: int, which: str, parameters: Sequence[Any] = (), limit: int = -1, index: str = ""
+    ) -> list[Outcome]:
+        """The same for the jobs `j` that are chosen; `limit` counts rows."""
+        indexed = f"INDEXED BY {index}" if index else ""
+        return self._as_outcomes(run, queries.OUTCOMES.format(indexed=indexed, which=which), (run, *parameters, limit))
+
+    def begun_outcomes(self, run: int) -> list[Outcome]:
+        """The same for the jobs that have an attempt."""
+        return self._as_outcomes(run, queries.BEGUN_OUTCOMES, (run,))
+
+    def _as_outcomes(self, run: int, text: str, parameters: Sequence[Any]) -> list[Outcome]:
+        rows = list(map(Outcome, self.fetch(text, parameters)))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")
         steps = self._step_use("run = ?", run)
@@ -308,19 +318,11 @@ class Reader(Database):
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
         events of jobs that are not settled, or that were tried again where the run has a budget of retries."""
-        chosen = f"""run = ?1 AND (state IN {UNSETTLED_SQL} OR (attempt > 1 AND EXISTS (
-            SELECT 1 FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
-            AND json_extract(data, '$.submission.flow.retry_budget') IS NOT NULL)))"""
-        text = f"""SELECT {self._of_event} FROM events WHERE seq IN (
-            SELECT seq FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
-            UNION SELECT seq FROM events WHERE run = ?1 AND kind IN ('PersonAsked', 'FlowReplaced')
-            UNION SELECT seq FROM events {self.ranges_index} WHERE run = ?1 AND kind = 'JobsEnded'
-            UNION SELECT seq FROM events WHERE job IN (SELECT id FROM jobs WHERE {chosen})
-            ) ORDER BY seq"""
-        for row in self.fetch(text, (run,)):
+        text = f"SELECT {self._of_event} FROM events WHERE seq IN ({queries.REPLAYED_EVENTS}) ORDER BY seq"
+        for row in self.fetch(text.format(ranges=self.ranges_index), (run,)):
             event = self._decoder.event(row).event
             if isinstance(event, JobsEnded):
-                within = f"SELECT id FROM jobs WHERE {chosen} AND id BETWEEN ?2 AND ?3"
+                within = f"SELECT id FROM jobs WHERE {queries.REPLAYED_JOBS} AND id BETWEEN ?2 AND ?3"
                 for (job,) in self.fetch(within, (run, event.first, event.last)):
                     yield event.move_of(job)
             else:
