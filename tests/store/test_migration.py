@@ -137,7 +137,7 @@ def test_the_jobs_keep_their_index(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     names = {row[1] for row in connection.execute("PRAGMA index_list(jobs)")}
     assert (names, connection.execute("PRAGMA user_version").fetchone()) == (
-        {"jobs_run", "jobs_ended", "jobs_unsettled"},
+        {"jobs_run", "jobs_ended", "jobs_unsettled", "jobs_failed"},
         (VERSION,),
     )
     connection.close()

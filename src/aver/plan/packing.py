@@ -185,6 +185,9 @@ class Packer:
         where = self._where
         for job in jobs if where else ():
             where.pop(job, None)
+        if not where:  # else who left before their turn are dropped one by one
+            self._lanes.clear()
+            self._cpuless = 0
         if self._reserved is not None and self._reserved not in where:
             self._release_reservation()
 

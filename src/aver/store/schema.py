@@ -127,7 +127,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # to cancel a run of a million jobs, and to say what became of them
         "CREATE INDEX events_ranges ON events (run) WHERE kind = 'JobsEnded'",
         """CREATE INDEX jobs_failed ON jobs (run, state, reason, attempt)
-            WHERE ended_at IS NOT NULL AND state <> 'COMPLETED'""",
+            WHERE state NOT IN
+            ('COMPLETED', 'PENDING', 'SUBMITTED', 'RUNNING', 'SUSPENDED', 'COMPLETING', 'SETTLING')""",
     ),
 )
 

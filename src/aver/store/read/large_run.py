@@ -66,17 +66,20 @@ def first_outcomes(reader: Reader, run: int, most: int) -> tuple[list[Outcome], 
     return sorted(rows, key=lambda row: (row.job, row.attempt or 0)), counts
 
 
-def _is_cut(kind: tuple[str, str, int, int], most: int) -> bool:
+def _is_cut(kind: tuple[str, str, bool, int], most: int) -> bool:
     state, _, is_unbegun, count = kind
-    return bool(is_unbegun) and state in ALIKE and count > most
+    return is_unbegun and state in ALIKE and count > most
 
 
-def _kinds(reader: Reader, run: int) -> list[tuple[str, str, int, int]]:
+def _kinds(reader: Reader, run: int) -> list[tuple[str, str, bool, int]]:
     """State, reason, whether they never began, and how many: of the settled jobs that did not complete."""
     if reader.version < 12:
         return []
     text = (
-        f"SELECT j.state, j.reason, j.attempt = 0, count(*) FROM jobs AS j INDEXED BY jobs_failed WHERE j.run = ? "
-        f"{FAILED_JOBS} GROUP BY j.state, j.reason, j.attempt = 0"
+        f"SELECT j.state, j.reason, j.attempt, count(*) FROM jobs AS j INDEXED BY jobs_failed WHERE j.run = ? "
+        f"{FAILED_JOBS} GROUP BY j.state, j.reason, j.attempt"
     )
-    return reader.fetch(text, (run,))
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    for state, reason, attempt, count in reader.fetch(text, (run,)):
+        counts[state, reason, attempt == 0] += count
+    return [(*kind, count) for kind, count in counts.items()]

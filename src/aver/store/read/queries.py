@@ -16,13 +16,19 @@ BEGUN_OUTCOMES = (
     "AND NOT (a.state = 'PENDING' AND a.reason = 'None') AND a.job BETWEEN (SELECT min(id) FROM jobs WHERE run = ?1) "
     "AND (SELECT max(id) FROM jobs WHERE run = ?1) ORDER BY a.job, a.attempt"
 )
-FAILED_JOBS = "AND j.ended_at IS NOT NULL AND j.state <> 'COMPLETED'"  # as the index `jobs_failed` has them
+# As the index `jobs_failed` has them: settled, and not COMPLETED.
+FAILED = f"state NOT IN ('COMPLETED', {UNSETTLED_SQL.strip('()')})"
+FAILED_JOBS = f"AND j.{FAILED}"
+
+# Jobs of a run that have steps: of a million jobs that have none, none is read.
+WITH_STEPS = """run = ?1 AND id IN (SELECT job FROM steps WHERE job BETWEEN
+    (SELECT min(id) FROM jobs WHERE run = ?1) AND (SELECT max(id) FROM jobs WHERE run = ?1))"""
 
 # How many jobs of a run are in each state, without reading those that completed; NULL: how many jobs there are.
 COUNTS = f"""SELECT state, count(*) FROM jobs INDEXED BY jobs_unsettled
     WHERE ended_at IS NULL AND state IN {UNSETTLED_SQL} AND run = ?1 GROUP BY state
     UNION ALL SELECT state, count(*) FROM jobs INDEXED BY jobs_failed
-    WHERE run = ?1 AND ended_at IS NOT NULL AND state <> 'COMPLETED' GROUP BY state
+    WHERE run = ?1 AND {FAILED} GROUP BY state
     UNION ALL SELECT NULL, jobs FROM runs WHERE id = ?1"""
 COUNTS_BEFORE_12 = "SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state"
 

@@ -117,7 +117,7 @@ class Reader(Database):
 
     def jobs_with_failed_steps(self, run: int) -> list[JobRow]:
         """Those of the run whose DerivedExitCode is not 0, or not known."""
-        return self._table(JobRow, "FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
+        return self._table(JobRow, f"FROM jobs WHERE {queries.WITH_STEPS} AND derived IS NOT 0", (run,))
 
     def count_jobs(self) -> int:
         return int(self.fetch("SELECT count(*) FROM jobs")[0][0])
@@ -198,12 +198,13 @@ class Reader(Database):
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt; what each used is that of its script and its steps."""
         text = f"FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?) AND {_GIVEN} ORDER BY job, attempt"
-        steps = self._step_use("run = ?", run)
+        steps = self._step_use(queries.WITH_STEPS, run)
         return [with_steps(row, steps, _memory_limit) for row in self._table(AttemptRow, text, (run,))]
 
     def outcomes(self, run: int, *, only_failures: bool = False) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt; or those of jobs that are settled, not COMPLETED."""
-        return self.outcomes_of(run, queries.FAILED_JOBS if only_failures else "")
+        index = "jobs_failed" if only_failures and self.version >= 12 else ""
+        return self.outcomes_of(run, queries.FAILED_JOBS if only_failures else "", index=index)
 
     def outcomes_of(
         self, run: int, which: str, parameters: Sequence[Any] = (), limit: int = -1, index: str = ""
@@ -220,7 +221,7 @@ class Reader(Database):
         rows = list(map(Outcome, self.fetch(text, parameters)))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")
-        steps = self._step_use("run = ?", run)
+        steps = self._step_use(queries.WITH_STEPS, run)
         return [with_steps(row, steps, self._outcome_limit) for row in rows] if steps else rows
 
     def _step_use(self, which: str, number: int) -> StepUse:
@@ -366,9 +367,8 @@ class Reader(Database):
 
     def _ended_in_range(self, run: int, job: int) -> list[StoredEvent]:
         """What moved the job of this run together with others, as moves of its own."""
-        if not self.ranges_index:
-            return []
-        found = self._events(f"{self.ranges_index} WHERE run = ? AND kind = 'JobsEnded' ORDER BY seq", (run,))
+        text = f"{self.ranges_index} WHERE run = ? AND kind = 'JobsEnded' ORDER BY seq"
+        found = self._events(text, (run,)) if self.ranges_index else []
         return [move for stored in found if (move := move_of(stored, job)) is not None]
 
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:

@@ -87,10 +87,10 @@ class StoredEvent(Record):
 def each_move(stored: Iterable[StoredEvent], after: int = 0) -> Iterator[StoredEvent]:
     """The same events, with a JobMoved for each of the jobs that ended together; those numbered above `after`."""
     for one in stored:
-        if isinstance(one.event, JobsEnded):
-            numbers = range(one.seq - one.event.count + 1, one.seq + 1)
-            moves = map(StoredEvent, numbers, one.event.moves())
-            yield from (move for move in moves if move.seq > after)
+        event = one.event
+        if isinstance(event, JobsEnded):
+            for seq in range(max(one.seq - event.count, after) + 1, one.seq + 1):
+                yield StoredEvent(seq, event.move_of(event.last - one.seq + seq))
         else:
             yield one
 
