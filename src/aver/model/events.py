@@ -6,8 +6,6 @@ an event. `at` is unix time in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.job import FlowSpec, Request, StepSpec, Submission
 from aver.model.record import Record
@@ -157,9 +155,6 @@ class JobsEnded(Record):
 
     def move_of(self, job: int) -> JobMoved:
         return JobMoved(self.at, self.run, job, self.verdict.state, self.verdict.reason, self.verdict)
-
-    def moves(self) -> Iterator[JobMoved]:
-        return map(self.move_of, range(self.first, self.last + 1))
 
 
 class PersonAsked(Record):

@@ -15,7 +15,9 @@ AT_ONCE = 20_000  # jobs that are ended in one turn and with one commit, for whi
 
 def begun(live: LiveState, run: LiveRun) -> list[int]:
     """The places of jobs that have a live attempt, in order: these end as their engine says."""
-    return sorted(index for index in run.attempts if run.job_number(index) in live.by_job)
+    if len(run.attempts) < len(live.by_job):
+        return sorted(index for index in run.attempts if run.job_number(index) in live.by_job)
+    return sorted(attempt.index for attempt in live.by_job.values() if attempt.run == run.number)
 
 
 def begin(live: LiveState, run: LiveRun) -> list[Instruction]:
