@@ -35,7 +35,7 @@ class Failed(NamedTuple):
     mem_bytes: int | None = None
     time_s: int | None = None
     peak_bytes: int | None = None
-    count: int = 1  # of jobs alike that it stands for
+    stands_for: int = 1  # jobs alike, itself included
 
 
 class Cause(Record):
@@ -100,7 +100,7 @@ def _cause(run: int, jobs: list[Failed]) -> Cause:
 
 
 def _count(jobs: list[Failed]) -> int:
-    return sum(one.count for one in jobs)
+    return sum(one.stands_for for one in jobs)
 
 
 def _who(jobs: list[Failed]) -> str:
