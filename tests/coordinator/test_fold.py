@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +14,7 @@ from test_machine import ORIGIN, TRUE
 
 from aver.coordinator.recovery import replay_run
 from aver.coordinator.requests import cancel, hold, reinit, requeue, retry, suspend, update
-from aver.coordinator.state import fold
+from aver.coordinator.state import cancellation, end, fold
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, Phase
 from aver.coordinator.state.live import IllegalMove, LiveState, TakeGenerated
 from aver.coordinator.state.machine import Identity, Machine
@@ -42,6 +42,7 @@ from aver.model.job import (
     Condition,
     FlowSpec,
     JobSpec,
+    Matrix,
     Need,
     Needs,
     Request,
@@ -50,6 +51,7 @@ from aver.model.job import (
     Submission,
 )
 from aver.model.states import MOVES, State
+from aver.plan import planner
 from aver.plan.packing import Room
 from aver.store.read.reader import Reader
 from aver.store.write.writer import Writer
@@ -76,7 +78,28 @@ FLOWS = (
     FlowSpec("makes", (JobSpec("a", TRUE, generates="more.yaml", retry=AGAIN), JobSpec("b", TRUE))),
     FlowSpec("cluster", (JobSpec("a", TRUE, engine="slurm", slurm_requeues=True), JobSpec("b", TRUE, engine="slurm"))),
 )
+MEMBERS = Matrix((("i", tuple("1234567")),))
+FLOWS += (
+    FlowSpec(
+        "many",
+        (
+            JobSpec("a", TRUE, matrix=MEMBERS, retry=AGAIN),
+            JobSpec("b", TRUE, needs=Needs((Need("a"),)), matrix=MEMBERS),
+            JobSpec("c", TRUE, needs=Needs((Need("a[i=3]"), Need("b"))), condition=Condition.ALWAYS, matrix=MEMBERS),
+        ),
+    ),
+)
 CHANGES = ({"time_s": 60}, {"priority": 5}, {"mem_bytes": 1 << 20}, {"begin_at": 1030.0}, {"throttle": 1})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_are_many() -> Iterator[None]:
+    """Two jobs in a row are ended together, and a cancelled run in parts of three."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(planner, "MANY", 2)
+        patched.setattr(end, "MANY", 2)
+        patched.setattr(cancellation, "AT_ONCE", 3)
+        yield
 
 
 class World:
@@ -173,6 +196,9 @@ class World:
         if run is not None:
             cancel.cancel_run(self.machine, run, "me", self.now, bool(b % 2))
 
+    def go_on_cancelling(self, a: int, b: int) -> None:
+        self.machine.go_on_cancelling(self.now, most=3)
+
     def hold(self, a: int, b: int) -> None:
         found = self._job(a, b)
         if found is not None:
@@ -248,8 +274,9 @@ class World:
 
 STIMULI: tuple[Callable[[World, int, int], None], ...] = (
     World.submit, World.commit, World.wait, World.begin, World.end, World.vanish, World.refuse, World.cancel,
-    World.cancel_run, World.hold, World.release, World.suspend, World.stand_still, World.requeue, World.change,
-    World.retry,    World.replace_flow, World.begin_step, World.end_task, World.kill_step, World.read_generated,
+    World.cancel_run, World.go_on_cancelling, World.hold, World.release, World.suspend, World.stand_still,
+    World.requeue, World.change, World.retry, World.replace_flow, World.begin_step, World.end_task, World.kill_step,
+    World.read_generated,
 )  # fmt: skip
 USUAL = (World.submit, World.commit, World.wait, World.begin, World.end, World.begin_step, World.read_generated)
 
@@ -380,6 +407,34 @@ def test_what_follows_follows_once(story: list[tuple[Callable[[World, int, int],
     machine.advance(2000.0)
     machine.advance(2000.0)
     assert (len(machine.out.events), len(machine.out.controls), len(machine.out.starts), len(machine.packer)) == before
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STORY, st.booleans())
+def test_nothing_of_a_cancelled_run_begins(
+    story: list[tuple[Callable[[World, int, int], None], int, int]], has_crashed: bool
+) -> None:
+    """However far the cancellation has come, also after a restart: nothing is planned, and all are settled at last."""
+    world = live_through([(World.submit, 6, 0), *story])
+    for run in world.machine.runs.values():
+        cancel.cancel_run(world.machine, run, "me", world.now, at_once=True)
+    world.commit()
+    machine = world.machine
+    if has_crashed:
+        machine = Machine(IDENTITY, Room.of(3, 2, 1 << 40), 1, capabilities_of)
+        for event in world.events():
+            fold.apply(machine.live, event)
+        for run in list(machine.runs.values()):
+            machine.take_up(run, world.now)
+    left = list(machine.by_job)
+    while machine.live.cancelling:
+        machine.tick(world.now + 100)
+        machine.schedule(world.now + 100)
+        assert set(machine.by_job) <= set(left)
+        machine.go_on_cancelling(world.now + 100, most=3)
+    for run in machine.runs.values():
+        pending = [index for index in range(run.job_count) if run.settled_state(index) is None]
+        assert pending == cancellation.begun(machine.live, run)
 
 
 def test_a_move_that_the_table_does_not_have_is_refused() -> None:

@@ -309,6 +309,25 @@ def test_a_kill_is_asked_for_again_as_a_kill(turn: StoredTurn, of_run: bool) -> 
     assert asked_again(turn) == [Control(key, "cancel", signal=9), *of(key, "cancel", signal=9)]
 
 
+@pytest.mark.parametrize("has_it", [False, True])
+def test_an_order_that_was_not_begun_when_its_run_was_cancelled(turn: StoredTurn, has_it: bool) -> None:
+    """Its engine may have it: it is told, and the verdict follows from what it says. What nobody has is CANCELLED."""
+    submit(turn, job("a"), job("b"))
+    turn.commit()
+    (key, *_) = turn.handed
+    cancel.cancel_run(turn.machine, turn.machine.runs[1], "me", turn.now, at_once=False)
+    turn.commit()
+    if not has_it:
+        turn.handed.clear()
+    turn.come_back()
+    turn.commit()
+    asked = [control for control in turn.controls() if control.key == key]
+    assert asked == ([Control(key, "cancel")] if has_it else [])
+    with Reader.open(turn.path) as reader:  # type: ignore[union-attr]
+        states = {row.state for row in reader.jobs()}
+    assert states == {State.PENDING if has_it else State.CANCELLED}
+
+
 @pytest.mark.parametrize("is_over", [False, True])
 def test_the_wait_of_a_step_goes_on_after_a_restart(turn: StoredTurn, is_over: bool) -> None:
     """--wait counts from the first task's end: what is left of it is left, and what was over is over."""

@@ -5,6 +5,7 @@ Each job runs once or never, as its verdict says.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -12,7 +13,9 @@ import time
 from collections import Counter
 
 import pytest
+from campaign import crash_at
 
+from aver.errors import UnreachableError
 from aver.model.job import Matrix, Request
 from aver.model.states import State
 from live_home import LiveHome, shell_job, wait_for
@@ -86,6 +89,49 @@ def test_a_cancelled_run_begins_nothing_more(live: LiveHome) -> None:
     assert_as_they_say(live, run)
     time.sleep(0.3)
     assert live.keys_run() == ran
+
+
+def test_a_cancelled_run_begins_nothing_more_after_a_death(live: LiveHome) -> None:
+    """The coordinator is killed right after it has acknowledged, with orders in the witnesses and most jobs pending."""
+    run = many(live, MARK, 100_000)
+    wait_for(lambda: have_some_run(live), "some have run")
+    with live.client() as client:
+        client.call("cancel", ids=[run], by="tester", now=True)
+        live.kill_coordinator(signal.SIGKILL)
+    time.sleep(0.3)
+    ran = live.keys_run()
+    live.connect_again()
+    live.settle([run])
+    found = states(live, run)
+    assert found[State.COMPLETED] + found[State.CANCELLED] == 100_000
+    assert_as_they_say(live, run)
+    assert live.keys_run() == ran
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("point", ["before-commit", "committed", "acted", "told"])
+def test_a_death_at_a_named_point_of_a_cancellation(live: LiveHome, point: str, count: int) -> None:
+    """Whatever of it is durable: an acknowledged one is done by the next coordinator, and no job begins after it."""
+    run = many(live, f"{MARK}; sleep 600", 60_000)
+    wait_for(lambda: len(live.keys_run()) >= 2, "some run")
+    live.kill_coordinator(signal.SIGTERM)
+    wait_for(lambda: live.coordinator() is None, "the coordinator has left")
+    with crash_at(f"{point}:{count}"):
+        live.connect_again()
+        pid, is_acknowledged = live.coordinator(), False
+        with contextlib.suppress(UnreachableError), live.client() as client:
+            client.call("cancel", ids=[run], by="tester", now=True)
+            is_acknowledged = True
+        wait_for(lambda: live.coordinator() != pid, f"the death at {point}")
+    ran = live.keys_run()
+    live.connect_again()
+    if not is_acknowledged:
+        with live.client() as client:
+            client.call("cancel", ids=[run], by="tester", now=True)
+    live.settle([run])
+    assert states(live, run) == {State.CANCELLED: 60_000}
+    assert live.keys_run() == ran
+    assert_as_they_say(live, run)
 
 
 def test_single_jobs_cancelled_among_many(live: LiveHome) -> None:

@@ -7,18 +7,21 @@ cancellations, generated jobs and crashes; after each event planner and model mu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aver.model.job import Argv, Condition, FlowSpec, JobSpec, Matrix, Need, Needs, Outcome
 from aver.model.reasons import CONDITION_NOT_MET, counts_as_success, parse_need_reason
 from aver.model.states import State
+from aver.plan import planner
 from aver.plan.matrix import FlowIndex, Members
 from aver.plan.placeholders import fill
-from aver.plan.planner import Cancel, Instruction, Plan, RunCancel, Skip, Start, Unskip
+from aver.plan.planner import Cancel, CancelAll, Instruction, Plan, RunCancel, Skip, SkipAll, Start, Unskip
 
 FAILURES = {"FAILED", "OUT_OF_MEMORY", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "DEADLINE"}
 ENDS = [
@@ -249,6 +252,25 @@ def edges(draw: st.DrawFn, above: tuple[JobSpec, ...], prefix: str, own: dict[st
     return Need(draw(st.sampled_from(texts)), outcome, states)
 
 
+@pytest.fixture(autouse=True, scope="module", params=[2, 32])
+def many(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How many jobs in a row are told as one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(planner, "MANY", request.param)
+        yield
+
+
+def each_job(instructions: list[Instruction]) -> Iterator[Start | Skip | Unskip | Cancel]:
+    for one in instructions:
+        match one:
+            case SkipAll():
+                yield from (Skip(job, one.reason, one.detail) for job in range(one.first, one.last + 1))
+            case CancelAll():
+                yield from map(Cancel, range(one.first, one.last + 1))
+            case _:
+                yield one
+
+
 class Run:
     """Plan and model side by side, and what a coordinator would have stored."""
 
@@ -272,7 +294,7 @@ class Run:
 
     def apply(self, instructions: list[Instruction]) -> None:
         """Do as told, and compare everything."""
-        for one in instructions:
+        for one in each_job(instructions):
             name = self.names[one.job]
             match one:
                 case Start():
@@ -382,7 +404,10 @@ def test_planner_and_model_agree_whatever_happens(data: st.DataObject) -> None:
                 if run.model.run_cancel is not RunCancel.NOW:
                     run.model.run_cancel = how
                 run.model.go_on()
-                run.apply(run.plan.cancel_run(how))
+                told = run.plan.cancel_run(how, most=data.draw(st.none() | st.integers(1, 3)))
+                while run.plan.is_cancelling:
+                    told += run.plan.cancel_more(most=2)
+                run.apply(told)
                 assert run.plan.cancel_run(how) == []
             case "add" if len(run.flows) < 3:
                 known = tuple(spec for flow in run.flows for spec in flow.jobs)

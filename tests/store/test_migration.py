@@ -54,6 +54,8 @@ def take_back_11(connection: sqlite3.Connection) -> None:
     connection.create_function("data_of_10", 2, data_of_10)
     connection.execute("UPDATE events SET data = data_of_10(data, said)")
     connection.execute("ALTER TABLE events DROP COLUMN said")
+    for name in ("events_ranges", "jobs_failed"):
+        connection.execute(f"DROP INDEX {name}")
 
 
 def as_version_3(path: Path, events: list[Event]) -> None:
@@ -135,7 +137,7 @@ def test_the_jobs_keep_their_index(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     names = {row[1] for row in connection.execute("PRAGMA index_list(jobs)")}
     assert (names, connection.execute("PRAGMA user_version").fetchone()) == (
-        {"jobs_run", "jobs_ended", "jobs_unsettled"},
+        {"jobs_run", "jobs_ended", "jobs_unsettled", "jobs_failed"},
         (VERSION,),
     )
     connection.close()

@@ -11,7 +11,8 @@ import pytest
 from store_events import ended, planned, started, submission, submitted, whole_job
 
 from aver.errors import AverError
-from aver.model.events import RunMoved
+from aver.model.events import JobMoved, JobsEnded, RunMoved
+from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.states import SETTLED, State
 from aver.store.read import reader as reader_module
@@ -89,6 +90,37 @@ def test_events_are_paged_and_chosen(reader: Reader, monkeypatch: pytest.MonkeyP
     assert [one.seq for one in reader.events(run=7)] == [9, 10, 11, 12, 13]
     assert [one.seq for one in reader.events(job=4)] == [7, 8]
     assert [one.seq for one in reader.events(run=7, job=4)] == []
+
+
+def test_jobs_that_ended_together_have_an_event_each(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stored event of many jobs reads as a move of each, with numbers in a row, from any place and for any job."""
+    monkeypatch.setattr(reader_module, "EVENTS_PER_PAGE", 2)
+    verdict = Verdict(State.CANCELLED, None, "None", True, "coordinator", (), "cancelled")
+    writer = Writer.open(path)
+    writer.commit([submitted(8, 9, 5), JobsEnded(20.0, 8, 10, 12, verdict), RunMoved(21.0, 8, State.CANCELLED)])
+    writer.close()
+    with Reader.open(path) as reader:  # type: ignore[union-attr]
+        moves = {15 + at: JobMoved(20.0, 8, 10 + at, State.CANCELLED, "None", verdict) for at in range(3)}
+        everything = list(reader.events(after=13))
+        assert [one.seq for one in everything] == [14, 15, 16, 17, 18]
+        assert {one.seq: one.event for one in everything[1:4]} == moves
+        assert [one.seq for one in reader.events(after=15)] == [16, 17, 18]
+        assert [one.seq for one in reader.events(after=13, limit=2)] == [14, 15]
+        assert [one.seq for one in reader.events(run=8)] == [14, 15, 16, 17, 18]
+        assert [(one.seq, one.event) for one in reader.events(job=11)] == [(16, moves[16])]
+        assert list(reader.events(job=11, after=16)) == list(reader.events(job=9)) == []
+        assert [one.seq for one in reader.changes(14, 2)] == [15, 16]
+        assert [one.seq for one in reader.changes(16, 5)] == [17, 18]
+        assert [one.seq for one in reader.verdicts(15, 5)] == [16, 17, 18]
+        assert [one.seq for one in reader.moves(8, 12)] == [17]
+        assert [one.seq for one in reader.moves(8, 13)] == []
+        assert (reader.last_seq(), reader.last_seq_of_job(10), reader.last_seq_of_job(13)) == (18, 15, 0)
+        assert reader.concerned(15, 5) == [(16, 8, 11), (17, 8, 12), (18, 8, None)]
+        assert [row.state for row in reader.jobs(run=8)] == [State.PENDING, *3 * [State.CANCELLED], State.PENDING]
+    writer = Writer.open(path)
+    assert writer.last_seq == 18
+    assert writer.commit([RunMoved(22.0, 8, State.CANCELLED)]) == 19
+    writer.close()
 
 
 def test_a_reader_beside_a_busy_writer_sees_whole_batches_and_stops_nobody(path: Path) -> None:

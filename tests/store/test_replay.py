@@ -16,6 +16,7 @@ from aver.model.events import (
     AttemptPlanned,
     Event,
     JobMoved,
+    JobsEnded,
     JobsGenerated,
     Observed,
     PersonAsked,
@@ -30,7 +31,7 @@ from aver.model.events import (
 from aver.model.evidence import Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
-from aver.model.states import State
+from aver.model.states import SETTLED, State
 from aver.store.encoding import decode_event, event_columns
 from aver.store.read.reader import Reader
 from aver.store.write.steps import StepEvent
@@ -69,9 +70,15 @@ step_events = st.one_of(
     st.builds(TaskEnded, times, runs, jobs, attempts, steps, steps, texts, some_verdicts, usages, st.booleans()),
     st.builds(StepEnded, times, runs, jobs, attempts, steps, some_verdicts, st.sampled_from([None, 0, 9, 7 << 8])),
 )
+settled_verdicts = st.builds(Verdict, st.sampled_from(sorted(SETTLED)), exits, texts, st.booleans(), texts)
+ranges = st.builds(
+    lambda at, ends, verdict: JobsEnded(at, 1, min(ends), max(ends), verdict),
+    times, st.tuples(jobs, jobs), settled_verdicts,
+)  # fmt: skip
 events = st.one_of(
     hot_events,
     step_events,
+    ranges,
     st.builds(RunMoved, times, runs, states, st.integers(1, 3)),
     st.builds(PersonAsked, times, runs, st.none() | jobs, texts, texts),
     st.builds(RunPruned, times, st.just(11)),
@@ -97,6 +104,13 @@ def numbered(batches: list[list[Event]]) -> list[list[Event]]:
     return fixed
 
 
+def each(event: Event) -> list[Event]:
+    """As it is read."""
+    if not isinstance(event, JobsEnded):
+        return [event]
+    return [event.move_of(job) for job in range(event.first, event.last + 1)]
+
+
 @settings(max_examples=60)
 @given(st.lists(st.lists(events, max_size=12), max_size=5))
 def test_replaying_the_events_gives_the_tables_again(batches: list[list[Event]]) -> None:
@@ -109,7 +123,7 @@ def test_replaying_the_events_gives_the_tables_again(batches: list[list[Event]])
             writer.commit(batch)
         assert replay(path) == []
         with Reader.open(path) as reader:  # type: ignore[union-attr]
-            committed = [event for batch in fixed for event in batch]
+            committed = [one for batch in fixed for event in batch for one in each(event)]
             if not any(isinstance(event, RunPruned) for event in committed):
                 assert [one.event for one in reader.events()] == committed
             assert len(reader.jobs()) >= 4

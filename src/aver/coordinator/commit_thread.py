@@ -16,7 +16,7 @@ from queue import SimpleQueue
 
 from aver.errors import AverError, InternalError
 from aver.log import log
-from aver.model.events import Event, FlowReplaced, JobsGenerated, RunPruned, RunSubmitted
+from aver.model.events import Event, FlowReplaced, JobsEnded, JobsGenerated, RunPruned, RunSubmitted
 from aver.store.write.high_water import Loss
 from aver.store.write.writer import Writer
 
@@ -101,4 +101,4 @@ def _has_many_rows(event: Event) -> bool:
     """Whether it may change more than a row or two."""
     if isinstance(event, RunSubmitted):
         return not event.submission.flow.is_single
-    return isinstance(event, (JobsGenerated, FlowReplaced, RunPruned))
+    return isinstance(event, (JobsEnded, JobsGenerated, FlowReplaced, RunPruned))

@@ -242,6 +242,8 @@ class Loop:
         self._schedules.look(now)
         self._sampler.look(now)
         self._end_orphans(now)
+        if self._machine.live.cancelling and not self._committer.is_busy and not self._commits.problem:
+            self._machine.go_on_cancelling(now)
         if not self._is_signalled and not self._stop_note.is_under_way:
             self._machine.schedule(now)
         self._act(now)

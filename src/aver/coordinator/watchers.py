@@ -16,6 +16,7 @@ from aver.errors import AverError, UsageError
 from aver.model.events import (
     Event,
     JobMoved,
+    JobsEnded,
     JobsGenerated,
     Observed,
     RunMoved,
@@ -164,6 +165,10 @@ class Watchers:
                         settled.add(event.job)
                     else:
                         settled.discard(event.job)
+                case JobsEnded():
+                    jobs = range(event.first, event.last + 1)
+                    changed.setdefault(event.run, []).extend(jobs)
+                    settled.update(jobs)
                 case RunMoved():
                     changed.setdefault(event.run, [])
                     if event.state.is_settled:

@@ -137,6 +137,26 @@ class JobMoved(Record):
     verdict: Verdict | None = None
 
 
+class JobsEnded(Record):
+    """Jobs with the numbers `first` to `last` are settled without a start, all with the same verdict.
+
+    Stands for a JobMoved of each, and has as many numbers in the order of events; those who read events get these.
+    """
+
+    at: float
+    run: int
+    first: int
+    last: int
+    verdict: Verdict
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+    def move_of(self, job: int) -> JobMoved:
+        return JobMoved(self.at, self.run, job, self.verdict.state, self.verdict.reason, self.verdict)
+
+
 class PersonAsked(Record):
     """Somebody asked for something: who, when, what. Evidence for what follows. job None: the whole run."""
 
@@ -215,6 +235,7 @@ Event = (
     | TaskEnded
     | StepEnded
     | JobMoved
+    | JobsEnded
     | PersonAsked
     | Fingerprinted
     | FlowReplaced

@@ -19,8 +19,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from aver.model.job import Condition, Need, Outcome
-from aver.model.states import SETTLED, State
+from aver.model.job import Condition
+from aver.model.states import State
+from aver.plan.codes import CODES, wanted
 from aver.plan.families import Column, Family, LaneTerms, by_lane, distinct
 from aver.plan.graph import Graph
 from aver.plan.lanes import Lanes, Link
@@ -30,23 +31,6 @@ from aver.plan.placeholders import fill
 WAITING, MET, DEAD = 0, 1, 2  # of terms and gates
 UNKNOWN, TAINTED, CLEAN = 0, 1, 2  # of jobs
 
-CODES: dict[State, int] = {state: code for code, state in enumerate((s for s in State if s in SETTLED), 1)}
-STATES: tuple[State | None, ...] = (None, *CODES)  # by code; 0 is not settled
-FAILURES = frozenset(
-    {
-        State.FAILED,
-        State.OUT_OF_MEMORY,
-        State.TIMEOUT,
-        State.NODE_FAIL,
-        State.BOOT_FAIL,
-        State.PREEMPTED,
-        State.DEADLINE,
-    }
-)
-SKIPPED = CODES[State.SKIPPED]
-_ANY = sum(1 << code for code in CODES.values())
-_SUCCESS = 1 << CODES[State.COMPLETED]
-_FAILURE = sum(1 << CODES[state] for state in FAILURES)
 _NOBODY: list[int] = []  # shared, never changed
 _TROUBLE = 0  # the mask of trouble terms: they count taint, not states
 
@@ -144,7 +128,7 @@ class Gates:
             return found
 
         leaves = [
-            column(target, *_wanted(need, spec.condition)) for need, target in zip(every, group.targets, strict=True)
+            column(target, *wanted(need, spec.condition)) for need, target in zip(every, group.targets, strict=True)
         ]
         troubles = distinct([column(target, _TROUBLE, False) for target in group.targets])
         view = troubles[0] if len(troubles) == 1 else self._term_over(troubles, family)
@@ -348,6 +332,32 @@ class Gates:
             self._count(term, job, bool(self._mask[term] >> code & 1), 1)
             self._recheck(term)
 
+    def enter_all(self, jobs: range, spec: int, code: int) -> None:
+        """Jobs of one spec are settled, all with this code."""
+        for term in self._counting.get(spec, ()):
+            self._count(term, jobs[0], bool(self._mask[term] >> code & 1), len(jobs))
+            self._recheck(term)
+        for job, term in self._alone(jobs, spec, self._counting_job, self._counting_lanes):
+            self._count(term, job, bool(self._mask[term] >> code & 1), 1)
+            self._recheck(term)
+
+    def mark_all(self, jobs: range, spec: int, taint: int) -> None:
+        """The taint of jobs of one spec is known now."""
+        every = ((term, len(jobs)) for term in self._trouble.get(spec, ()))
+        alone = ((term, 1) for _, term in self._alone(jobs, spec, self._trouble_job, self._trouble_lanes))
+        for term, count in chain(every, alone):
+            self._good[term] += count * (taint == TAINTED)
+            self._other[term] += count * (taint == CLEAN)
+            self._recheck(term)
+
+    def _alone(
+        self, jobs: range, spec: int, by_job: dict[int, list[int]], by_spec: dict[int, list[LaneTerms]]
+    ) -> Iterator[tuple[int, int]]:
+        """Each job with each term that counts it and not all jobs of its spec."""
+        for job in jobs if by_spec.get(spec) else sorted(job for job in by_job if job in jobs):
+            for term in chain(by_job.get(job, ()), self._terms_of_lanes(by_spec, job, spec)):
+                yield job, term
+
     def leave(self, job: int, spec: int, code: int) -> None:
         """The job, which was settled with this code, is not settled any more."""
         for term in self._terms_counting(job, spec):
@@ -469,18 +479,3 @@ class Gates:
                 yield fill(target.text, dict(member.values)), column[gate - family.first]
             elif isinstance(column, int):
                 yield text, column
-
-
-def _wanted(need: Need, condition: Condition) -> tuple[int, bool]:
-    """The accepted states as a mask, and whether all jobs of the need must end so (else one is enough)."""
-    if condition is not Condition.NEEDS:
-        return _ANY, True
-    if need.states:
-        return sum(1 << CODES[state] for state in set(need.states) & SETTLED), True
-    match need.outcome:
-        case Outcome.SUCCESS:
-            return _SUCCESS, True
-        case Outcome.ANY:
-            return _ANY, True
-        case Outcome.FAILURE:
-            return _FAILURE, False

@@ -33,7 +33,23 @@ class Cancel(Record):
     job: int
 
 
-Instruction = Start | Skip | Unskip | Cancel
+class SkipAll(Record):
+    """The jobs `first` to `last` are SKIPPED, all for the same."""
+
+    first: int
+    last: int
+    reason: str
+    detail: str
+
+
+class CancelAll(Record):
+    """The jobs `first` to `last` had not started and are CANCELLED."""
+
+    first: int
+    last: int
+
+
+Instruction = Start | Skip | SkipAll | Unskip | Cancel | CancelAll
 
 
 class RunCancel(Enum):

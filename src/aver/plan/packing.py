@@ -10,7 +10,7 @@ behind what has no higher priority.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
@@ -178,6 +178,17 @@ class Packer:
         """The job waits no longer: cancelled, held or skipped."""
         self._where.pop(job, None)
         if self._reserved == job:
+            self._release_reservation()
+
+    def remove_all(self, jobs: Iterable[int]) -> None:
+        """The jobs wait no longer."""
+        where = self._where
+        for job in jobs if where else ():
+            where.pop(job, None)
+        if not where:  # else who left before their turn are dropped one by one
+            self._lanes.clear()
+            self._cpuless = 0
+        if self._reserved is not None and self._reserved not in where:
             self._release_reservation()
 
     def occupy(self, job: int, key: LaneKey) -> None:

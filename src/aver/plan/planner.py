@@ -17,20 +17,26 @@ of its needs is reopened later, `below` says which jobs a caller may want to reo
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from aver.judge.run import WORST_FIRST
 from aver.model.job import Condition, FlowSpec
 from aver.model.reasons import CONDITION_NOT_MET, need_reason
 from aver.model.states import ACTIVE, State
-from aver.plan.gates import CLEAN, CODES, DEAD, FAILURES, MET, SKIPPED, STATES, TAINTED, UNKNOWN, Gates
+from aver.plan.codes import CODES, FAILURES, SKIPPED, STATES
+from aver.plan.gates import CLEAN, DEAD, MET, TAINTED, UNKNOWN, Gates
 from aver.plan.graph import Graph
-from aver.plan.instructions import Cancel, Instruction, RunCancel, Skip, Start, Unskip
+from aver.plan.instructions import Cancel, CancelAll, Instruction, RunCancel, Skip, SkipAll, Start, Unskip
 
-__all__ = ["Cancel", "Instruction", "Plan", "RunCancel", "Skip", "Start", "Unskip"]
+__all__ = ["Cancel", "CancelAll", "Instruction", "Plan", "RunCancel", "Skip", "SkipAll", "Start", "Unskip"]
+
+MANY = 32  # jobs in a row that end alike are told as one
 
 _CANCELLED = CODES[State.CANCELLED]
+_MARKS_0 = re.compile(rb"\0+")
 _TAINT_OF = [UNKNOWN, *(TAINTED if state in FAILURES else CLEAN for state in CODES)]
 
 
@@ -53,6 +59,7 @@ class Plan:
         self._promoted: set[int] = set()
         self._foreground_left = 0
         self._run_cancel = RunCancel.NO
+        self._cancel_at = 0  # of a cancelled run: jobs from here on are left to `cancel_more`
         self._has_begun = False
         self._out: list[Instruction] = []  # of this event
         self._was: dict[int, Blame | None] = {}  # jobs that were skipped before this event and were taken back
@@ -64,11 +71,15 @@ class Plan:
         """A new run: which jobs may start at once."""
         return self.restore([None] * self._graph.count)
 
-    def restore(self, states: Sequence[State | None], run_cancel: RunCancel = RunCancel.NO) -> list[Instruction]:
+    def restore(
+        self, states: Sequence[State | None], run_cancel: RunCancel = RunCancel.NO, begun: Sequence[int] = (),
+        most: int | None = None,
+    ) -> list[Instruction]:  # fmt: skip
         """After a restart: the states of all jobs, generated ones included; None or PENDING is not started.
 
         Gives what is outstanding: the same as would have been given without the restart, and Start once more for
-        jobs that were given it and are still PENDING.
+        jobs that were given it and are still PENDING. `begun` and `most` are as of `cancel_run`; jobs that have begun
+        are given nothing.
         """
         if self._has_begun:
             raise ValueError("a plan that has begun can't be restored; make a new one")
@@ -81,6 +92,8 @@ class Plan:
                 self._enter(job, CODES[state])
             elif state in ACTIVE:
                 self._started[job] = 1
+        for job in begun:
+            self._started[job] = not self._codes[job]
         self._gates.changed.clear()
         stale: list[int] = []
         for gate in range(self._gates.count) if SKIPPED in self._codes else ():
@@ -90,6 +103,8 @@ class Plan:
             else:
                 stale += skipped
         self._retract(stale)
+        if run_cancel is not RunCancel.NO:
+            self._cancel_next(None, most)
         for gate in range(self._gates.count):
             self._place_all(gate)
         self._advance()
@@ -118,20 +133,33 @@ class Plan:
         """
         asked = dict.fromkeys(job for job in jobs if self._codes[job])
         self._run_cancel = RunCancel.NO
+        self._cancel_at = 0
         self._retract(asked)
         self._was.update({job: None for job in asked if job in self._was})
         self._place({**asked, **self._was})
         return self._told()
 
-    def cancel_run(self, how: RunCancel) -> list[Instruction]:
-        """Cancel all jobs that were not given Start, or all of them but the finishers. Twice is harmless.
+    def cancel_run(
+        self, how: RunCancel, begun: Sequence[int] | None = None, most: int | None = None
+    ) -> list[Instruction]:
+        """Cancel all jobs that have not begun, or all of them but the finishers. Twice is harmless.
 
-        Jobs that were given Start are the caller's: it ends them and settles them, or says `cancel` if they wait.
+        `begun`, in order, are the caller's: it ends them and settles them; None: all that were given Start. Of more
+        than `most` jobs the rest is left to `cancel_more`; nothing of them is started meanwhile.
         """
         if how is RunCancel.NOW or self._run_cancel is RunCancel.NO:
             self._run_cancel = how
-        for gate in range(self._gates.count):
-            self._place_all(gate)
+        self._cancel_at = 0
+        return self.cancel_more(begun, most)
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Whether jobs are left to `cancel_more`."""
+        return self._run_cancel is not RunCancel.NO and self._cancel_at < self._graph.count
+
+    def cancel_more(self, begun: Sequence[int] | None = None, most: int | None = None) -> list[Instruction]:
+        """Go on with the cancellation of the run, until `is_cancelling` says that it is done."""
+        self._cancel_next(begun, most)
         self._advance()
         return self._told()
 
@@ -149,7 +177,10 @@ class Plan:
         Add before the generating job is settled, so that the run is not settled in between.
         """
         first, old_count = len(self._graph.specs), self._graph.count
+        is_cancelling = self.is_cancelling
         self._graph.extend(flow)
+        if not is_cancelling:
+            self._cancel_at = self._graph.count
         more = bytes(self._graph.count - len(self._codes))
         self._codes += more
         self._started += more
@@ -188,6 +219,9 @@ class Plan:
 
     def is_finisher(self, job: int) -> bool:
         return self._graph.specs[self._graph.spec_of(job)].condition is Condition.ALWAYS
+
+    def jobs_by_spec(self) -> Iterator[range]:
+        return map(self._graph.jobs_of, range(len(self._graph.specs)))
 
     def name(self, job: int) -> str:
         return self._graph.name(job)
@@ -299,8 +333,65 @@ class Plan:
         if self._gates.status(gate) not in (MET, DEAD) and self._run_cancel is RunCancel.NO:
             return
         condition = self._gates.condition(gate)
+        if self._is_cancelled(condition):
+            if self.is_cancelling:
+                return
+        elif self._gates.status(gate) == DEAD and not self._was:
+            self._skip_rows(gate)
         for job in self._gates.jobs_of(gate):
             self._place_one(job, gate, condition)
+
+    def _skip_rows(self, gate: int) -> None:
+        """Skip jobs of a dead gate that are many in a row."""
+        jobs = self._gates.jobs_of(gate)
+        if not isinstance(jobs, range) or len(jobs) < MANY:
+            return
+        for row in _unmarked(self._codes, jobs):
+            for part in _unmarked(self._started, row):
+                if len(part) >= MANY:
+                    blame = self._blames[gate] = self._blame(gate)
+                    skip = self._skip(part[0], blame)
+                    self._out.append(SkipAll(part[0], part[-1], skip.reason, skip.detail))
+                    self._enter_all(part, SKIPPED)
+
+    def _cancel_next(self, begun: Sequence[int] | None, most: int | None) -> None:
+        """Cancel jobs from where it was left on."""
+        left = self._graph.count if most is None else most
+        while self._cancel_at < self._graph.count and left > 0:
+            spec = self._graph.spec_of(self._cancel_at)
+            end = self._graph.jobs_of(spec).stop
+            is_cancelled = self._is_cancelled(self._graph.specs[spec].condition)
+            row = next(_unmarked(self._codes, range(self._cancel_at, end)), None) if is_cancelled else None
+            if row is None:
+                self._cancel_at = end
+                continue
+            row = row[:left]
+            for part in _unmarked(self._started, row) if begun is None else _between(begun, row):
+                self._cancel_all(part)
+                left -= len(part)
+            self._cancel_at = row.stop
+
+    def _cancel_all(self, jobs: range) -> None:
+        """Cancel jobs of one spec that have not begun."""
+        if len(jobs) >= MANY:
+            self._out.append(CancelAll(jobs[0], jobs[-1]))
+        else:
+            self._out += map(Cancel, jobs)
+        self._enter_all(jobs, _CANCELLED)
+
+    def _enter_all(self, jobs: range, code: int) -> None:
+        """`_enter` jobs of one spec and one gate that are not settled; of cancelled ones the gate is no matter."""
+        spec, count = self._graph.spec_of(jobs[0]), len(jobs)
+        self._codes[jobs.start : jobs.stop] = bytes([code]) * count
+        self._started[jobs.start : jobs.stop] = bytes(count)
+        self._count_of[code] += count
+        self._foreground_left -= count * self._is_foreground_spec(spec)
+        self._gates.enter_all(jobs, spec, code)
+        taint = self._gates.taint(self._gates.gate_of(jobs[0], spec)) if code == SKIPPED else _TAINT_OF[code]
+        if taint != UNKNOWN:
+            self._taints[jobs.start : jobs.stop] = bytes([taint]) * count
+            self._gates.mark_all(jobs, spec, taint)
+        self._follow_views()
 
     def _place_one(self, job: int, gate: int, condition: Condition) -> None:
         """Start, skip or cancel a job that is neither started nor settled, if that is certain by now."""
@@ -308,7 +399,8 @@ class Plan:
             return
         status = self._gates.status(gate)
         if self._is_cancelled(condition) and job not in self._was:
-            self._cancel(job)
+            if not self.is_cancelling:
+                self._cancel(job)
         elif status == DEAD:
             blame = self._blames[gate] = self._blame(gate)
             self._out.append(self._skip(job, blame))
@@ -384,3 +476,22 @@ class Plan:
                 self._promoted.add(spec)
                 self._foreground_left += sum(1 for job in self._graph.jobs_of(spec) if not self._codes[job])
                 waiting += self._graph.above(spec)
+
+
+def _unmarked(marks: bytearray, jobs: range) -> Iterator[range]:
+    """Rows of jobs whose mark is 0, as long as they are."""
+    at = jobs.start
+    while (found := _MARKS_0.search(marks, at, jobs.stop)) is not None:
+        at = found.end()
+        yield range(found.start(), at)
+
+
+def _between(kept: Sequence[int], jobs: range) -> Iterator[range]:
+    """The rows of jobs that are left without those that are kept, which are in order."""
+    start = jobs.start
+    for job in kept[bisect_left(kept, jobs.start) : bisect_left(kept, jobs.stop)]:
+        if start < job:
+            yield range(start, job)
+        start = job + 1
+    if start < jobs.stop:
+        yield range(start, jobs.stop)

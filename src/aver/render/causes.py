@@ -35,6 +35,7 @@ class Failed(NamedTuple):
     mem_bytes: int | None = None
     time_s: int | None = None
     peak_bytes: int | None = None
+    stands_for: int = 1  # jobs alike, itself included
 
 
 class Cause(Record):
@@ -56,7 +57,7 @@ def is_failure(state: str, reason: str) -> bool:
 
 
 def group_causes(run: int, failed: Iterable[Failed]) -> list[Cause]:
-    """Group a run's failures by cause: worst state first, then by count; each cause keeps all of its jobs."""
+    """Group a run's failures by cause: worst state first, then by count; each cause keeps all that it is given."""
     groups: dict[tuple[object, ...], list[Failed]] = {}
     for one in failed:
         groups.setdefault(_key(one), []).append(one)
@@ -94,17 +95,22 @@ def _cause(run: int, jobs: list[Failed]) -> Cause:
     first = jobs[0]
     state = State(first.state)
     has_log = state is not State.SKIPPED and first.attempt > 0 and first.reason not in reasons.NOT_STARTED
-    return Cause(state, f"{_who(jobs)} {_what(state, jobs)}", len(jobs), tuple(jobs), _next(run, state, first), has_log)
+    sentence = f"{_who(jobs)} {_what(state, jobs)}"
+    return Cause(state, sentence, _count(jobs), tuple(jobs), _next(run, state, first), has_log)
+
+
+def _count(jobs: list[Failed]) -> int:
+    return sum(one.stands_for for one in jobs)
 
 
 def _who(jobs: list[Failed]) -> str:
     first = jobs[0]
-    return f"job {first.job} ({first.name})" if len(jobs) == 1 else f"{len(jobs)} jobs"
+    return f"job {first.job} ({first.name})" if _count(jobs) == 1 else f"{_count(jobs)} jobs"
 
 
 def _what(state: State, jobs: list[Failed]) -> str:
     first = jobs[0]
-    many = len(jobs) > 1
+    many = _count(jobs) > 1
     match state:
         case State.OUT_OF_MEMORY:
             limit = "" if first.mem_bytes is None else f" at {limit_words(first.mem_bytes)}"
@@ -172,9 +178,9 @@ def _skipped(jobs: list[Failed]) -> str:
         return jobs[0].reason
     if len(needs) == 1:
         ((name, state),) = needs.items()
-        return f"{name}, which {'they need' if len(jobs) > 1 else 'it needs'}, is {state}"
+        return f"{name}, which {'they need' if _count(jobs) > 1 else 'it needs'}, is {state}"
     state = next(iter(needs.values()))
-    return f"what {'they need' if len(jobs) > 1 else 'it needs'} is {state}"
+    return f"what {'they need' if _count(jobs) > 1 else 'it needs'} is {state}"
 
 
 def _next(run: int, state: State, first: Failed) -> tuple[str, ...]:

@@ -99,6 +99,8 @@ def is_about(event: ev.Event, job: int, first_job: int) -> bool:
             return event.job == job
         case ev.StepStarted() | ev.TaskEnded() | ev.StepEnded():
             return event.job == job
+        case ev.JobsEnded():
+            return event.first <= job <= event.last
         case ev.RunMoved() | ev.RunPruned() | ev.Fingerprinted() | ev.FlowReplaced() | ev.GpusGiven() | ev.PoolSized():
             return False
         case _:
@@ -135,6 +137,8 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             yield Told(event.at, "judge", what, event.attempt, None)
         case ev.JobMoved():
             yield Told(event.at, "coordinator", render.moved_words(event.state, event.reason), None, None)
+        case ev.JobsEnded():
+            yield from tell(event.move_of(job), job)
         case ev.PersonAsked(what="prune"):
             source = "coordinator" if event.by == "retention" else "person"
             yield Told(event.at, source, f"logs of the run were cut by {event.by}: {event.detail}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
@@ -54,12 +54,22 @@ class Diagnosis(Record):
 
 
 def diagnose(
-    run: int, rows: Sequence[Outcome], requests: Requests, paths: Paths | None, masking: Masking = Masking()
-) -> Diagnosis:
-    """Group the failures of a run by cause; with `paths`, look for hints in their logs, secrets masked."""
+    run: int, rows: Sequence[Outcome], requests: Requests, paths: Paths | None, masking: Masking = Masking(),
+    left_out: Mapping[int, int] = {},
+) -> Diagnosis:  # fmt: skip
+    """Group the failures of a run by cause; with `paths`, look for hints in their logs, secrets masked.
+
+    `left_out`: how many jobs like this one have no row.
+    """
     lines = [line for line in lines_of(rows) if line.is_newest]
     counts = Counter(line.row.job_state for line in lines)
-    failed = [failed_of(line, requests) for line in lines if is_failure(line.row.job_state, line.row.job_reason)]
+    for line in lines if left_out else ():
+        counts[line.row.job_state] += left_out.get(line.row.job, 0)
+    failed = [
+        failed_of(line, requests, left_out.get(line.row.job, 0))
+        for line in lines
+        if is_failure(line.row.job_state, line.row.job_reason)
+    ]
     causes = group_causes(run, failed)
     unsettled = sum(count for state, count in counts.items() if state in UNSETTLED)
     return Diagnosis(
@@ -69,8 +79,8 @@ def diagnose(
     )
 
 
-def failed_of(line: Line, requests: Requests) -> Failed:
-    """Return the job of a newest line with its attempt's request and peak memory."""
+def failed_of(line: Line, requests: Requests, others: int = 0) -> Failed:
+    """Return the job of a newest line with its attempt's request and peak memory; it stands for others like it."""
     row, shown = line.row, result_of(line)
     asked = None if row.request is None else requests(row.request)
     return Failed(
@@ -84,6 +94,7 @@ def failed_of(line: Line, requests: Requests) -> Failed:
         None if asked is None else asked.mem_bytes,
         None if asked is None else asked.time_s,
         row.peak_bytes,
+        1 + others,
     )
 
 

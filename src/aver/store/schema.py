@@ -124,6 +124,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE kind = 'TaskEnded' AND instr(data, '\\"cpu\\":\\"least\\"'))""",
     ),
     ("ALTER TABLE events ADD COLUMN said TEXT",),  # of an event, which is in `data` otherwise: see `encoding`
+    (  # to cancel a run of a million jobs, and to say what became of them
+        "CREATE INDEX events_ranges ON events (run) WHERE kind = 'JobsEnded'",
+        """CREATE INDEX jobs_failed ON jobs (run, state, reason, attempt)
+            WHERE state NOT IN
+            ('COMPLETED', 'PENDING', 'SUBMITTED', 'RUNNING', 'SUSPENDED', 'COMPLETING', 'SETTLING')""",
+    ),
 )
 
 VERSION = len(MIGRATIONS)

@@ -29,7 +29,7 @@ from aver.crashpoint import reached
 from aver.errors import AverError
 from aver.home import Home
 from aver.log import log
-from aver.model.events import Event, JobMoved, Observed, RunMoved, Usage
+from aver.model.events import Event, JobMoved, JobsEnded, Observed, RunMoved, Usage
 from aver.model.job import NotifyOn, NotifyRule, Origin
 from aver.model.notify_target import variable_of
 from aver.model.record import replace
@@ -224,6 +224,8 @@ def occasions_of(event: Event) -> frozenset[NotifyOn]:
             began = {NotifyOn.STARTED} if event.is_start else set()
         case JobMoved():
             state, began = event.state, set()
+        case JobsEnded():  # of each of them
+            state, began = event.verdict.state, set()
         case _:
             return frozenset()
     if event.verdict is None or not state.is_settled:

@@ -6,6 +6,7 @@ from aver.coordinator.requests.context import Context, Said, together
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
 from aver.coordinator.state.attempt import Reading
+from aver.coordinator.state.cancellation import begun
 from aver.coordinator.state.fold import FORCE, NOW
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
@@ -53,14 +54,13 @@ def cancel(
 def cancel_run(
     machine: Machine, run: LiveRun, by: str, now: float, at_once: bool, force: bool = False, reason: str = ""
 ) -> Said:
-    """Cancel all of a run: what runs is ended, what had not started is CANCELLED."""
+    """Cancel all of a run: what runs is ended, what had not started is CANCELLED; of very many jobs not at once."""
     if run.state.is_settled:
         return Said(f"already {run.state}", ResultCode.ALREADY)
     asked = PersonAsked(now, run.number, None, by, "cancel", " ".join(_details(at_once, force)), reason)
     machine.emit(asked)
-    machine.advance(now)
-    for index in range(run.job_count):
-        if run.plan.is_started(index) and (at_once or not run.plan.is_finisher(index)):
+    for index in begun(machine.live, run):
+        if at_once or not run.plan.is_finisher(index):
             _cancel_asked(machine, run, index, asked, now, force)
     machine.advance(now)
     return Said("cancelling" if not run.state.is_settled else "cancelled")

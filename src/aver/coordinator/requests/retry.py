@@ -23,6 +23,7 @@ RETRIED = frozenset(State) - {State.COMPLETED, State.SKIPPED}
 def retry_jobs(context: Context, _: Peer, request: Retry, now: float) -> Retried:
     """Everything is checked before anything is changed: a refused request has retried nothing."""
     chosen: dict[int, dict[int, None]] = {}  # indices of jobs, by run
+    context.machine.go_on_cancelling(now, most=None)  # what was cancelled before is CANCELLED, and may be retried
     for number in dict.fromkeys(request.ids):
         run = context.revive(number, now)
         if run is None:
@@ -52,6 +53,7 @@ def _all_bad(run: LiveRun) -> list[int]:
 
 def retry(machine: Machine, run: LiveRun, indices: Sequence[int], by: str, now: float, reason: str = "") -> None:
     """New attempts of settled jobs; what was skipped below them comes back."""
+    machine.go_on_cancelling(now, most=None)
     for index in indices:
         machine.emit(PersonAsked(now, run.number, run.job_number(index), by, "retry", reason=reason))
     run_again(machine, run, indices, now)

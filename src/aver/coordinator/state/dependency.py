@@ -239,6 +239,11 @@ class Dependencies:
             self._waiting = {run: jobs for run, jobs in self._waiting.items() if _without(jobs, job)}
             self._singletons = {key: jobs for key, jobs in self._singletons.items() if _without(jobs, job)}
 
+    def leave_all(self, jobs: range) -> None:
+        """The same of many jobs."""
+        for job in [job for job in self._jobs if job in jobs]:
+            self.leave(job)
+
     @staticmethod
     def _singleton_key(run: LiveRun) -> tuple[str, str]:
         return (run.submission.origin.user, run.submission.flow.name)

@@ -20,7 +20,7 @@ def make_ready(live: LiveState, run: LiveRun, index: int, now: float) -> None:
     attempt = live.by_job.get(job)
     if (attempt is not None and attempt.has_room) or live.packer.is_waiting(job):
         return
-    if run.settled_state(index) is not None:
+    if run.settled_state(index) is not None or (attempt is None and run.is_cancelled(index)):
         return
     spec = run.spec(index)
     wait = run.due.get(index)
@@ -88,6 +88,8 @@ def deadline_passed(live: LiveState, run: LiveRun, index: int, now: float) -> No
     """End the job if it has not begun, held or not, as Slurm does since 23.11."""
     attempt = live.by_job.get(run.job_number(index))
     if run.settled_state(index) is not None or (attempt is not None and attempt.is_dispatched):
+        return
+    if attempt is None and run.is_cancelled(index):
         return
     end_unstarted(live, run, index, DeadlinePassed(now), now)
 

@@ -6,8 +6,9 @@ verdict too, and never begins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 
 from aver.coordinator.state.attempt import LiveAttempt, Planned, Reading, Running
 from aver.coordinator.state.fold import emit
@@ -19,7 +20,7 @@ from aver.judge.local import COORDINATOR, NeverRan, judge, judge_unstarted
 from aver.judge.scheduler import is_open, judge_cluster
 from aver.judge.step import as_own_step, with_step_warnings
 from aver.model import reasons
-from aver.model.events import JobMoved, Observed, Usage
+from aver.model.events import JobMoved, JobsEnded, Observed, Usage
 from aver.model.evidence import (
     AccountingSaid,
     CancelledBefore,
@@ -33,6 +34,7 @@ from aver.model.job import FlowSpec
 from aver.model.record import replace
 from aver.model.slurm_options import SlurmKind
 from aver.model.states import State, attempt_may_move
+from aver.plan.planner import MANY
 
 KEPT_REASONS = (  # by Slurm, when it cancels
     reasons.JOB_HELD_USER,
@@ -178,6 +180,40 @@ def end_unstarted(live: LiveState, run: LiveRun, index: int, evidence: NeverRan,
         live,
         Observed(now, run.number, job, attempt.attempt, verdict.source, said, verdict.state, verdict.reason, verdict),
     )
+
+
+def end_all_unstarted(live: LiveState, run: LiveRun, first: int, last: int, evidence: NeverRan, now: float) -> None:
+    """The same of many jobs of one definition that have no attempt, by their places in the run."""
+    number = run.job_number(first)
+    jobs = range(number, number + last - first + 1)
+    if isinstance(evidence, CancelledBefore) and live.shown and run.spec(first).slurm is not None:
+        rows = [(_as_shown(evidence, reason), row) for reason, row in _by_kept_reason(live, jobs)]
+    else:
+        rows = [(evidence, jobs)]
+    for said, row in rows:
+        if len(row) < MANY:
+            for job in row:
+                end_unstarted(live, run, first + job - number, evidence, now)
+            continue
+        live.packer.remove_all(row)
+        live.timers.drop_all(row, "begin", "again")
+        live.dependencies.leave_all(row)
+        emit(live, JobsEnded(now, run.number, row[0], row[-1], judge_unstarted(said)))
+
+
+def _as_shown(evidence: CancelledBefore, reason: str | None) -> NeverRan:
+    return evidence if reason is None else replace(evidence, pending_reason=reason)
+
+
+def _by_kept_reason(live: LiveState, jobs: range) -> Iterator[tuple[str | None, range]]:
+    """Rows of jobs that keep the same reason; None: they keep none."""
+    for reason, some in groupby(jobs, lambda job: _kept(live.shown.get(job))):
+        row = list(some)
+        yield reason, range(row[0], row[-1] + 1)
+
+
+def _kept(reason: str | None) -> str | None:
+    return reason if reason in KEPT_REASONS else None
 
 
 def cancel_unstarted(

@@ -27,6 +27,7 @@ from aver.model.events import (
     FlowReplaced,
     GpusGiven,
     JobMoved,
+    JobsEnded,
     JobsGenerated,
     Observed,
     PersonAsked,
@@ -121,6 +122,29 @@ def _job_moved(live: LiveState, event: JobMoved) -> None:
         if attempt is not None and event.state not in UNSETTLED:
             _withdraw(live, run, attempt)
         _move_job(live, run, index, event.job, event.state, event.reason)
+
+
+def _jobs_ended(live: LiveState, event: JobsEnded) -> None:
+    """The same as `_job_moved` for each of them."""
+    run = live.runs.get(event.run)
+    first = None if run is None else run.index_of(event.first)
+    if run is None or first is None:
+        return
+    indices = range(first, first + event.count)
+    for index in indices if len(run.attempts) > event.count else [one for one in run.attempts if one in indices]:
+        attempt = live.by_job.get(run.job_number(index))
+        if attempt is not None:
+            _withdraw(live, run, attempt)
+    after = event.verdict.state
+    for before in set(run.states[first : indices.stop]):
+        if not may_move(before, after):
+            live.on_illegal_move(f"one of the jobs {event.first} to {event.last} moved from {before} to {after}")
+    run.states[first : indices.stop] = [after] * event.count
+    for job in range(event.first, event.last + 1) if live.shown else ():
+        live.shown.pop(job, None)
+    run.note_all_settled(indices)
+    run.moved += indices
+    live.touched[run.number] = None
 
 
 def _withdraw(live: LiveState, run: LiveRun, attempt: LiveAttempt) -> None:
@@ -391,6 +415,7 @@ def _asked_of_run(live: LiveState, run: LiveRun, event: PersonAsked) -> None:
         run.extra.append(loads(Allocation, event.detail))
     if event.what != "cancel":
         return
+    run.cancelled_by = event.by
     at_once = NOW in event.detail.split()
     if at_once or run.cancelled is RunCancel.NOW:
         run.cancelled = RunCancel.NOW
@@ -440,6 +465,7 @@ _APPLY: dict[type, Callable[[LiveState, Any], None]] = {
     FlowReplaced: _flow_replaced,
     RunMoved: _run_moved,
     JobMoved: _job_moved,
+    JobsEnded: _jobs_ended,
     AttemptPlanned: _attempt_planned,
     GpusGiven: _gpus_given,
     Observed: _observed,

@@ -105,6 +105,7 @@ class LiveState:
         self.waiting_steps: set[str] = set()  # keys of attempts with steps that wait for CPUs of their job
         self.ahead = 0  # attempts that are planned and have no room
         self.behind: set[str] = set()  # keys of attempts that their engine has and that wait for others to end
+        self.cancelling: dict[int, None] = {}  # runs that were cancelled and have more jobs than are ended at once
         self.paces: dict[tuple[int, int], float] = {}  # by run and number of the spec: seconds of the last attempts
         self.read_generated: ReadGenerated = _no_generated  # set by the loop, which reads aside
         self.on_illegal_move: Callable[[str], None] = refuse_move

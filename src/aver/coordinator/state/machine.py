@@ -10,10 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aver.coordinator.state import eligibility, fold, local_job, scheduler_job, start, steps, suspension
+from aver.coordinator.state import (
+    cancellation,
+    eligibility,
+    fold,
+    local_job,
+    scheduler_job,
+    start,
+    steps,
+    suspension,
+)
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import (
     cancel_unstarted,
+    end_all_unstarted,
     end_unstarted,
     is_ending,
     release,
@@ -53,7 +63,7 @@ from aver.model.job import FlowSpec, StepSpec, Submission
 from aver.model.states import State
 from aver.plan.matrix import FlowIndex
 from aver.plan.packing import Packer, Pools, Room
-from aver.plan.planner import Cancel, Instruction, RunCancel, Skip, Start, Unskip
+from aver.plan.planner import Cancel, CancelAll, Instruction, RunCancel, Skip, SkipAll, Start, Unskip
 
 __all__ = ["Machine", "Identity"]
 
@@ -185,12 +195,12 @@ class Machine:
                 run.told_cancelled = run.cancelled
                 if run.cancelled is RunCancel.NO:
                     continue  # the plan learns that with what is reopened
-                instructions = run.plan.cancel_run(run.cancelled)
+                instructions = cancellation.begin(self.live, run)
             elif run.instructions:
                 instructions, run.instructions = run.instructions, []
             elif run.moved:
                 moved, run.moved = run.moved, []
-                instructions = _tell_plan(run, moved)
+                instructions = run.tell_plan(moved)
             else:
                 break
             self._obey(run, instructions, now)
@@ -201,10 +211,10 @@ class Machine:
         run.has_begun = True
         run.moved.clear()
         run.told_cancelled = run.cancelled
-        instructions = run.plan.restore(run.states, run.cancelled)
-        if not self.by_job:
-            return instructions
-        return [one for one in instructions if not isinstance(one, Start) or run.job_number(one.job) not in self.by_job]
+        begun = cancellation.begun(self.live, run)
+        instructions = run.plan.restore(run.states, run.cancelled, begun, cancellation.AT_ONCE)
+        cancellation.leave_rest(self.live, run)
+        return instructions
 
     def _obey(self, run: LiveRun, instructions: Iterable[Instruction], now: float) -> None:
         """Carry out what the plan says."""
@@ -218,7 +228,16 @@ class Machine:
                     job = run.job_number(instruction.job)
                     emit(self.live, JobMoved(now, run.number, job, State.PENDING, reasons.DEPENDENCY))
                 case Cancel():
-                    end_unstarted(self.live, run, instruction.job, CancelledBefore(now, "its run's cancellation"), now)
+                    end_unstarted(self.live, run, instruction.job, CancelledBefore(now, run.cancelled_by), now)
+                case SkipAll(first=first, last=last, reason=reason, detail=detail):
+                    end_all_unstarted(self.live, run, first, last, NeedsUnmet(now, reason, detail), now)
+                case CancelAll(first=first, last=last):
+                    end_all_unstarted(self.live, run, first, last, CancelledBefore(now, run.cancelled_by), now)
+
+    def go_on_cancelling(self, now: float, most: int | None = cancellation.AT_ONCE) -> None:
+        """End the next jobs of runs that were cancelled; None: all of them."""
+        cancellation.go_on(self.live, most)
+        self.advance(now)
 
     def _check_run(self, run: LiveRun, now: float) -> None:
         """Settle the run when its last job is settled, and ask those again who wait for jobs of it."""
@@ -395,7 +414,7 @@ class Machine:
             if found is not None:
                 self.show_reason(found[0], job, reason, now)
 
-    # ---- small things -------------------------------------------------------------------------------
+    # ---- small things -----------------------------------------------------------------------------
 
     def engine_of(self, key: str) -> str | None:
         """The engine of an attempt, or of a task that it was handed; None: it has none of that key."""
@@ -470,20 +489,6 @@ class Machine:
         """The engine refused it."""
         steps.rejected(self.live, task, text, now)
         self.advance(now)
-
-
-def _tell_plan(run: LiveRun, moved: Sequence[int]) -> list[Instruction]:
-    """Reopen and settle in the plan what was reopened and settled; what it knows already changes nothing."""
-    plan = run.plan
-    instructions: list[Instruction] = []
-    reopened = [index for index in moved if run.settled_state(index) is None and plan.state(index) is not None]
-    if reopened:
-        instructions += plan.reopen_all(reopened)
-    for index in moved:
-        state = run.settled_state(index)
-        if state is not None and plan.state(index) is not state:
-            instructions += plan.settle(index, state)
-    return instructions
 
 
 def _first_job(number: int, flow: FlowSpec) -> int:

@@ -47,6 +47,10 @@ class Packers:
         self.packed.remove(job)
         self.queued.remove(job)
 
+    def remove_all(self, jobs: range) -> None:
+        self.packed.remove_all(jobs)
+        self.queued.remove_all(jobs)
+
     def finish(self, job: int) -> None:
         self.packed.finish(job)
         self.queued.finish(job)

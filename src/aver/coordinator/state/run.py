@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from aver.coordinator.state.attempt import StepTable
 from aver.engines.api import Capabilities
@@ -61,6 +61,7 @@ class LiveRun:
         self.altered: dict[int, JobSpec] = {}  # as a person changed it while it waited
         self.held: set[int] = self._held_in(self.segments[0])
         self.cancelled = RunCancel.NO
+        self.cancelled_by = ""  # who asked for that
         self.still_cancelled: set[int] = set()  # the cluster has started it again though its cancellation was asked
         self.retries_used = 0  # of the budget, by all jobs
         self._retried: dict[int, int] = {}  # its share
@@ -102,6 +103,7 @@ class LiveRun:
             run.plan.add(segment.flow)
             run.add_segment(segment.first_job, segment.flow, segment.made_by)
         run.state, run.round, run.cancelled = self.state, self.round, self.cancelled
+        run.cancelled_by = self.cancelled_by
         run.states, run.held = self.states, self.held
         run.extra, run.usual_rules = self.extra, self.usual_rules
         run.attempts, run.history = self.attempts, self.history
@@ -141,6 +143,36 @@ class LiveRun:
             self._retried[index] -= 1
             if not self._retried[index]:
                 del self._retried[index]
+
+    def note_all_settled(self, indices: range) -> None:
+        """The same of many jobs."""
+        kept = (self.held, self.still_cancelled, self.history, self.due, self._retrying)
+        if any(kept):
+            for index in indices:
+                self.note_settled(index)
+
+    def is_cancelled(self, index: int) -> bool:
+        """Whether the job is cancelled with its run: if it has not begun, it never does."""
+        match self.cancelled:
+            case RunCancel.NO:
+                return False
+            case RunCancel.FINISHERS_RUN:
+                return not self.plan.is_finisher(index)
+            case RunCancel.NOW:
+                return True
+
+    def tell_plan(self, moved: Sequence[int]) -> list[Instruction]:
+        """Reopen and settle in the plan what was reopened and settled; what it knows already changes nothing."""
+        plan = self.plan
+        instructions: list[Instruction] = []
+        reopened = [index for index in moved if self.settled_state(index) is None and plan.state(index) is not None]
+        if reopened:
+            instructions += plan.reopen_all(reopened)
+        for index in moved:
+            state = self.settled_state(index)
+            if state is not None and plan.state(index) is not state:
+                instructions += plan.settle(index, state)
+        return instructions
 
     def settled_state(self, index: int) -> State | None:
         """The state in which the job is settled, or None."""

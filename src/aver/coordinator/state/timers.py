@@ -39,6 +39,12 @@ class Timers:
             self._since.pop((kind, job), None)
             self._over.discard((kind, job))
 
+    def drop_all(self, jobs: range, *kinds: str) -> None:
+        """The same of many jobs."""
+        if self._due or self._over:
+            for job in jobs:
+                self.drop(job, *kinds)
+
     def is_over(self, kind: str, job: int) -> bool:
         """Whether the wait was taken, whatever the clock has said since."""
         return (kind, job) in self._over

@@ -80,6 +80,11 @@ class Database:
         """What sources said, where that is a column of events."""
         return "said" if self.version >= 11 else "NULL"
 
+    @property
+    def ranges_index(self) -> str:
+        """The same for the index of jobs that ended together."""
+        return "INDEXED BY events_ranges" if self.version >= 12 else ""
+
     def fetch(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query; raise AverError when it can't be read."""
         try:

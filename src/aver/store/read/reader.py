@@ -5,22 +5,44 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from aver.errors import AverError
 from aver.model.codec import decode, loads
-from aver.model.events import Event, Fingerprinted, FlowReplaced, JobsGenerated, PersonAsked, PoolSized, RunSubmitted
+from aver.model.events import (
+    Event,
+    Fingerprinted,
+    FlowReplaced,
+    JobsEnded,
+    JobsGenerated,
+    PersonAsked,
+    PoolSized,
+    RunSubmitted,
+)
 from aver.model.job import NotifyRule, Origin, Request, Submission
 from aver.model.record import replace
 from aver.model.states import State
-from aver.store.columns import Outcome, select, select_outcome
+from aver.store.columns import Outcome, select
 from aver.store.encoding import column_text
 from aver.store.open import show_path
+from aver.store.read import queries
 from aver.store.read.database import Database
 from aver.store.read.decoder import Decoder, Made
 from aver.store.read.light import UNSETTLED_SQL
-from aver.store.read.rows import AttemptRow, GroupRow, JobRow, RunRow, StepRow, StoredEvent, TaskRow
+from aver.store.read.rows import (
+    AttemptRow,
+    GroupRow,
+    JobRow,
+    RunRow,
+    StepRow,
+    StoredEvent,
+    TaskRow,
+    each_move,
+    move_of,
+)
 from aver.store.read.sketch import Sketch
 from aver.store.read.step_use import STEP_USE_SQL, StepUse, fold_steps, with_steps
 from aver.store.schema import VERSION
@@ -29,11 +51,6 @@ EVENTS_PER_PAGE = 1000
 
 _ASKED = "kind IN ('PersonAsked', 'FlowReplaced')"
 _GIVEN = "NOT (state = 'PENDING' AND reason = 'None')"  # to an engine: what is only planned is not an attempt
-_OUTCOMES = (
-    f"SELECT {select_outcome()} FROM jobs AS j "
-    "LEFT JOIN attempts AS a ON a.job = j.id AND NOT (a.state = 'PENDING' AND a.reason = 'None') "
-    "WHERE j.run = ? {which} ORDER BY j.id, a.attempt"
-)
 
 
 class Reader(Database):
@@ -100,7 +117,7 @@ class Reader(Database):
 
     def jobs_with_failed_steps(self, run: int) -> list[JobRow]:
         """Those of the run whose DerivedExitCode is not 0, or not known."""
-        return self._table(JobRow, "FROM jobs WHERE run = ? AND derived IS NOT 0", (run,))
+        return self._table(JobRow, f"FROM jobs WHERE {queries.WITH_STEPS} AND derived IS NOT 0", (run,))
 
     def count_jobs(self) -> int:
         return int(self.fetch("SELECT count(*) FROM jobs")[0][0])
@@ -129,8 +146,10 @@ class Reader(Database):
 
     def counts(self, run: int) -> dict[State, int]:
         """How many jobs of the run are in each state."""
-        rows = self.fetch("SELECT state, count(*) FROM jobs WHERE run = ? GROUP BY state", (run,))
-        return {self._decoder.state(word, f"a job of run {run}"): count for word, count in rows}
+        rows = self.fetch(queries.COUNTS if self.version >= 12 else queries.COUNTS_BEFORE_12, (run,))
+        counts = {self._decoder.state(word, f"a job of run {run}"): count for word, count in rows if word is not None}
+        completed = sum(count for word, count in rows if word is None) - sum(counts.values())  # of all jobs
+        return dict(sorted({**counts, State.COMPLETED: completed}.items())) if completed > 0 else counts
 
     def tally(self, run: int) -> dict[State, tuple[int, int]]:
         """How many jobs of the run are in each state, and how many of those are believed and not verified."""
@@ -179,17 +198,30 @@ class Reader(Database):
     def attempts_of_run(self, run: int) -> list[AttemptRow]:
         """By job and attempt; what each used is that of its script and its steps."""
         text = f"FROM attempts WHERE job IN (SELECT id FROM jobs WHERE run = ?) AND {_GIVEN} ORDER BY job, attempt"
-        steps = self._step_use("run = ?", run)
+        steps = self._step_use(queries.WITH_STEPS, run)
         return [with_steps(row, steps, _memory_limit) for row in self._table(AttemptRow, text, (run,))]
 
     def outcomes(self, run: int, *, only_failures: bool = False) -> list[Outcome]:
         """Every job with each of its attempts, by job and attempt; or those of jobs that are settled, not COMPLETED."""
-        failures = f"AND j.state <> 'COMPLETED' AND j.state NOT IN {UNSETTLED_SQL}"
-        text = _OUTCOMES.format(which=failures if only_failures else "")
-        rows = list(map(Outcome, self.fetch(text, (run,))))
+        index = "jobs_failed" if only_failures and self.version >= 12 else ""
+        return self.outcomes_of(run, queries.FAILED_JOBS if only_failures else "", index=index)
+
+    def outcomes_of(
+        self, run: int, which: str, parameters: Sequence[Any] = (), limit: int = -1, index: str = ""
+    ) -> list[Outcome]:
+        """The same for the jobs `j` that are chosen; `limit` counts rows."""
+        indexed = f"INDEXED BY {index}" if index else ""
+        return self._as_outcomes(run, queries.OUTCOMES.format(indexed=indexed, which=which), (run, *parameters, limit))
+
+    def begun_outcomes(self, run: int) -> list[Outcome]:
+        """The same for the jobs that have an attempt."""
+        return self._as_outcomes(run, queries.BEGUN_OUTCOMES, (run,))
+
+    def _as_outcomes(self, run: int, text: str, parameters: Sequence[Any]) -> list[Outcome]:
+        rows = list(map(Outcome, self.fetch(text, parameters)))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")
-        steps = self._step_use("run = ?", run)
+        steps = self._step_use(queries.WITH_STEPS, run)
         return [with_steps(row, steps, self._outcome_limit) for row in rows] if steps else rows
 
     def _step_use(self, which: str, number: int) -> StepUse:
@@ -287,16 +319,15 @@ class Reader(Database):
     def replayed_events(self, run: int) -> Iterator[Event]:
         """In order, what makes the live state of a run: events of the run as a whole, what people asked for, and all
         events of jobs that are not settled, or that were tried again where the run has a budget of retries."""
-        text = f"""SELECT {self._of_event} FROM events WHERE seq IN (
-            SELECT seq FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
-            UNION SELECT seq FROM events WHERE run = ?1 AND kind IN ('PersonAsked', 'FlowReplaced')
-            UNION SELECT seq FROM events WHERE job IN (
-                SELECT id FROM jobs WHERE run = ?1 AND (state IN {UNSETTLED_SQL} OR (attempt > 1 AND EXISTS (
-                    SELECT 1 FROM events WHERE run = ?1 AND kind IN ('RunSubmitted', 'JobsGenerated')
-                    AND json_extract(data, '$.submission.flow.retry_budget') IS NOT NULL))))
-            ) ORDER BY seq"""
-        for row in self.fetch(text, (run,)):
-            yield self._decoder.event(row).event
+        text = f"SELECT {self._of_event} FROM events WHERE seq IN ({queries.REPLAYED_EVENTS}) ORDER BY seq"
+        for row in self.fetch(text.format(ranges=self.ranges_index), (run,)):
+            event = self._decoder.event(row).event
+            if isinstance(event, JobsEnded):
+                within = f"SELECT id FROM jobs WHERE {queries.REPLAYED_JOBS} AND id BETWEEN ?2 AND ?3"
+                for (job,) in self.fetch(within, (run, event.first, event.last)):
+                    yield event.move_of(job)
+            else:
+                yield event
 
     def settled_jobs(self, run: int) -> list[tuple[int, State, int]]:
         """Number, state and number of attempts of the run's settled jobs."""
@@ -316,21 +347,29 @@ class Reader(Database):
     def verdicts(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` by which a job may have begun or got a verdict, or a run may have moved."""
         text = (
-            "WHERE seq > ? AND (kind = 'RunMoved' OR (kind IN ('Observed', 'JobMoved') "
+            "WHERE seq > ? AND (kind IN ('RunMoved', 'JobsEnded') OR (kind IN ('Observed', 'JobMoved') "
             "AND (instr(data, '\"verdict\"') OR instr(data, '\"usage\"')))) ORDER BY seq LIMIT ?"
         )
-        return self._events(text, (after, limit))
+        return list(islice(each_move(self._events(text, (after, limit)), after), limit))
 
     def changes(self, after: int, limit: int) -> list[StoredEvent]:
         """Events numbered above `after` that change what users see of jobs and runs, in order."""
-        kinds = "'RunSubmitted', 'JobsGenerated', 'Observed', 'JobMoved', 'PersonAsked', 'RunMoved'"
-        return self._events(f"WHERE seq > ? AND kind IN ({kinds}) ORDER BY seq LIMIT ?", (after, limit))
+        kinds = "'RunSubmitted', 'JobsGenerated', 'Observed', 'JobMoved', 'JobsEnded', 'PersonAsked', 'RunMoved'"
+        found = self._events(f"WHERE seq > ? AND kind IN ({kinds}) ORDER BY seq LIMIT ?", (after, limit))
+        return list(islice(each_move(found, after), limit))
 
     def moves(self, run: int, job: int | None) -> list[StoredEvent]:
         """Events that moved a run as a whole, or one job of it, newest first."""
         if job is None:
             return self._events("WHERE run = ? AND kind = 'RunMoved' ORDER BY seq DESC", (run,))
-        return self._events("WHERE job = ? AND kind IN ('Observed', 'JobMoved') ORDER BY seq DESC", (job,))
+        found = self._events("WHERE job = ? AND kind IN ('Observed', 'JobMoved')", (job,))
+        return sorted([*found, *self._ended_in_range(run, job)], key=lambda stored: -stored.seq)
+
+    def _ended_in_range(self, run: int, job: int) -> list[StoredEvent]:
+        """What moved the job of this run together with others, as moves of its own."""
+        text = f"{self.ranges_index} WHERE run = ? AND kind = 'JobsEnded' ORDER BY seq"
+        found = self._events(text, (run,)) if self.ranges_index else []
+        return [move for stored in found if (move := move_of(stored, job)) is not None]
 
     def notify_facts(self, run: int) -> tuple[tuple[NotifyRule, ...], Origin] | None:
         """Whom the run's flow wants to be told, and where the run comes from; without reading its jobs."""
@@ -369,7 +408,9 @@ class Reader(Database):
         return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?", (run,))[0][0])
 
     def last_seq_of_job(self, job: int) -> int:
-        return int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE job = ?", (job,))[0][0])
+        own = int(self.fetch("SELECT coalesce(max(seq), 0) FROM events WHERE job = ?", (job,))[0][0])
+        row = self.job(job)
+        return max([own, *(one.seq for one in (self._ended_in_range(row.run, job) if row is not None else ()))])
 
     def standings_of_jobs(self, ids: Iterable[int]) -> dict[int, tuple[str, int, str]]:
         """State, attempt and reason of the jobs that there are, by number."""
@@ -385,7 +426,13 @@ class Reader(Database):
 
     def concerned(self, after: int, limit: int) -> list[tuple[int, int, int | None]]:
         """Number, run and job of the events numbered above `after`, in order; what they say is not read."""
-        return self.fetch("SELECT seq, run, job FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+        ends = (f"iif(kind = 'JobsEnded', json_extract(data, '$.{end}'), job)" for end in ("first", "last"))
+        text = f"SELECT seq, run, {', '.join(ends)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        found: list[tuple[int, int, int | None]] = []
+        for seq, run, first, last in self.fetch(text, (after, limit)):
+            jobs = [None] if first is None else range(first, last + 1)
+            found += [(seq - len(jobs) + place, run, job) for place, job in enumerate(jobs, 1)]
+        return [one for one in found if one[0] > after][:limit]
 
     def runs_by_id(self, ids: Iterable[int]) -> dict[int, RunRow]:
         """The runs that there are, by number."""
@@ -395,20 +442,27 @@ class Reader(Database):
     def events(
         self, run: int | None = None, job: int | None = None, after: int = 0, limit: int | None = None
     ) -> Iterator[StoredEvent]:
-        """In order, those numbered above `after`; read page by page."""
+        """In order, those numbered above `after`; read page by page. Jobs that ended together have a JobMoved each."""
+        found = each_move(self._pages(run, job, after, limit), after)
+        if job is not None:
+            row = self.job(job)
+            owner = run if run is not None or row is None else row.run
+            ranges = [] if owner is None else self._ended_in_range(owner, job)
+            found = merge(found, [one for one in ranges if one.seq > after], key=lambda stored: stored.seq)
+        return islice(found, limit)
+
+    def _pages(self, run: int | None, job: int | None, after: int, limit: int | None) -> Iterator[StoredEvent]:
         chosen = "".join([" AND run = ?" if run is not None else "", " AND job = ?" if job is not None else ""])
         parameters = tuple(value for value in (run, job) if value is not None)
         text = f"SELECT {self._of_event} FROM events WHERE seq > ?{chosen} ORDER BY seq LIMIT ?"
-        left = limit
-        while left is None or left > 0:
-            page = EVENTS_PER_PAGE if left is None else min(left, EVENTS_PER_PAGE)
+        page = EVENTS_PER_PAGE if limit is None else min(limit, EVENTS_PER_PAGE)
+        while True:
             rows = self.fetch(text, (after, *parameters, page))
             for row in rows:
                 yield self._decoder.event(row)
-            if len(rows) < page:
+            if len(rows) < page or not rows:
                 return
             after = rows[-1][0]
-            left = None if left is None else left - page
 
     def _flow_events(self, run: int, kind: str) -> list[StoredEvent]:
         text = (

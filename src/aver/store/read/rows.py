@@ -6,7 +6,9 @@ settled and says who attests it.
 
 from __future__ import annotations
 
-from aver.model.events import Event
+from collections.abc import Iterable, Iterator
+
+from aver.model.events import Event, JobsEnded
 from aver.model.evidence import TaskCause, Verdict
 from aver.model.exit import ExitStatus
 from aver.model.job import Request, StepSpec
@@ -80,3 +82,22 @@ class GroupRow(Record):
 class StoredEvent(Record):
     seq: int
     event: Event
+
+
+def each_move(stored: Iterable[StoredEvent], after: int = 0) -> Iterator[StoredEvent]:
+    """The same events, with a JobMoved for each of the jobs that ended together; those numbered above `after`."""
+    for one in stored:
+        event = one.event
+        if isinstance(event, JobsEnded):
+            for seq in range(max(one.seq - event.count, after) + 1, one.seq + 1):
+                yield StoredEvent(seq, event.move_of(event.last - one.seq + seq))
+        else:
+            yield one
+
+
+def move_of(stored: StoredEvent, job: int) -> StoredEvent | None:
+    """The job's own move, if it is one of the jobs that ended together."""
+    event = stored.event
+    if not isinstance(event, JobsEnded) or not event.first <= job <= event.last:
+        return None
+    return StoredEvent(stored.seq - event.last + job, event.move_of(job))

@@ -26,6 +26,7 @@ from aver.model.events import (
     FlowReplaced,
     GpusGiven,
     JobMoved,
+    JobsEnded,
     JobsGenerated,
     Observed,
     PersonAsked,
@@ -147,6 +148,10 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 pending.add_job(event.job, change)
                 if event.state not in UNSETTLED:
                     pending.ended_unstarted.add(event.job)
+            case JobsEnded():
+                yield from _flush(pending)
+                pending = _Pending()
+                yield from _end_unstarted(event)
             case RunMoved():
                 pending.touched.add(event.run)
                 pending.moves[event.run] = event
@@ -168,6 +173,13 @@ def statements(events: Iterable[Event]) -> Iterator[Statement]:
                 assert_never(event)
     yield from _flush(pending)
     yield from step_statements(steps)
+
+
+def _end_unstarted(event: JobsEnded) -> Iterator[Statement]:
+    """The same as a JobMoved of each job, in two statements."""
+    verdict = event.verdict
+    columns = {"state": verdict.state, "reason": column_text(verdict.reason), **verdict_columns(verdict.state, verdict)}
+    return sql.end_range(event.run, event.first, event.last, event.at, columns)
 
 
 def _ending(state: State, at: float, known: float | None) -> tuple[bool, float | None]:

@@ -222,6 +222,21 @@ WITHDRAW = (
         WHERE id IN (SELECT value FROM json_each(?)) AND attempt > 1""",
 )
 
+# The same of jobs with numbers in a row, and their verdict with it.
+_ENDED = ("state", "reason", *VERDICT)
+_WITHDRAW_RANGE = "DELETE FROM attempts WHERE job BETWEEN ? AND ? AND state = 'PENDING'"
+_END_RANGE = f"""UPDATE jobs SET {", ".join(f"{name} = ?" for name in _ENDED)}, ended_at = coalesce(ended_at, ?),
+    attempt = iif(attempt > 1, (SELECT coalesce(max(attempts.attempt), 0) FROM attempts WHERE attempts.job = jobs.id),
+    attempt) WHERE id BETWEEN ? AND ? AND run = ?"""
+
+
+def end_range(run: int, first: int, last: int, at: float, columns: Values) -> Iterator[Statement]:
+    """Settle jobs that never started; `columns` are state, reason and verdict."""
+    yield Statement(_WITHDRAW_RANGE, (first, last))
+    values = tuple(_parameter(columns[name]) for name in _ENDED)
+    yield Statement(_END_RANGE, (*values, at, first, last, run))
+
+
 PRUNE = (
     "DELETE FROM tasks WHERE job IN (SELECT id FROM jobs WHERE run = ?)",
     "DELETE FROM steps WHERE job IN (SELECT id FROM jobs WHERE run = ?)",

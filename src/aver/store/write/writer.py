@@ -16,12 +16,12 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 from aver.durable_files import sync_folder
 from aver.errors import CantWriteError, InternalError
-from aver.model.events import Event
+from aver.model.events import Event, JobsEnded
 from aver.store.encoding import event_columns, task_cause_text
 from aver.store.open import connect, is_on_network, read_version, removed_text, show_path, writing_failed
 from aver.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
@@ -79,7 +79,8 @@ class Writer:
         self.check_file()
         next_id = 0
         try:
-            rows = [event_columns(seq, event) for seq, event in enumerate(events, self.last_seq + 1)]
+            numbers = list(accumulate(map(_numbers_of, events), initial=self.last_seq))[1:]
+            rows = [event_columns(seq, event) for seq, event in zip(numbers, events, strict=True)]
             self._connection.execute("BEGIN IMMEDIATE")
             for statement in chain(sql.with_values(sql.INSERT_EVENTS, rows), statements(events)):
                 self._connection.execute(statement.sql, statement.parameters)
@@ -97,7 +98,7 @@ class Writer:
         except BaseException:
             self._roll_back()
             raise
-        self._stored_seq = self.last_seq + len(events)
+        self._stored_seq = numbers[-1]
         self._high_water.rise(self._stored_seq, next_id)
         self._mark = _mark(self.path)
         if self._log_identity is None:
@@ -183,6 +184,11 @@ class Writer:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 pass  # SQLite has then rolled back by itself
+
+
+def _numbers_of(event: Event) -> int:
+    """How many numbers an event has; it is stored under the last."""
+    return event.count if isinstance(event, JobsEnded) else 1
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -21,11 +21,14 @@ from aver.plan.address import parse_address
 from aver.report.results import Line, Result, is_failed, lines_of, result_of, selected, sums_of
 from aver.report.tails import last_lines
 from aver.spec.flow.file import collector_paused
+from aver.store.read.large_run import first_outcomes
+from aver.store.read.rows import RunRow
 from aver.store.read.step_warnings import step_warnings_of_run
 
 LOG_LINES = 20
 LOG_BYTES = 8192
 LOGS = 1000  # no more of them are read
+LARGE = 5000  # jobs of a run of which no more rows are read than are shown, but for jobs that began
 
 
 @click.command("results")
@@ -76,11 +79,16 @@ def command(
     session.refresh()
     with collector_paused():
         chosen = find_run(session, run)
+        most = None if limit is None and (as_csv or as_json) else row_limit(limit, show_all)
+        is_plain = not (states or pattern or failed or log or as_csv) and chosen.jobs is None
+        page = _first_page(session, chosen.run, most) if is_plain and most is not None else None
+        if page is not None:
+            answer(session.output, page, as_json)
+            return
         rows = session.found_reader("").outcomes(chosen.run.id)
         session.mask([chosen.run.id])
         lines = lines_of(rows if chosen.jobs is None else [row for row in rows if row.job in chosen.jobs])
         lines = selected(lines, frozenset(states), failed, _fits(chosen.run.id, pattern))
-        most = None if limit is None and (as_csv or as_json) else row_limit(limit, show_all)
         logs = RunLogs(session, chosen.run.id, rows) if log else None
         warned = step_warnings_of_run(session.found_reader(""), chosen.run.id)
         facts = tuple(_facts(session, shown, logs, warned) for shown in _with_logs(lines[:most], log))
@@ -95,6 +103,23 @@ def command(
         run_row = chosen.run
         document = ResultList(run_row.id, run_row.state.value, facts, left_out, sums_of(lines), run_row.unselected)
         answer(session.output, document, as_json)
+
+
+def _first_page(session: Session, run: RunRow, most: int) -> ResultList | None:
+    """The first rows of a run with very many jobs; None: all of its rows are to be read."""
+    reader = session.found_reader("")
+    found = first_outcomes(reader, run.id, most) if run.jobs > LARGE else None
+    if found is None:
+        return None
+    rows, counts = found
+    session.mask([run.id])
+    warned = step_warnings_of_run(reader, run.id)
+    lines = lines_of(rows)
+    facts = tuple(result_of(line, warned) for line in lines[:most])
+    sums = sums_of(lines)
+    sums = replace(sums, jobs=run.jobs, counts={state: counts[State(state)] for state in sums.counts})
+    left_out = len(lines) + run.jobs - len({row.job for row in rows}) - len(facts)
+    return ResultList(run.id, run.state.value, facts, left_out, sums, run.unselected)
 
 
 def _fits(run: int, pattern: str | None) -> Callable[[str], bool] | None:

@@ -57,12 +57,13 @@ def causes_of(session: Session, run: RunRow) -> CauseList:
     from aver.cli.logs import RunLogs  # most calls are for one job
     from aver.render.causes import SHOWN
     from aver.report.causes import HINTS_SHOWN, diagnose
+    from aver.store.read.large_run import failures
 
     reader = session.found_reader(str(run.id))
-    rows = reader.outcomes(run.id, only_failures=True)
+    rows, left_out = failures(reader, run.id, SHOWN)
     counts = reader.counts(run.id)
     masking = session.mask([run.id])
-    found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths, masking)
+    found = diagnose(run.id, rows, reader.request, RunLogs(session, run.id, rows).paths, masking, left_out)
     causes = tuple(
         CauseFacts(
             seen.cause.state.value,
