@@ -495,7 +495,5 @@ class Loop:
             elif select.select([self._committer], [], [], 1)[0]:
                 self._finish_commit()
 
-    # ---- reading -----------------------------------------------------------------------------------
-
     def _open_reader(self) -> Reader | None:
         return Reader.open(self._home.database)

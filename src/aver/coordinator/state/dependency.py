@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from aver.coordinator.state.attempt import LiveAttempt
-from aver.coordinator.state.roster import Roster
-from aver.coordinator.state.run import LiveRun
+from aver.coordinator.state.run import LiveRun, Roster
 from aver.model.job import After, AfterKind, JobSpec
 from aver.model.record import Record, field
 from aver.model.states import State

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.dependency import Dependencies
 from aver.coordinator.state.packers import Packers
-from aver.coordinator.state.roster import Roster
-from aver.coordinator.state.run import FindCapabilities, LiveRun
+from aver.coordinator.state.run import FindCapabilities, LiveRun, Roster
 from aver.coordinator.state.timers import Timers
 from aver.engines.api import Control
 from aver.model.events import Event
