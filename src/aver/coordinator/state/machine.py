@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from aver.coordinator.state import (
-    cancellation, eligibility, fold, local_job, scheduler_job, start, steps, suspension,
+    cancellation,
+    eligibility,
+    fold,
+    local_job,
+    scheduler_job,
+    start,
+    steps,
+    suspension,
 )  # fmt: skip
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import (

@@ -18,7 +18,6 @@ from aver.slurm_cli.srun.options import (
     BadSpecification,
     Options,
     add_limits,
-    args_of,
     check_mpi,
     environment_of,
     more_nodes,
@@ -30,6 +29,7 @@ from aver.slurm_cli.srun.options import (
     patience_s,
     task_count,
 )
+from aver.slurm_cli.srun.program import args_of
 from aver.spec.getopt import BadOption
 
 if TYPE_CHECKING:

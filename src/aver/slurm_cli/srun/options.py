@@ -212,25 +212,6 @@ def program_of(options: Options) -> list[str]:
     return options.command
 
 
-def args_of(options: Options, home: str) -> list[str]:
-    """The program, or ourselves as what becomes it."""
-    own = [os.path.join(home, "bin", "srun"), "--as-task"]
-    words = program_of(options)
-    if options.get("bcast"):
-        from aver.slurm_cli.srun.scripts import copy_program
-
-        words = copy_program(options)
-    if "multi-prog" in options.flags:
-        words = [*own, "multi-prog", os.path.abspath(options.command[0])]
-    elif "pty" in options.flags and os.isatty(0):
-        words = [*own, "pty", *words]
-    if options.get("task-prolog") or options.get("task-epilog") or "preserve-env" in options.flags:
-        from aver.slurm_cli.srun.scripts import surroundings
-
-        words = [*own, "around", surroundings(options), *words]
-    return words
-
-
 def options_run_scripts(options: Options) -> bool:
     """Whether srun itself runs scripts before and after its step."""
     return bool(options.get("prolog") or options.get("epilog"))
