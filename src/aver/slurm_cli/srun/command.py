@@ -415,8 +415,7 @@ class Step:
         for words, tasks in groups.items():
             from aver.slurm_cli.srun.words import ranges
 
-            noun = "tasks" if len(tasks) > 1 else "task"
-            say(f"srun: error: {self._node}: {noun} {ranges(sorted(tasks))}: {words}")
+            say(f"srun: error: {self._node}: {'tasks' if len(tasks) > 1 else 'task'} {ranges(sorted(tasks))}: {words}")
 
     def _sum_up(self) -> None:
         from aver.slurm_cli.srun.words import summary
@@ -426,8 +425,7 @@ class Step:
     def _status(self, ended: dict[str, Any]) -> int:
         code = ended["code"]
         if code != 0:
-            lines = self._words().of_end(ended["state"], self._ends)
-            say(*lines)
+            say(*self._words().of_end(ended["state"], self._ends))
         if code is None:
             say(f"srun: error: nobody saw how step {self._job}.{self._number} ended")
             return STATUS_BAD_USAGE
