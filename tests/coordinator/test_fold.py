@@ -16,8 +16,8 @@ from aver.coordinator.recovery import replay_run
 from aver.coordinator.requests import cancel, hold, reinit, requeue, retry, suspend, update
 from aver.coordinator.state import cancellation, end, fold
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, Phase
-from aver.coordinator.state.live import IllegalMove, LiveState, TakeGenerated
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity, IllegalMove, LiveState, TakeGenerated
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.engines.registry import capabilities_of

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from aver.coordinator.order.order import order_of
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.engines.registry import capabilities_of
 from aver.home import Home
 from aver.model import threads

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aver.coordinator.requests import cancel, retry
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Heard
 from aver.engines.registry import capabilities_of

@@ -22,7 +22,8 @@ from aver.coordinator.order.generated_reader import Question, beside
 from aver.coordinator.requests import cancel, hold, suspend, update
 from aver.coordinator.requests.accept import accept
 from aver.coordinator.server import Peer, Server
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import UNLIMITED, Control, Engine, Heard, Order, Rejected, SubmitReply
 from aver.engines.registry import capabilities_of

@@ -7,7 +7,8 @@ import pytest
 from aver.coordinator.order.order import task_order
 from aver.coordinator.requests import suspend
 from aver.coordinator.state.attempt import LiveStep, LiveTask
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.engines.api import Control, Heard, Order
 from aver.engines.local.orders import control_frame, run_frame
 from aver.engines.registry import capabilities_of

@@ -11,7 +11,8 @@ from test_machine import ORIGIN, Turn, begin_step, end_task, job
 from aver.coordinator.recovery import ask_engines, load_run
 from aver.coordinator.requests import cancel, requeue, retry, suspend, update
 from aver.coordinator.requests.step import signal
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.engines.api import Control, CouldNotAsk, Heard, NotListed, ObserveReply, Seen
 from aver.engines.registry import capabilities_of

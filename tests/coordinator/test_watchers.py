@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 
 from aver.coordinator.server import Server
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.coordinator.watchers import Watchers
 from aver.engines.api import Heard
 from aver.engines.registry import capabilities_of

@@ -30,7 +30,8 @@ from aver.coordinator.engine_set import Engines
 from aver.coordinator.guard import Guard
 from aver.coordinator.loop import Loop
 from aver.coordinator.server import Server
-from aver.coordinator.state.machine import Identity, Machine
+from aver.coordinator.state.live import Identity
+from aver.coordinator.state.machine import Machine
 from aver.engines.api import Site, Totals
 from aver.engines.local.capabilities import divide_container, gpus, leave_job_cgroup, memory_bytes
 from aver.engines.local.cpu_sets import leave_job_cpus

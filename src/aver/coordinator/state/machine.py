@@ -65,8 +65,6 @@ from aver.plan.matrix import FlowIndex
 from aver.plan.packing import Packer, Pools, Room
 from aver.plan.planner import Cancel, CancelAll, Instruction, RunCancel, Skip, SkipAll, Start, Unskip
 
-__all__ = ["Machine", "Identity"]
-
 
 class Machine:
     def __init__(
