@@ -19,7 +19,7 @@ from aver.coordinator.state import (
     start,
     steps,
     suspension,
-)  # fmt: skip
+)
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import (
     cancel_unstarted,
