@@ -106,7 +106,7 @@ def test_a_compiler_that_cannot_link_statically_makes_no_portable_wheel(tmp_path
     picky.write_text('#!/bin/sh\ncase " $* " in *" -static"*) echo "no -lc" >&2; exit 1;; esac\nexec cc "$@"\n')
     picky.chmod(0o755)
     source = copy_checkout(tmp_path / "source")
-    with pytest.raises(AssertionError, match="can't compile the witness"):
+    with pytest.raises(AssertionError, match=r"can't compile .*/witness\.c"):
         build_wheel(source, tmp_path / "out", CC=str(picky), AVER_WHEEL_PLATFORM="manylinux_2_17_x86_64")
     assert not list(tmp_path.glob("out/*"))
 

@@ -44,7 +44,7 @@ def install(home: Home) -> Path:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
-        for name, text in _texts().items():
+        for name, text in texts().items():
             _write(folder / name, text, 0o700)
         (folder / "zsh").mkdir(mode=0o700, exist_ok=True)
         for name, text in startup_files(os.fspath(folder), COMMANDS).items():
@@ -87,7 +87,7 @@ def take_out_of(folder: Path) -> int:
     return len(ours)
 
 
-def _texts() -> dict[str, str]:
+def texts() -> dict[str, str]:
     """The commands of a home by their names, each after those that it becomes."""
     found = {name: text_of(name, sys.executable, _folders()) for name in COMMANDS}
     program = os.path.join(_own_folder(), "aver", "slurm_cli", "srun", "aver-srun")

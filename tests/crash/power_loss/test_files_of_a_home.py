@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,8 @@ def test_slurms_commands_are_whole_after_the_next_start(tmp_path: Path, monkeypa
     ops = record_program(tmp_path / "recording", text)
     opened = Opened(tmp_path)
     monkeypatch.setattr(slurm_bin, "read_boot_id", lambda: "f" * 32)
-    whole = {name: slurm_bin.text_of(name, sys.executable, slurm_bin._folders()) for name in slurm_bin.COMMANDS}
+    whole = slurm_bin.texts()
+    assert {*slurm_bin.COMMANDS, slurm_bin.SRUN_IN_PYTHON} == {*whole}
 
     def wrong(state: Tree, _: set[str]) -> str | None:
         home = Home(opened.home(state))
