@@ -120,6 +120,22 @@ def refuses_connections(home: Path) -> None:
         fast_client.open_wire(os.fspath(home))
     with pytest.raises(UsageError, match=f"uid {OTHER}"):
         fast_client.connect(os.fspath(home))
+    said = srun(home)
+    assert said.returncode == 1
+    assert f"uid {OTHER}" in said.stderr
+
+
+def srun(home: Path) -> subprocess.CompletedProcess[str]:
+    """A plain srun as in a job of this home: its program in C, which leaves the refusal to Python."""
+    from aver.client.slurm_bin import SRUN_IN_PYTHON, texts
+
+    folder = home.parent / "bin"
+    folder.mkdir()
+    for name in (SRUN_IN_PYTHON, "srun"):
+        (folder / name).write_text(texts()[name])
+        (folder / name).chmod(0o755)
+    environment = {"PATH": os.defpath, "AVER_HOME": os.fspath(home), "AVER_KEY": "1.1.1.x"}
+    return subprocess.run([folder / "srun", "true"], env=environment, capture_output=True, text=True, check=False)
 
 
 # ---- folders above the home --------------------------------------------------------------------------------------
