@@ -11,6 +11,7 @@ def test_suspend_and_resume(aver: Product) -> None:
     wait_for_file(aver.folder / "started")
     assert aver("suspend", str(number)).status == 0
     assert aver.state(number) == "SUSPENDED"
-    (aver.folder / "go").touch()
     assert aver("resume", str(number)).status == 0
+    assert aver.state(number) == "RUNNING"
+    (aver.folder / "go").touch()
     assert aver("watch", str(number), "-e").status == 0
