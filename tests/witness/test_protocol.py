@@ -249,3 +249,20 @@ def test_private_memory_is_small(slot: Slot, witness_binary: Path) -> None:
         slot.run(f"job{number}", *sh("exit 0"), *(["a" + "x" * 1000] * 500))
     text = Path(f"/proc/{slot.process.pid}/smaps_rollup").read_text()
     assert int(text.split("Anonymous:")[1].split()[0]) < 200
+
+
+def test_a_witness_at_rest_keeps_few_pages(slot: Slot, witness_binary: Path, tmp_path: Path) -> None:
+    """While its job sleeps, a witness gives back what it does not need: thousands of them fit into a small machine."""
+    if b"__asan_init" in witness_binary.read_bytes():
+        pytest.skip("a sanitizer needs memory of its own")
+    environment = tmp_path / "env"
+    environment.write_bytes(b"".join(b"NAME%d=%s\0" % (number, b"x" * 100) for number in range(200)))
+    slot.send("R", "ksleeper", f"e{environment}", "asleep", "a60")
+
+    def anonymous_kb() -> int:
+        text = Path(f"/proc/{slot.process.pid}/smaps_rollup").read_text()
+        return int(text.split("Anonymous:")[1].split()[0])
+
+    until(lambda: anonymous_kb() <= 100)
+    slot.send("C", "ksleeper", "s9")
+    until(lambda: slot.lines()[-1]["ev"] == "end")

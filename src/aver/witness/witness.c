@@ -71,9 +71,8 @@ static struct {
     enum phase phase;
     char key[KEY_MAX + 1];
     pid_t pid;
-    int raw, left, tries, acts, gots, got[GOTS], warn_signal;
+    int raw, left, tries, acts, gots, warn_signal; /* acts, gots: so many of `acted` and `signals_got` */
     char warn_scope;
-    struct act { const char *what; usec at, last; int sig, times, to, blocked, unseen; } act[ACTS]; /* one for each signal, few others */
     double wall;
     usec start, end, suspended, stopped_at; /* stopped_at: 0 unless suspended */
     usec stop_at, stop_gap;                 /* while it is: when it is looked at next, and the time between two looks */
@@ -82,12 +81,13 @@ static struct {
     usec kill_at, sweep_until, retry_at, sample_at, interval;
     struct timeval user, sys;
     usec seen_user, seen_sys; /* the most CPU time that a look at all its processes found */
+    usec last_cpu;            /* what the last look found; -1: it found not all of them */
     bytes maxrss, mem_limit, peak, whole, last, oom, beyond, inner_oom, oomd, forks, stays, hostoom;
     bytes around, around_base; /* kills for memory in the cgroup that the job shares; base: at its start, -1: unknown */
     struct kills { bytes all, inner, inner_limits; } kills_base; /* for memory: inner: in cgroups that the job made */
     int cgroup_version, cgroup, procs; /* cgroup: its folder, or -1; procs: its cgroup.procs until the exec, or -1 */
     int depth;                         /* of levels that are made */
-    char cgroup_path[PATH_KEPT];
+    char *cgroup_path;                 /* own_path or home.path */
     bool own_cgroup, is_fresh; /* own: of the job alone, and not the witness's; fresh: nobody was in it */
     bool is_second;            /* an earlier job was in its own cgroups: their highest use is not this job's */
     bool is_still;             /* suspended, and nobody runs */
@@ -95,10 +95,16 @@ static struct {
     struct stat program; /* what was started; st_ino 0: not looked at */
     char named[NAMED_MAX + 1]; /* JOB 7 ON host: in the line about its end that its stderr gets; empty: none */
 } job;
+/* Large, and seldom written to: apart from what each job needs, so that a witness has few pages of its own. */
+#define SELDOM __attribute__((section(".bss.seldom")))
+static SELDOM struct act { const char *what; usec at, last; int sig, times, to, blocked, unseen; } acted[ACTS]; /* one for each signal, few others */
+static SELDOM int signals_got[GOTS];
+static SELDOM char own_path[PATH_KEPT]; /* of a cgroup that is the job's alone */
 static int errors = -1;             /* of a job with a name: its stderr, if that is a regular file, while the job runs */
 static int errors_link[] = {-1, -1}; /* by which the child hands it over */
 
-static volatile struct { const char *op; int err, join; char path[PATH_KEPT + 1]; } failure; /* of the launch */
+static volatile struct { const char *op; int err, join; } failure; /* of the launch */
+static SELDOM volatile char failure_path[PATH_KEPT + 1];
 static volatile bool is_handed_over; /* to the spare of the warm server */
 static bool slot, served, journal_torn;
 static int conn = -1, signals = -1;
@@ -112,14 +118,16 @@ static char boot[64];
 static size_t line_len;
 static struct { char *data; size_t have, want; } in; /* the frame that is being read, its length first */
 static bytes host_oom_seen;
-static char around_path[PATH_KEPT + 64] = "?"; /* counts kills in the cgroup that we were started in; ?: not looked for, empty: none */
+static SELDOM char around_path[PATH_KEPT + 64]; /* counts kills in the cgroup that we were started in; empty: none */
+static bool is_around_known;                   /* it was looked for */
+static char nowhere[1];
 static struct { /* the witness's own cgroup, in which it stays: what it starts is in it from the beginning */
     int version, folder, events, members, cpu_stat; /* version 0: there is none */
     struct kills seen;
     bytes oomd_seen;
     struct cpu { usec user, sys; } cpu; /* v2: of its jobs so far */
-    char path[PATH_KEPT];
-} home = {.folder = -1, .events = -1};
+    char *path;
+} home = {.folder = -1, .events = -1, .path = nowhere};
 static struct { /* the cgroups of a job with a limit, an outer one and a leaf, which the next such job may get */
     bool is_open;
     int folder, procs, events, cpu_stat; /* of the leaf */
@@ -127,17 +135,18 @@ static struct { /* the cgroups of a job with a limit, an outer one and a leaf, w
     int made;                            /* so many have been made */
     bytes asked, rounded;                /* its limit, and as the kernel has it */
     struct cpu cpu;                      /* v2: of its jobs so far */
-    char name[KEY_MAX + 16], path[PATH_KEPT];
+    char name[KEY_MAX + 16];
 } pair;
+static SELDOM char pair_path[PATH_KEPT];
 static struct { /* the process that looks at the job's files: before the start, and after the end */
     pid_t pid;
     int ask, answer;     /* pipes, while it lives; -1 */
-    char said[LINE_SIZE / 2]; /* what it found at the end, JSON; empty: nobody knows */
-    size_t said_n;
+    size_t said_n;       /* of looker_said */
     usec since;    /* when it was asked */
     bool is_told;  /* the coordinator knows that this takes a while */
     bool cleans, unless_warned, unless_oom;
 } looker = {.ask = -1, .answer = -1};
+static SELDOM char looker_said[LINE_SIZE / 2]; /* what it found at the end, JSON; empty: nobody knows */
 static struct { /* how the next coordinator is started if ours dies */
     char *home, **command, **env; /* command: NULL, nobody is started */
     usec at, until, connected;    /* at: to look next; until: a living one has time to come to us */
@@ -148,8 +157,8 @@ static struct { /* a server that has imported what calls of functions need, and 
     int link;            /* to whoever is spare */
     char **words;        /* its command, NULL at the end; NULL: there is none */
     bool is_proven;      /* it has made a spare */
-    char cgroup[PATH_KEPT]; /* its own, so that its end is no job's; empty: there are none */
 } warm = {.link = -1};
+static SELDOM char warm_cgroup[PATH_KEPT]; /* the server's own, so that its end is no job's; empty: there are none */
 static pid_t *others; /* witnesses of tasks of this job, whose processes count in its memory where that is sampled */
 static size_t others_n;
 
@@ -180,6 +189,14 @@ static ssize_t slurp(int folder, const char *name, char *to, size_t size) {
     close(fd);
     to[have] = 0;
     return n < 0 && !have ? -1 : (ssize_t)have;
+}
+
+static bool glance(const char *path) { /* at a file of a process's, which the kernel writes at once, to scratch */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, scratch, sizeof scratch - 1);
+    if (fd >= 0) close(fd);
+    scratch[n > 0 ? n : 0] = 0;
+    return n > 0;
 }
 
 static bool spit(const char *folder, const char *name, const char *text) {
@@ -476,8 +493,8 @@ static void make_record(bool for_journal) {
     say(",\"mem\":\"%s\"", how_memory_is_watched());
     say_number("limit", job.mem_limit, job.mem_limit);
     say(",\"oom\":%lld,\"hostoom\":%lld,\"acts\":[", job.oom, job.hostoom);
-    for (struct act *a = job.act; a < job.act + job.acts; a++) {
-        say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > job.act ? "," : "", a->what, seconds(a->at), a->sig);
+    for (struct act *a = acted; a < acted + job.acts; a++) {
+        say("%s{\"act\":\"%s\",\"at\":%.6f,\"sig\":%d", a > acted ? "," : "", a->what, seconds(a->at), a->sig);
         if (a->to >= 0) say(",\"to\":%d", a->to);
         if (a->blocked) say(",\"blocked\":%d", a->blocked);
         if (a->unseen) say(",\"unseen\":%d", a->unseen);
@@ -485,7 +502,7 @@ static void make_record(bool for_journal) {
         say("}");
     }
     say("],\"got\":[");
-    for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", job.got[i]);
+    for (int i = 0; i < job.gots; i++) say("%s%d", i ? "," : "", signals_got[i]);
     say("],\"left\":%d", job.left);
     if (job.limit >= 0) say(",\"time\":%.6f", seconds(job.limit));
     if (job.beyond) say_number("beyond", true, job.beyond);
@@ -495,7 +512,7 @@ static void make_record(bool for_journal) {
     if (job.around) say_number("around", true, job.around);
     if (job.stays) say_number("stays", true, job.stays);
     if (job.unwaited || order.value['x']) say(",\"cpu\":\"least\"");
-    if (looker.said_n) say(",\"files\":%s", looker.said);
+    if (looker.said_n) say(",\"files\":%s", looker_said);
     if (step_tasks) {
         say(",\"tasks\":%s,\"name\":", step_tasks);
         say_text(order.argv[0]);
@@ -503,7 +520,7 @@ static void make_record(bool for_journal) {
     say(",\"launch\":");
     if (failure.op) {
         say("{\"op\":\"%s\",\"errno\":%d,\"path\":", failure.op, failure.err);
-        say_text((const char *)failure.path);
+        say_text((const char *)failure_path);
     }
     say(failure.op ? "},\"size\":" : "null,\"size\":");
     long long size = journal_size < 0 ? 0 : journal_size, own = (long long)line_len + SIZE_DIGITS + 2;
@@ -512,7 +529,7 @@ static void make_record(bool for_journal) {
 }
 
 /* ---- the job's processes ---- */
-static pid_t *pids, canary; /* canary: once, a child of ours that does nothing, and whose signals stay pending */
+static pid_t *pids, own_pid, canary; /* canary: once, a child of ours that does nothing, and whose signals stay pending */
 static size_t pids_n, pids_size;
 
 static bool is_warm(pid_t pid) { /* the server, its spare, or the one between them: no job's */
@@ -521,7 +538,7 @@ static bool is_warm(pid_t pid) { /* the server, its spare, or the one between th
 }
 
 static void add_pid(long pid) {
-    if (pid <= 1 || pid == getpid() || pid == canary || pid == looker.pid || is_warm((pid_t)pid)) return;
+    if (pid <= 1 || pid == own_pid || pid == canary || pid == looker.pid || is_warm((pid_t)pid)) return;
     if (pids_n == pids_size) pids = need(realloc(pids, (pids_size = pids_size * 2 + 64) * sizeof *pids));
     pids[pids_n++] = (pid_t)pid;
 }
@@ -530,7 +547,7 @@ static void add_all_from(int fd) { /* numbers between spaces or line ends */
     char text[4096];
     long value = 0;
     off_t at = 0;
-    for (ssize_t n; (n = pread(fd, text, sizeof text, at)) > 0; at += n)
+    for (ssize_t n = sizeof text; n > PAGE / 2 && (n = pread(fd, text, sizeof text, at)) > 0; at += n) /* less: the end */
         for (ssize_t i = 0; i < n; i++) {
             bool digit = text[i] >= '0' && text[i] <= '9';
             if (!digit) add_pid(value);
@@ -556,7 +573,13 @@ static bool has_children_files(void) { /* /proc/PID/task/TID/children: not in ev
 
 static void add_children(pid_t pid) {
     char path[64], *name_end;
+    struct stat st;
     bool direct = has_children_files();
+    if (direct && pid != own_pid) snprintf(path, sizeof path, "/proc/%d/task", pid);
+    if (direct && (pid == own_pid || (!stat(path, &st) && st.st_nlink == 3))) { /* it has one thread */
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+        return add_all_in(AT_FDCWD, path);
+    }
     snprintf(path, sizeof path, direct ? "/proc/%d/task" : "/proc", pid);
     DIR *folder = opendir(path);
     for (struct dirent *e; folder && (e = readdir(folder));) {
@@ -616,7 +639,7 @@ static int by_number(const void *a, const void *b) { return *(const pid_t *)a - 
 static void list_job(void) { /* all descendants, and all in the cgroup, each once */
     size_t n = 0;
     pids_n = 0;
-    add_children(getpid());
+    add_children(own_pid);
     add_descendants(0);
     if (job.cgroup < 0) return;
     add_all_in(job.cgroup, "cgroup.procs");
@@ -727,7 +750,7 @@ static int signal_job(int sig, char scope) { /* a: all; p: the program, see the 
 }
 
 static void note_at(usec at, const char *what, int sig) {
-    if (job.acts < ACTS) job.act[job.acts++] = (struct act){what, at, at, sig, 1, -1, 0, 0};
+    if (job.acts < ACTS) acted[job.acts++] = (struct act){what, at, at, sig, 1, -1, 0, 0};
 }
 
 static void note(const char *what, int sig) { /* what decides is there once or twice, so there is always room for it */
@@ -735,7 +758,7 @@ static void note(const char *what, int sig) { /* what decides is there once or t
 }
 
 static void note_signal(int sig) { /* one act for each signal: who repeats one is counted */
-    struct act *a = job.act, *end = job.act + job.acts;
+    struct act *a = acted, *end = acted + job.acts;
     while (a < end && (strcmp(a->what, "signal") || a->sig != sig)) a++;
     if (a == end) note("signal", sig);
     else if (a->times < INT32_MAX) a->times++, a->last = now() - job.start;
@@ -786,7 +809,7 @@ static bool is_child_of(pid_t parent, pid_t pid) {
 }
 
 static struct act *act_of(const char *what, int sig) {
-    for (struct act *a = job.act; a < job.act + job.acts; a++)
+    for (struct act *a = acted; a < acted + job.acts; a++)
         if (!strcmp(a->what, what) && a->sig == sig) return a;
     return NULL;
 }
@@ -1057,9 +1080,9 @@ static void forget_pair(void) {
 static void remove_pair(void) { /* nobody is in it */
     if (!pair.is_open) return;
     forget_pair();
-    rmdir(pair.path);
-    *strrchr(pair.path, '/') = 0;
-    rmdir(pair.path);
+    rmdir(pair_path);
+    *strrchr(pair_path, '/') = 0;
+    rmdir(pair_path);
 }
 
 static void close_own_cgroup(void) {
@@ -1074,7 +1097,7 @@ static bool take_pair(void) { /* that of the job before this one, if it has this
         remove_pair();
         return false;
     }
-    snprintf(job.cgroup_path, sizeof job.cgroup_path, "%s", pair.path);
+    snprintf(own_path, sizeof own_path, "%s", pair_path);
     order.level[0].name = pair.name;
     job.depth = 2;
     job.cgroup = pair.folder;
@@ -1113,7 +1136,7 @@ static void open_pair(int version) { /* what it takes to use it again; what can'
     pair.asked = order.level[0].limit;
     pair.rounded = reread(pair.limit) ? strtoll(scratch, NULL, 10) : -1;
     pair.cpu = (struct cpu){0};
-    snprintf(pair.path, sizeof pair.path, "%s", job.cgroup_path);
+    snprintf(pair_path, sizeof pair_path, "%s", job.cgroup_path);
 }
 
 static bool is_pair_clean(void) { /* after a short job nothing of it is left in the cgroups that could touch another */
@@ -1130,7 +1153,7 @@ static void use_home(void) { /* the job is in the witness's own cgroup, if there
     job.cgroup = home.folder;
     job.cgroup_version = home.version;
     job.kills_base = home.seen;
-    snprintf(job.cgroup_path, sizeof job.cgroup_path, "%s", home.path);
+    job.cgroup_path = home.path;
 }
 
 static void leave_cgroup(void) { /* the job is not in it */
@@ -1141,8 +1164,8 @@ static void leave_cgroup(void) { /* the job is not in it */
 }
 
 static bool make_level(int version, int i) {
-    const size_t have = strlen(job.cgroup_path), size = sizeof job.cgroup_path - have;
-    if (snprintf(job.cgroup_path + have, size, "/%s", order.level[i].name) >= (int)size) return false;
+    const size_t have = strlen(own_path), size = sizeof own_path - have;
+    if (snprintf(own_path + have, size, "/%s", order.level[i].name) >= (int)size) return false;
     job.depth++;
     job.is_fresh = !mkdir(job.cgroup_path, 0755);
     if (!job.is_fresh && errno != EEXIST) return false;
@@ -1160,8 +1183,11 @@ static bool make_level(int version, int i) {
 }
 
 static void move_home(const char *folder, const char *name) { /* once: whoever is started later is born there */
-    const int version = folder[0] - '0', size = sizeof home.path;
-    if (home.version || snprintf(home.path, (size_t)size, "%s/%s", folder + 2, name) >= size) return;
+    const int version = folder[0] - '0', size = PATH_KEPT;
+    char path[PATH_KEPT];
+    if (home.version || snprintf(path, (size_t)size, "%s/%s", folder + 2, name) >= size) return;
+    if (home.path != nowhere) free(home.path);
+    home.path = need(strdup(path));
     mkdir(home.path, 0755);
     home.folder = open(home.path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     home.events = openat(home.folder, cgroup_files[version].events, O_RDONLY | O_CLOEXEC);
@@ -1192,14 +1218,15 @@ static void leave_home(void) { /* the last one who was in it has gone; v2: who s
 }
 
 static void open_cgroup(const char *where) { /* VERSION FOLDER; on any failure there is none, and memory is sampled */
-    const int version = where[0] - '0', size = sizeof job.cgroup_path;
+    const int version = where[0] - '0', size = sizeof own_path;
     if (order.value['G']) move_home(where, order.value['G']);
     use_home();
     if (!order.levels && (job.mem_limit || !order.value['G'])) {
         order.level[0].name = job.key;
         order.level[order.levels++].limit = job.mem_limit;
     }
-    if (!order.levels || snprintf(job.cgroup_path, (size_t)size, "%s", where + 2) >= size) return;
+    if (!order.levels || snprintf(own_path, (size_t)size, "%s", where + 2) >= size) return;
+    job.cgroup_path = own_path;
     job.own_cgroup = true;
     job.cgroup = -1;
     job.cgroup_version = version;
@@ -1230,7 +1257,8 @@ static int own_folder(char *to, size_t size) { /* the memory cgroup that we are 
 static void find_cgroup(void) { /* the one that a scheduler made for this job, and that the child will share */
     const char *id = getenv("SLURM_JOB_ID");
     char mark[64];
-    if (!id || !(job.cgroup_version = own_folder(job.cgroup_path, sizeof job.cgroup_path))) return;
+    job.cgroup_path = own_path;
+    if (!id || !(job.cgroup_version = own_folder(own_path, sizeof own_path))) return;
     snprintf(mark, sizeof mark, "/job_%s/", id); /* a daemon's own has kills of other jobs, too */
     if (!strstr(job.cgroup_path, mark) || !count_kills(job.cgroup_path, &job.kills_base)) job.cgroup_version = 0;
 }
@@ -1249,7 +1277,8 @@ static void find_around(void) { /* where the witness was started; a container ma
 }
 
 static bytes around_kills(void) { /* for memory, in the cgroup that the job shares with others; -1: nobody knows */
-    if (around_path[0] == '?') find_around();
+    if (!is_around_known) find_around();
+    is_around_known = true;
     const bool is_read = around_path[0] && slurp(AT_FDCWD, around_path, scratch, sizeof scratch) > 0;
     const char *count = is_read ? value_of(scratch, "oom_kill") : NULL;
     return count ? strtoll(count, NULL, 10) : -1;
@@ -1340,9 +1369,9 @@ static bytes sum_processes(bool shares) { /* anonymous and shared memory; shares
     char path[64];
     for (size_t i = 0; i < pids_n; i++) {
         snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pids[i]);
-        bool divided = shares && slurp(AT_FDCWD, path, scratch, sizeof scratch) > 0 && value_of(scratch, "Pss_Anon");
+        bool divided = shares && glance(path) && value_of(scratch, "Pss_Anon");
         snprintf(path, sizeof path, "/proc/%d/status", pids[i]);
-        if (!divided && slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0) continue;
+        if (!divided && !glance(path)) continue;
         if (!divided) look_at_status();
         sum += number_in(scratch, divided ? "Pss_Anon" : "RssAnon");
         sum += number_in(scratch, divided ? "Pss_Shmem" : "RssShmem");
@@ -1354,10 +1383,11 @@ static void look_at_cpu(void) { /* of the processes that are listed, with what e
     const usec tick = SECOND / sysconf(_SC_CLK_TCK);
     usec user = job.user.tv_sec * SECOND + job.user.tv_usec, sys = job.sys.tv_sec * SECOND + job.sys.tv_usec;
     char path[64], *end;
+    job.last_cpu = -1;
     for (size_t i = 0; i < pids_n; i++) {
         long long times[4];
         snprintf(path, sizeof path, "/proc/%d/stat", pids[i]);
-        if (slurp(AT_FDCWD, path, scratch, sizeof scratch) < 0 || !(end = strrchr(scratch, ')'))) return;
+        if (!glance(path) || !(end = strrchr(scratch, ')'))) return;
         if (sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld", times, times + 1, times + 2,
                    times + 3) != 4) return;
         user += (times[0] + times[2]) * tick;
@@ -1365,6 +1395,7 @@ static void look_at_cpu(void) { /* of the processes that are listed, with what e
     }
     for (size_t i = 0; i < pids_n; i++) /* who was waited for meanwhile may be counted twice */
         if (kill(pids[i], 0) && errno == ESRCH) return;
+    job.last_cpu = user + sys;
     if (user + sys <= job.seen_user + job.seen_sys) return;
     job.seen_user = user;
     job.seen_sys = sys;
@@ -1406,12 +1437,15 @@ static bytes memory_in_use(bytes *own) { /* own: without what tasks of its steps
 
 static void sample(void) { /* less often while nothing changes, and for at most a twentieth of the time */
     usec began_at = now(), longest = job.mem_limit ? 2 * SECOND : 5 * SECOND;
+    const usec cpu = job.sampled ? job.last_cpu : -1;
     if (!job.sampled) host_oom_seen = host_oom_kills();
     bytes own, used = memory_in_use(&own), change = used > job.last ? used - job.last : job.last - used;
     const bool is_over = !job.own_cgroup && job.mem_limit && used > job.mem_limit;
     if (!job.own_cgroup && job.mem_limit && used > job.mem_limit / 2) longest = 100 * MS;
     if (is_over) kill_job("memory");
-    job.interval = change > job.last / 8 ? job.interval / 2 : job.interval * 2;
+    const bool is_asleep = slot && !job.own_cgroup && !job.mem_limit && cpu >= 0 && job.last_cpu == cpu && !change;
+    if (is_asleep) longest = 30 * SECOND; /* it has done nothing since the last look; `once` looks for its own stops, too */
+    job.interval = change > job.last / 8 ? job.interval / 2 : is_asleep ? job.interval * 4 : job.interval * 2;
     if (job.interval > longest) job.interval = longest;
     if (job.interval < 20 * MS) job.interval = 20 * MS;
     if (is_over) own = used; /* the limit is that of all of them together */
@@ -1427,7 +1461,9 @@ static void sample(void) { /* less often while nothing changes, and for at most 
 static bool fail(const char *op, const char *path) {
     failure.err = errno;
     failure.op = op;
-    for (int i = 0; path[i] && i < PATH_KEPT; i++) failure.path[i] = path[i];
+    int n = 0;
+    for (; path[n] && n < PATH_KEPT; n++) failure_path[n] = path[n];
+    failure_path[n] = 0;
     return false;
 }
 
@@ -1777,7 +1813,7 @@ static bool start_looker(void) { /* false: an input is missing */
 }
 
 static bool has_failed(void) {
-    for (struct act *a = job.act; a < job.act + job.acts; a++)
+    for (struct act *a = acted; a < acted + job.acts; a++)
         if (strcmp(a->what, "warn") && strcmp(a->what, "signal")) return true;
     return job.raw || ((job.oom || job.oomd) && !looker.unless_oom);
 }
@@ -1793,13 +1829,13 @@ static void ask_looker(void) { /* the job has ended, and nobody of it is left wh
 }
 
 static void hear_looker(void) {
-    const size_t room = sizeof looker.said - 1 - looker.said_n;
-    const ssize_t n = room ? read(looker.answer, looker.said + looker.said_n, room) : 0;
+    const size_t room = sizeof looker_said - 1 - looker.said_n;
+    const ssize_t n = room ? read(looker.answer, looker_said + looker.said_n, room) : 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n > 0) looker.said_n += (size_t)n;
     if (n > 0) return;
-    if (!looker.said_n || looker.said[looker.said_n - 1] != '}') looker.said_n = 0;
-    looker.said[looker.said_n] = 0;
+    if (!looker.said_n || looker_said[looker.said_n - 1] != '}') looker.said_n = 0;
+    looker_said[looker.said_n] = 0;
     end_looker();
     job.phase = RECORD;
 }
@@ -1988,7 +2024,10 @@ static void end_warm(void) { /* a spare that is just being made sees the end of 
     end_child(warm.server);
     for (char **word = warm.words; word && *word; word++) free(*word);
     free(warm.words);
-    if (*warm.cgroup) rmdir(warm.cgroup);
+    if (*warm_cgroup) {
+        rmdir(warm_cgroup);
+        *warm_cgroup = 0;
+    }
     memset(&warm, 0, sizeof warm);
     warm.link = -1;
 }
@@ -2012,9 +2051,9 @@ static void start_warm(void) { /* with the environment of this order, of which t
     size_t n = 0;
     warm.words = need(calloc(order.warms + 1, sizeof *warm.words));
     for (size_t i = 0; i < order.warms; i++) warm.words[i] = need(strdup(order.warm[i]));
-    if (home.version && snprintf(warm.cgroup, sizeof warm.cgroup, "%s-warm", home.path) < (int)sizeof warm.cgroup) {
-        mkdir(warm.cgroup, 0755);
-        snprintf(path, sizeof path, "%s/cgroup.procs", warm.cgroup);
+    if (home.version && snprintf(warm_cgroup, sizeof warm_cgroup, "%s-warm", home.path) < (int)sizeof warm_cgroup) {
+        mkdir(warm_cgroup, 0755);
+        snprintf(path, sizeof path, "%s/cgroup.procs", warm_cgroup);
         if ((procs = open(path, O_WRONLY | O_CLOEXEC)) < 0) return;
     }
     if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
@@ -2458,6 +2497,7 @@ static void clear_order(void) {
     memset(&order, 0, sizeof order);
     job.cgroup = job.procs = order.umask = -1;
     job.limit = job.job_limit = job.around_base = -1;
+    job.cgroup_path = home.path;
     job.kill_wait = 30 * SECOND;
     others_n = looker.said_n = 0;
     looker.cleans = looker.unless_warned = looker.unless_oom = false;
@@ -2764,13 +2804,14 @@ static void set_up(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (slurp(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
     host_oom_seen = host_oom_kills();
+    own_pid = getpid();
     began = now();
 }
 
 static void note_got(int sig) { /* the first ones as they came; after them each signal that is new */
     int known = 0;
-    while (known < job.gots && (job.gots < GOTS - SIGNALS || job.got[known] != sig)) known++;
-    if (known == job.gots && job.gots < GOTS) job.got[job.gots++] = sig;
+    while (known < job.gots && (job.gots < GOTS - SIGNALS || signals_got[known] != sig)) known++;
+    if (known == job.gots && job.gots < GOTS) signals_got[job.gots++] = sig;
 }
 
 /* ---- a coordinator that died ---- */
@@ -2898,6 +2939,9 @@ static void lose_lease(void) { /* the engine's daemon keeps the container alive:
 static __attribute__((noinline)) void rest(void) { /* there may be thousands of us, whose jobs run for hours: memory that holds nothing is given back */
     extern char __start_spare[] __attribute__((visibility("hidden"))), __stop_spare[] __attribute__((visibility("hidden")));
     char *const below = (char *)((uintptr_t)__builtin_frame_address(0) & -(uintptr_t)PAGE) - PAGE;
+    free(env_file.text); /* this job has it, and the next one may be hours away */
+    env_file.text = NULL;
+    malloc_trim(0);
     madvise(__start_spare, (size_t)(__stop_spare - __start_spare) & -(size_t)PAGE, MADV_DONTNEED);
     madvise(below - 15 * PAGE, 15 * PAGE, MADV_DONTNEED); /* of the stack */
 }
@@ -3019,7 +3063,8 @@ static int run_once(int argc, char **argv) { /* once, or task */
                                      ['m'] = "--mem", ['g'] = "--cgroup", ['E'] = "--env", ['d'] = "--folder",
                                      ['i'] = "--stdin", ['o'] = "--stdout", ['r'] = "--stderr", ['A'] = "--append",
                                      ['O'] = "--own", ['f'] = "--file", ['c'] = "--clean", ['x'] = "--elsewhere"};
-    static char path[PATH_KEPT], number[12];
+    static SELDOM char path[PATH_KEPT];
+    static char number[12];
     const char *record = NULL, *folder = NULL, *step = NULL, *rank = NULL;
     const bool task = !strcmp(argv[1], "task");
     int i, tag;
@@ -3058,7 +3103,7 @@ static int run_once(int argc, char **argv) { /* once, or task */
     if (record) leave_record(record);
     if (!failure.op) return end_as_the_child();
     fprintf(stderr, "aver-witness: can't start %s: %s %s: %s\n", order.argv[0], failure.op,
-            (const char *)failure.path, strerror(failure.err));
+            (const char *)failure_path, strerror(failure.err));
     return task ? failure.err : failure.err == ENOENT ? 127 : 126;
 }
 
