@@ -32,6 +32,7 @@ from aver.store.read.reader import Reader
 
 AUTOMATIC = "retention"
 ENVIRONMENTS_EVERY_S = 86400.0
+PRUNE_LOOK_S = 1.0  # between two looks at when it was done last
 
 
 class Prune(Record):
@@ -71,6 +72,7 @@ class Upkeep:
         self._keep_environments_s = config.keep_environments_s
         self._notifier = Notifier(home, config.notify, lambda: background.hand_over(lambda: None))
         self._prunes = 0
+        self._prune_at = 0.0  # not before that
 
     @property
     def is_busy(self) -> bool:
@@ -127,7 +129,7 @@ class Upkeep:
 
     def _prune_if_due(self) -> None:
         """By the settings, and not more often than they say; a file's time remembers the last one."""
-        if self._prunes:
+        if self._prunes or time.monotonic() < self._prune_at:
             return
         every_s = ENVIRONMENTS_EVERY_S if self._retention is None else self._retention.every_s
         stamp = self._home.path / "pruned"
@@ -136,6 +138,7 @@ class Upkeep:
         except OSError:
             age = None
         if age is not None and 0 <= age < every_s:
+            self._prune_at = time.monotonic() + min(every_s - age, PRUNE_LOOK_S)
             return
         try:
             stamp.touch(0o600)

@@ -2391,7 +2391,8 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
         job.cgroup = -1;
     }
     no_inner = false;
-    if (job.sampled || (!failure.op && WIFSIGNALED(job.raw) && WTERMSIG(job.raw) == SIGKILL)) {
+    const bool is_killed = !failure.op && WIFSIGNALED(job.raw) && WTERMSIG(job.raw) == SIGKILL;
+    if (is_killed || (job.sampled && !job.cgroup_version)) { /* its cgroup counts its own */
         bytes count = host_oom_kills();
         job.hostoom = count > host_oom_seen ? count - host_oom_seen : 0;
         host_oom_seen = count;

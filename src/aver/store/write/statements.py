@@ -49,7 +49,12 @@ def with_values(text: str, rows: Sequence[tuple[Any, ...]]) -> Iterator[Statemen
     while at < len(rows):
         count = min(most, 1 << (len(rows) - at).bit_length() - 1)
         values = [
-            value if value is None or type(value) is str else _parameter(value)
+            value
+            if value is None
+            or (kind := type(value)) is str
+            or (kind is float and value - value == 0)  # finite
+            or (kind is int and -LARGEST_INTEGER <= value <= LARGEST_INTEGER)
+            else _parameter(value)
             for row in rows[at : at + count]
             for value in row
         ]

@@ -18,6 +18,7 @@ import sqlite3
 from collections.abc import Sequence
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import NamedTuple
 
 from aver.durable_files import sync_folder
 from aver.errors import CantWriteError, InternalError
@@ -32,14 +33,26 @@ from aver.store.write.high_water import HighWater, Loss
 LOOK_MS = 1000  # that a look at the file waits for whoever has it locked
 
 
+class _Look(NamedTuple):
+    """A file as it is found by its name."""
+
+    identity: tuple[int, int] | None  # which file it is; None: there is none, or none that can be seen
+    mark: tuple[int, int]  # its size and time: another one after a write by anybody
+
+
+_UNSEEN = _Look(None, (0, 0))
+
+
 class Writer:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._identity = _identity(path)
-        self._log_path = path.with_name(path.name + "-wal")
-        self._log_identity = _identity(self._log_path)  # None: it was not made yet
-        self._mark = _mark(path)  # as it is after our last write
+        self._file = str(path)  # a text: its folder is not put together anew for each look
+        self._log_file = f"{path}-wal"
+        look = _look(self._file)
+        self._identity = look.identity
+        self._log_identity = _look(self._log_file).identity  # None: it was not made yet
+        self._mark = look.mark  # as it is after our last write
         self._stored_seq = _read_last_seq(connection)
         self.home_id = _read_home_id(connection)
         self._high_water = HighWater(path, self.home_id, self._stored_seq, self._read_next_id())
@@ -100,22 +113,26 @@ class Writer:
             raise
         self._stored_seq = numbers[-1]
         self._high_water.rise(self._stored_seq, next_id)
-        self._mark = _mark(self.path)
+        self._mark = _look(self._file).mark
         if self._log_identity is None:
-            self._log_identity = _identity(self._log_path)
+            self._log_identity = _look(self._log_file).identity
         with contextlib.suppress(CantWriteError):  # it was removed meanwhile; the next look tries again
             self._bring_log_home()
         return self._stored_seq
 
     def check_name(self) -> None:
         """Raise CantWriteError if the database was removed or replaced since it was opened. From any thread."""
-        if _identity(self.path) != self._identity:
+        self._seen()
+
+    def _seen(self) -> _Look:
+        look = _look(self._file)
+        if look.identity != self._identity:
             raise CantWriteError(removed_text(self.path))
+        return look
 
     def check_file(self) -> None:
         """As `check_name`, and raise also if what we have committed is not in the file, nor can be put there."""
-        self.check_name()
-        mark = _mark(self.path)
+        mark = self._seen().mark
         if mark != self._mark and self._is_whole(mark):
             self._mark = mark
         self._bring_log_home()
@@ -140,7 +157,7 @@ class Writer:
     def _bring_log_home(self) -> None:
         """Without its log's file, what is committed since the last checkpoint is seen by nobody else: it goes into the
         database, and a new log is begun."""
-        if self._log_identity is None or _identity(self._log_path) == self._log_identity:
+        if self._log_identity is None or _look(self._log_file).identity == self._log_identity:
             return
         try:
             self._connection.execute(f"PRAGMA busy_timeout = {LOOK_MS}")
@@ -151,8 +168,8 @@ class Writer:
             self._connection = _connect(self.path)
         except sqlite3.Error as error:
             raise CantWriteError(writing_failed(self.path, error)) from None
-        self._log_identity = _identity(self._log_path)
-        self._mark = _mark(self.path)
+        self._log_identity = _look(self._log_file).identity
+        self._mark = _look(self._file).mark
 
     def next_id(self) -> int:
         """The number after all that runs and jobs of this home ever had, also where the store has lost some of them."""
@@ -232,22 +249,12 @@ def _read_home_id(connection: sqlite3.Connection) -> str:
     return str(connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()[0])
 
 
-def _mark(path: Path) -> tuple[int, int]:
-    """Its size and time: another one after a write by anybody."""
+def _look(path: str) -> _Look:
     try:
         info = os.stat(path)
     except OSError:
-        return 0, 0
-    return info.st_size, info.st_mtime_ns
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is; None if there is none, or none that can be seen."""
-    try:
-        info = os.stat(path)
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
+        return _UNSEEN
+    return _Look((info.st_dev, info.st_ino), (info.st_size, info.st_mtime_ns))
 
 
 def _create_file(path: Path) -> bool:
