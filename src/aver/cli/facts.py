@@ -16,7 +16,7 @@ from aver.errors import AverError
 from aver.model.evidence import WitnessRecord
 from aver.model.job import Argv, Command, JobSpec, Script, Shell, Submission
 from aver.model.record import Record, replace
-from aver.plan.matrix import Members, values_of
+from aver.plan.matrix import Members
 from aver.plan.placeholders import fill, names_in
 from aver.plan.shell_text import fill_shell
 from aver.spec.patterns import patterns_in
@@ -70,7 +70,7 @@ def files_of(session: Session, job: JobRow, attempt: int) -> JobFiles:
     """Where this attempt reads and writes, as the coordinator opens it."""
     submission = session.submission(job.run)
     spec = session.spec(job)
-    values = values_of(spec, job.member)
+    values = session.values(job)
     member = None if spec.matrix is None else job.member
     which = Which(run=job.run, job=job.id, name=job.name, attempt=attempt, values=values, member=member)
     return job_files(submission, spec, which, submission.flow.is_single)
@@ -169,7 +169,7 @@ def _typed(args: tuple[str, ...]) -> tuple[str, ...]:
 def command_of(session: Session, job: JobRow) -> tuple[str, ...]:
     """The command with the member's values in it; a script or a shell's text as one word."""
     spec = session.spec(job)
-    values = dict(values_of(spec, job.member))
+    values = dict(session.values(job))
     command: Command = spec.command
     match command:
         case Argv(args=args):

@@ -22,6 +22,7 @@ from aver.store.read.rows import JobRow, RunRow
 
 if TYPE_CHECKING:
     from aver.model.record import Record
+    from aver.plan.matrix import Member, Values
     from aver.protocol.messages import Request
     from aver.store.read.reader import Reader
 
@@ -39,6 +40,7 @@ class Session:
         self._reader: Reader | None = None
         self._loss = ""  # said already
         self._submissions: dict[int, Submission] = {}
+        self._members: tuple[JobSpec, Sequence[Member]] | None = None  # of the spec that was asked for last
 
     def connect(self) -> Client:
         """A connection to the coordinator, which is started if none is there."""
@@ -178,6 +180,15 @@ class Session:
     def spec(self, job: JobRow) -> JobSpec:
         """What was asked for this job."""
         return self._flow(job).jobs[job.spec]
+
+    def values(self, job: JobRow) -> Values:
+        """What this job's texts are filled with: its own values, and params."""
+        spec = self.spec(job)
+        if self._members is None or self._members[0] is not spec:
+            from aver.plan.matrix import members  # most commands fill nothing
+
+            self._members = spec, members(spec)
+        return self._members[1][job.member].values + spec.params
 
     def mask(self, runs: Iterable[int]) -> Masking:
         """Hide the secrets of these runs in all that is written from now on."""

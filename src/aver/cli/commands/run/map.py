@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -28,6 +29,8 @@ from aver.model.states import State
 from aver.plan.matrix import members
 from aver.plan.shell_text import fill_shell
 from aver.store.read.rows import JobRow
+
+READ_SIZE = 1 << 18
 
 
 @click.command("map", context_settings={"allow_interspersed_args": True})
@@ -163,8 +166,9 @@ class _Mapped(Attached):
         if not job.attempt:
             return
         try:
-            with open(files_of(self._session, job, job.attempt).stdout, "rb") as file:
-                self._session.output.raw(self._session.output.masking.whole(file.read()))
+            written = _read(files_of(self._session, job, job.attempt).stdout)
+            if written:
+                self._session.output.raw(self._session.output.masking.whole(written))
         except OSError as error:
             self._note(f"can't read what job {job.id} wrote: {error.strerror}")
 
@@ -174,3 +178,12 @@ class _Mapped(Attached):
             answer(self._session.output, self._watched.ended(status), True)
         for text in self._watched.summaries():
             self._note(text)
+
+
+def _read(path: str) -> bytes:
+    """The whole file: there are many, and most are small."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, READ_SIZE), b""))
+    finally:
+        os.close(fd)
