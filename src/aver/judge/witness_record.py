@@ -137,7 +137,8 @@ def parse_record(said: Mapping[str, object]) -> WitnessRecord:
             raise ValueError("a witness's record with a launch failure and a wait status")
         exit_status = None
     _count(said, "witness", 1, _LARGEST_PID)
-    _count(said, "size", 0, _LARGEST)
+    if "size" in said:  # of the journal; not kept with the evidence
+        _count(said, "size", 0, _LARGEST)
     return WitnessRecord(
         key=_text(said, "key", 256),
         pid=_count(said, "pid", 0 if launch else 1, _LARGEST_PID),

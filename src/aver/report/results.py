@@ -20,6 +20,7 @@ from aver.model.states import UNSETTLED, State
 from aver.render.causes import is_failure
 from aver.render.verdict import may_have_run
 from aver.store.columns import MEASURED, Outcome
+from aver.store.read.large_run import Totals
 
 _STATES = {state.value: state for state in State}
 _VERIFIED = {None: None, 0: False, 1: True}
@@ -146,6 +147,22 @@ def sums_of(lines: Sequence[Line]) -> Sums:
         is_cpu_least=any(row.is_cpu_least for row in ran),
         peak_bytes=max((row.peak_bytes for row in ran if row.peak_bytes is not None), default=None),
         peaks_unknown=sum(row.peak_bytes is None for row in ran),
+    )
+
+
+def sums_of_totals(totals: Totals, jobs: int, counts: dict[str, int]) -> Sums:
+    """The same of all attempts of a run, by what the database adds up."""
+    unseen = sum(count for (state, reason), count in totals.unseen.items() if may_have_run(_STATES[state], reason))
+    ran = totals.started + unseen
+    return Sums(
+        jobs=jobs,
+        attempts=totals.attempts,
+        counts=counts,
+        elapsed_s=totals.elapsed_s if totals.timed == ran else None,
+        cpu_s=totals.cpu_s if totals.clocked == ran else None,
+        is_cpu_least=totals.is_cpu_least,
+        peak_bytes=totals.peak_bytes,
+        peaks_unknown=ran - totals.peaked,
     )
 
 

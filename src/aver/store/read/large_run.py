@@ -1,15 +1,20 @@
-"""Outcomes of a run with very many jobs: of those that never began, the first of each kind and how many there are.
+"""Outcomes of a run with very many jobs: the first of each kind, how many there are, and what they add up to.
 
-A run of a million jobs that was cancelled has a handful of kinds; nothing here reads a row for each job.
+A run of a million jobs has a handful of kinds; nothing here makes a row of each job.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
 
+from aver.model.codec import dumps
 from aver.model.states import UNSETTLED, State
+from aver.render.causes import is_failure
 from aver.store.columns import Outcome
-from aver.store.read.queries import FAILED_JOBS
+from aver.store.read.light import UNSETTLED_SQL
+from aver.store.read.queries import FAILED, FAILED_JOBS, GIVEN
 from aver.store.read.reader import Reader
 
 MOST_KINDS = 100  # where there are more, all rows are read
@@ -41,29 +46,106 @@ def failures(reader: Reader, run: int, most: int) -> tuple[list[Outcome], dict[i
     return sorted(rows, key=lambda row: (row.job, row.attempt or 0)), left_out
 
 
-def first_outcomes(reader: Reader, run: int, most: int) -> tuple[list[Outcome], dict[State, int]] | None:
-    """All jobs that began, and of each kind that did not the first `most`; and how many jobs are in each state.
+class Totals(NamedTuple):
+    """What the attempts of a run add up to, by the database. A sum leaves out what is not known.
 
-    None: all rows are to be read.
+    `unseen`: by state and reason, how many attempts nobody saw start.
     """
-    kinds = [kind for kind in _kinds(reader, run) if kind[2]]
+
+    attempts: int
+    begun_jobs: int
+    started: int
+    timed: int  # of which the elapsed time is known
+    elapsed_s: float
+    clocked: int  # of which the CPU time is known
+    cpu_s: float
+    is_cpu_least: bool
+    peak_bytes: int | None
+    peaked: int  # of which the peak is known
+    unseen: Mapping[tuple[str, str], int]
+
+
+class FirstPage(NamedTuple):
+    """`lines`: how many rows all jobs and attempts have together."""
+
+    rows: list[Outcome]
+    counts: dict[State, int]
+    totals: Totals
+    lines: int
+
+
+def first_page(reader: Reader, run: int, jobs: int, most: int) -> FirstPage | None:
+    """Of each kind of jobs the first `most`, and what all of them add up to; None: all rows are to be read.
+
+    That is so for a run whose jobs have steps, whose numbers are not in a row, or of which a job completed otherwise
+    than its attempt.
+    """
+    if reader.version < 12:
+        return None
+    first, last = reader.fetch("SELECT min(id), max(id) FROM jobs WHERE run = ?", (run,))[0]
+    kinds = _failed_kinds(reader, run)
+    if first is None or last - first + 1 != jobs or len(kinds) > MOST_KINDS:
+        return None
+    if reader.fetch("SELECT 1 FROM steps WHERE job BETWEEN ? AND ? LIMIT 1", (first, last)):
+        return None
     counts = reader.counts(run)
-    if len(kinds) > MOST_KINDS or reader.version < 12:
+    totals, completed = _totals(reader, first, last)
+    if completed != counts.get(State.COMPLETED, 0):
         return None
-    rows = reader.begun_outcomes(run)
-    begun = Counter({row.job: row.job_state for row in rows}.values())
-    if begun[State.COMPLETED] != counts.get(State.COMPLETED, 0):  # some were taken over from an earlier run
-        return None
-    known = {row.job for row in rows}
-    for state, reason, _, _ in kinds:
-        which = f"{FAILED_JOBS} AND j.state = ? AND j.reason = ? AND j.attempt = 0"
-        found = reader.outcomes_of(run, which, (state, reason), most, "jobs_failed")
-        rows += [row for row in found if row.job not in known]
+    chosen: list[int] = []
+    before = 0  # of jobs that come before those that completed
+    for state, reason, attempt, _ in kinds:
+        which = f"INDEXED BY jobs_failed WHERE run = ? AND {FAILED} AND state = ? AND reason = ? AND attempt = ?"
+        found = _first_jobs(reader, which, (run, state, reason, attempt), most)
+        chosen += found
+        before += len(found) if is_failure(state, reason) else 0
     for one in UNSETTLED & counts.keys():
-        which = "AND j.ended_at IS NULL AND j.state = ?"
-        found = reader.outcomes_of(run, which, (one,), most + begun[one], "jobs_unsettled")
-        rows += [row for row in found if row.job not in known]
-    return sorted(rows, key=lambda row: (row.job, row.attempt or 0)), counts
+        which = "INDEXED BY jobs_unsettled WHERE ended_at IS NULL AND run = ? AND state = ?"
+        found = _first_jobs(reader, which, (run, one), most)
+        chosen += found
+        before += len(found)
+    if before < most and State.COMPLETED in counts:
+        which = "INDEXED BY jobs_run WHERE run = ? AND state = 'COMPLETED'"
+        chosen += _first_jobs(reader, which, (run,), most)
+    rows = reader.outcomes_of(run, "AND j.id IN (SELECT value FROM json_each(?))", (dumps(chosen),))
+    lines = totals.attempts + jobs - totals.begun_jobs + _ended_otherwise(reader, run)
+    return FirstPage(rows, counts, totals, lines)
+
+
+def _first_jobs(reader: Reader, which: str, parameters: tuple[object, ...], most: int) -> list[int]:
+    rows = reader.fetch(f"SELECT id FROM jobs {which} ORDER BY id LIMIT ?", (*parameters, most))
+    return [job for (job,) in rows]
+
+
+def _totals(reader: Reader, first: int, last: int) -> tuple[Totals, int]:
+    """The totals, and how many attempts completed."""
+    given = f"FROM attempts AS a WHERE a.job BETWEEN ? AND ? AND {GIVEN}"
+    row = reader.fetch(
+        "SELECT count(*), total(attempt = 1), total(state = 'COMPLETED'), count(started_at), "
+        "count(iif(started_at IS NULL, NULL, elapsed_s)), total(elapsed_s), "
+        "count(iif(started_at IS NULL, NULL, user_s + sys_s)), total(user_s + sys_s), "
+        "total(is_cpu_least), max(nullif(peak_bytes, 0)), count(iif(started_at IS NULL, NULL, nullif(peak_bytes, 0))) "
+        f"{given}",
+        (first, last),
+    )[0]
+    attempts, begun, completed, started, timed, elapsed_s, clocked, cpu_s, least, peak, peaked = row
+    unseen = {}
+    if started < attempts:
+        text = f"SELECT state, reason, count(*) {given} AND started_at IS NULL GROUP BY state, reason"
+        unseen = {(state, reason): count for state, reason, count in reader.fetch(text, (first, last))}
+    sums = Totals(
+        attempts, int(begun), started, timed, elapsed_s, clocked, cpu_s, least > 0, peak, peaked, unseen
+    )  # fmt: skip
+    return sums, int(completed)
+
+
+def _ended_otherwise(reader: Reader, run: int) -> int:
+    """How many jobs ended in another state than their newest attempt, after it: they have one more row."""
+    text = (
+        f"SELECT count(*) FROM jobs AS j INDEXED BY jobs_failed CROSS JOIN attempts AS a WHERE j.run = ? {FAILED_JOBS} "
+        f"AND a.job = j.id AND a.attempt = j.attempt AND a.state <> j.state AND a.state NOT IN {UNSETTLED_SQL}"
+    )
+    return int(reader.fetch(text, (run,))[0][0])
 
 
 def _is_cut(kind: tuple[str, str, bool, int], most: int) -> bool:
@@ -75,11 +157,16 @@ def _kinds(reader: Reader, run: int) -> list[tuple[str, str, bool, int]]:
     """State, reason, whether they never began, and how many: of the settled jobs that did not complete."""
     if reader.version < 12:
         return []
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    for state, reason, attempt, count in _failed_kinds(reader, run):
+        counts[state, reason, attempt == 0] += count
+    return [(*kind, count) for kind, count in counts.items()]
+
+
+def _failed_kinds(reader: Reader, run: int) -> list[tuple[str, str, int, int]]:
+    """The same by attempts: state, reason, the newest attempt, and how many."""
     text = (
         f"SELECT j.state, j.reason, j.attempt, count(*) FROM jobs AS j INDEXED BY jobs_failed WHERE j.run = ? "
         f"{FAILED_JOBS} GROUP BY j.state, j.reason, j.attempt"
     )
-    counts: Counter[tuple[str, str, bool]] = Counter()
-    for state, reason, attempt, count in reader.fetch(text, (run,)):
-        counts[state, reason, attempt == 0] += count
-    return [(*kind, count) for kind, count in counts.items()]
+    return reader.fetch(text, (run,))

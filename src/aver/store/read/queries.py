@@ -6,15 +6,11 @@ from aver.store.columns import select_outcome
 from aver.store.read.light import UNSETTLED_SQL
 
 # Each job with each of its attempts that an engine was given; `{which}` and `{indexed}` are of the jobs `j`.
-_GIVEN_TO = "attempts AS a ON a.job = j.id AND NOT (a.state = 'PENDING' AND a.reason = 'None')"
+GIVEN = "NOT (a.state = 'PENDING' AND a.reason = 'None')"
+_GIVEN_TO = f"attempts AS a ON a.job = j.id AND {GIVEN}"
 OUTCOMES = (
     f"SELECT {select_outcome()} FROM jobs AS j {{indexed}} LEFT JOIN {_GIVEN_TO} "
     "WHERE j.run = ? {which} ORDER BY j.id, a.attempt LIMIT ?"
-)
-BEGUN_OUTCOMES = (
-    f"SELECT {select_outcome()} FROM attempts AS a CROSS JOIN jobs AS j WHERE j.id = a.job AND j.run = ?1 "
-    "AND NOT (a.state = 'PENDING' AND a.reason = 'None') AND a.job BETWEEN (SELECT min(id) FROM jobs WHERE run = ?1) "
-    "AND (SELECT max(id) FROM jobs WHERE run = ?1) ORDER BY a.job, a.attempt"
 )
 # As the index `jobs_failed` has them: settled, and not COMPLETED.
 FAILED = f"state NOT IN ('COMPLETED', {UNSETTLED_SQL.strip('()')})"

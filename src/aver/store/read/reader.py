@@ -210,15 +210,8 @@ class Reader(Database):
         self, run: int, which: str, parameters: Sequence[Any] = (), limit: int = -1, index: str = ""
     ) -> list[Outcome]:
         """The same for the jobs `j` that are chosen; `limit` counts rows."""
-        indexed = f"INDEXED BY {index}" if index else ""
-        return self._as_outcomes(run, queries.OUTCOMES.format(indexed=indexed, which=which), (run, *parameters, limit))
-
-    def begun_outcomes(self, run: int) -> list[Outcome]:
-        """The same for the jobs that have an attempt."""
-        return self._as_outcomes(run, queries.BEGUN_OUTCOMES, (run,))
-
-    def _as_outcomes(self, run: int, text: str, parameters: Sequence[Any]) -> list[Outcome]:
-        rows = list(map(Outcome, self.fetch(text, parameters)))
+        text = queries.OUTCOMES.format(indexed=f"INDEXED BY {index}" if index else "", which=which)
+        rows = list(map(Outcome, self.fetch(text, (run, *parameters, limit))))
         for word in {row.job_state for row in rows} | {row.state for row in rows if row.state is not None}:
             self._decoder.state(word, f"a job of run {run}")
         steps = self._step_use(queries.WITH_STEPS, run)

@@ -18,17 +18,17 @@ from aver.errors import UsageError
 from aver.model.record import replace
 from aver.model.states import State
 from aver.plan.address import parse_address
-from aver.report.results import Line, Result, is_failed, lines_of, result_of, selected, sums_of
+from aver.report.results import Line, Result, is_failed, lines_of, result_of, selected, sums_of, sums_of_totals
 from aver.report.tails import last_lines
 from aver.spec.flow.file import collector_paused
-from aver.store.read.large_run import first_outcomes
+from aver.store.read.large_run import first_page
 from aver.store.read.rows import RunRow
 from aver.store.read.step_warnings import step_warnings_of_run
 
 LOG_LINES = 20
 LOG_BYTES = 8192
 LOGS = 1000  # no more of them are read
-LARGE = 5000  # jobs of a run of which no more rows are read than are shown, but for jobs that began
+LARGE = 5000  # jobs of a run of which no more rows are read than are shown
 
 
 @click.command("results")
@@ -108,18 +108,15 @@ def command(
 def _first_page(session: Session, run: RunRow, most: int) -> ResultList | None:
     """The first rows of a run with very many jobs; None: all of its rows are to be read."""
     reader = session.found_reader("")
-    found = first_outcomes(reader, run.id, most) if run.jobs > LARGE else None
-    if found is None:
+    page = first_page(reader, run.id, run.jobs, most) if run.jobs > LARGE else None
+    if page is None:
         return None
-    rows, counts = found
     session.mask([run.id])
-    warned = step_warnings_of_run(reader, run.id)
-    lines = lines_of(rows)
-    facts = tuple(result_of(line, warned) for line in lines[:most])
-    sums = sums_of(lines)
-    sums = replace(sums, jobs=run.jobs, counts={state: counts[State(state)] for state in sums.counts})
-    left_out = len(lines) + run.jobs - len({row.job for row in rows}) - len(facts)
-    return ResultList(run.id, run.state.value, facts, left_out, sums, run.unselected)
+    lines = lines_of(page.rows)
+    facts = tuple(result_of(line) for line in lines[:most])
+    counts = {state: page.counts[State(state)] for state in sums_of(lines).counts}
+    sums = sums_of_totals(page.totals, run.jobs, {**counts, **{one.value: n for one, n in page.counts.items()}})
+    return ResultList(run.id, run.state.value, facts, page.lines - len(facts), sums, run.unselected)
 
 
 def _fits(run: int, pattern: str | None) -> Callable[[str], bool] | None:
