@@ -34,7 +34,6 @@ from aver.protocol.limits import limits_sentence
 from aver.spec.command import flow_of_command
 from aver.spec.flags import Overrides, parse_overrides
 from aver.spec.flow.allocation import allocation_of
-from aver.spec.flow.cluster_keys import OWNED_OPTIONS, own_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STDIN = "-"
@@ -317,15 +316,22 @@ def _check_secrets(secrets: Sequence[str], environment: Sequence[str], flow: Flo
             raise UsageError(f"--secret {name}: neither your environment nor the flow has a variable of that name")
 
 
-def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[str, ...] = ()) -> Submission:
-    """The submission with all its jobs on this engine; None: each where the flow or the settings say."""
-    chosen = engine or submission.engine
-    jobs = []
-    for word in slurm_options:
+def _check_slurm_options(words: tuple[str, ...]) -> None:
+    from aver.spec.flow.cluster_keys import OWNED_OPTIONS, own_option  # YAML is paid for only here
+
+    for word in words:
         if (name := own_option(word)) is not None:
             raise UsageError(f"--slurm-option {word}: {name} is Aver's own; {OWNED_OPTIONS[name]}")
         if not word.startswith("-"):
             raise UsageError(f"--slurm-option {word}: not an option of sbatch; write --slurm-option=--name=value")
+
+
+def on_engine(submission: Submission, engine: str | None, slurm_options: tuple[str, ...] = ()) -> Submission:
+    """The submission with all its jobs on this engine; None: each where the flow or the settings say."""
+    chosen = engine or submission.engine
+    jobs = []
+    if slurm_options:
+        _check_slurm_options(slurm_options)
     for spec in submission.flow.jobs:
         own = engine or spec.engine
         if slurm_options and not _takes_sbatch_options(own or chosen):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 
@@ -13,6 +12,8 @@ def shown(text: str) -> str:
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """A hint that names the nearest known word, or an empty one."""
+    import difflib  # few words are misspelled
+
     if len(word) > 255:
         return ""
     if len(known) > 2000:  # difflib compares with each: look only at those that begin alike

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aver.config import Config
 from aver.model.job import JobSpec
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
 from aver.plan.packing import Pools
-from aver.store.read.reader import Reader
+
+if TYPE_CHECKING:
+    from aver.store.read.reader import Reader  # `aver submit` reads nothing
 
 
 class PoolFacts(Record):
