@@ -36,6 +36,7 @@ REPLY_TIMEOUT_S = 120.0
 STOP_WAIT_S = 30.0
 LOG_TAIL_BYTES = 4096
 GATHER_S = 0.02  # changes that come within this time are shown together: a person sees no difference
+RECEIVE_BYTES = 1 << 16  # a larger buffer would be mapped anew for each line
 LOOK_S = 1.0  # a wait is cut into such pieces: Python hears a signal only between them, or inside one
 
 
@@ -215,7 +216,7 @@ class Client:
                     raise TimeoutError
                 continue  # no answer yet; a signal that came just before the select is heard here
             try:
-                data = self._connection.recv(1 << 18)
+                data = self._connection.recv(RECEIVE_BYTES)
             except OSError:
                 data = b""
             if not data:

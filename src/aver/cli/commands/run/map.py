@@ -30,7 +30,7 @@ from aver.plan.matrix import members
 from aver.plan.shell_text import fill_shell
 from aver.store.read.rows import JobRow
 
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 15  # a larger buffer would be mapped anew for each file
 
 
 @click.command("map", context_settings={"allow_interspersed_args": True})
