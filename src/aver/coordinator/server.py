@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aver.errors import CantWriteError, UnreachableError, UsageError
-from aver.protocol.messages import Message, Refusal, message_document
+from aver.model.codec import dumps
+from aver.protocol.messages import Changed, Message, Refusal, message_document
 
 LARGEST_REQUEST_BYTES = 64 << 20
 LARGEST_BACKLOG_BYTES = 64 << 20
@@ -198,10 +199,14 @@ class Server:
         """Send a reply or a push; what the peer does not read yet is kept."""
         if not peer.is_open:
             return
-        document = message_document(message)
-        if "ok" in document:
-            peer.replies_due -= 1
-        peer.unsent += json.dumps(document).encode("ascii") + b"\n"
+        if isinstance(message, Changed):  # after each commit, to whoever watches: numbers alone
+            text = dumps(message)
+        else:
+            document = message_document(message)
+            if "ok" in document:
+                peer.replies_due -= 1
+            text = json.dumps(document)
+        peer.unsent += text.encode("ascii") + b"\n"
         self.flush(peer)
 
     def flush(self, peer: Peer) -> None:
