@@ -39,8 +39,8 @@ class AttemptPlanned(Record):
     job: int
     attempt: int
     key: str
-    engine: str
-    request: Request
+    engine: str = "local"
+    request: Request = Request()
     goes_on_from: str = ""  # the key of the attempt before it, where the cluster started the job again by itself
 
 

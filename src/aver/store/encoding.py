@@ -2,7 +2,7 @@
 
 `at`, `run`, `job` and `attempt` are columns; `data` holds the other fields as plain ASCII JSON. What a source said is a
 column of its own, where that can hold it: most of it is JSON, whose quotes would be escaped. What an event says itself
-(state, reason, source) is not repeated in its verdict.
+(state, reason, source) is not repeated in its verdict, and the defaults of a plan are left out.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from aver.store.columns import MEASURED, VERDICT
 EVENT_CLASSES: dict[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
 _COLUMNS = ("at", "run", "job", "attempt")
 _SAID_ONCE = ("state", "reason", "source")
+_USUAL: dict[str, tuple[tuple[str, object], ...]] = {
+    "AttemptPlanned": (("engine", "local"), ("request", {}))
+}  # defaults
 SAYS_CPU_LEAST = r"\"cpu\":\"least\""  # in the text of an event: its record says `"cpu":"least"`
 _FIELDS = {name: frozenset(one.__struct_fields__) for name, one in EVENT_CLASSES.items()}
 
 
 def event_columns(seq: int, event: Event) -> tuple[Any, ...]:
     """seq, at, run, job, attempt, kind, data, said. Raise ValueError for what JSON can't hold."""
-    document = encode(event)
+    document, kind = encode(event), type(event).__name__
     columns = [document.pop(name, None) for name in _COLUMNS]
+    for name, value in _USUAL.get(kind, ()):
+        if document.get(name) == value:
+            del document[name]
     verdict = document.get("verdict")
     if verdict is not None:
         for name in _SAID_ONCE:
@@ -41,7 +47,7 @@ def event_columns(seq: int, event: Event) -> tuple[Any, ...]:
         del document["said"]
     else:
         said = None
-    return (seq, *columns, type(event).__name__, dumps(document), said)
+    return (seq, *columns, kind, dumps(document), said)
 
 
 def decode_event(
