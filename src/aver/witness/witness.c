@@ -485,8 +485,8 @@ static void make_record(bool for_journal) {
     open_line("end");
     say(",\"key\":\"%s\",\"witness\":%d,\"pid\":%d,\"boot\":\"%s\"", job.key, getpid(), job.pid, boot);
     say_number("raw", !failure.op, (bytes)job.raw);
-    say(",\"start\":%.6f,\"elapsed\":%.6f,\"suspended\":%.6f", job.wall, seconds(job.end - job.start),
-        seconds(job.suspended));
+    say(",\"start\":%.6f,\"elapsed\":%.6f,\"suspended\":%.*f", job.wall, seconds(job.end - job.start),
+        job.suspended ? 6 : 0, seconds(job.suspended));
     say(",\"user\":%ld.%06ld,\"sys\":%ld.%06ld", job.user.tv_sec, job.user.tv_usec, job.sys.tv_sec, job.sys.tv_usec);
     say_number("maxrss", !order.value['x'], job.maxrss);
     say_number("peak", job.sampled && !order.value['x'], job.peak);
