@@ -263,6 +263,7 @@ def test_a_witness_at_rest_keeps_few_pages(slot: Slot, witness_binary: Path, tmp
         text = Path(f"/proc/{slot.process.pid}/smaps_rollup").read_text()
         return int(text.split("Anonymous:")[1].split()[0])
 
+    until(lambda: [line for line in slot.lines() if line["ev"] == "start"])
     until(lambda: anonymous_kb() <= 100)
     slot.send("C", "ksleeper", "s9")
     until(lambda: slot.lines()[-1]["ev"] == "end")
