@@ -309,12 +309,8 @@ class Machine:
         return is_taken
 
     def take(self, one: Heard, now: float) -> bool:
-        """Take evidence; `advance` does what follows. False if its attempt is not live: then it changes nothing.
-
-        A suspension or resumption that evidence before it completed is shown first: this may be the end.
-        """
-        if self.live.moving:
-            suspension.show(self.live, now)
+        """Take evidence; `advance` does what follows. False if its attempt is not live: then it changes nothing."""
+        suspension.show(self.live, now)  # as evidence before has it: this may be the end
         attempt = self.attempts.get(one.key)
         if attempt is None:
             return scheduler_job.heard_of_task(self.live, one, now) or steps.heard(self.live, one, now)

@@ -20,6 +20,8 @@ _WORDS = {State.SUSPENDED: "all of its processes are stopped", State.RUNNING: "i
 
 def show(live: LiveState, now: float) -> bool:
     """Show the attempts that are as was asked; whether there were any."""
+    if not live.moving:
+        return False
     is_shown = False
     for attempt in list(live.moving.values()):
         if not _is_movable(attempt):
