@@ -96,5 +96,5 @@ def test_a_coordinator_that_nobody_has_waited_for_is_dead(live: LiveHome) -> Non
         os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
         live.home.lock.write_text(json.dumps({"host": "here", "boot": read_boot_id(), "pid": zombie.pid}))
         assert not live.home.has_coordinator()
-        with pytest.raises(UnreachableError, match="^not submitted: no answer$"):
+        with pytest.raises(UnreachableError, match="not submitted: no answer"):
             look_up(live.home, "k", OSError("no answer"))
