@@ -47,22 +47,29 @@ MONOTONIC_S = 5010.0  # 50 s are left
 class Job:
     """A running job of two CPUs with a limit of a minute, its store and its engine."""
 
-    def __init__(self, **fields: object) -> None:
+    def __init__(self, is_heard: bool = True, time_s: int | None = 60, **fields: object) -> None:
         self.machine = Machine(Identity("0123abcd", "b" * 32, "here"), Room.of(2, 0, 1 << 40), 1, capabilities_of)
         self.now = 1000.0
         self.stored: list[Event] = []
-        spec = JobSpec("a", Argv(("true",)), request=Request(cpus=2, time_s=60), **fields)  # type: ignore[arg-type]
+        spec = JobSpec("a", Argv(("true",)), request=Request(cpus=2, time_s=time_s), **fields)  # type: ignore[arg-type]
         origin = Origin("tester", 1, "here", "/", 0o22)
         self.run = self.machine.submit(Submission(FlowSpec("flow", (spec,), is_single=True), origin), self.now)
         self.commit()
         self.key = self.machine.by_job[1].key
-        self.hear(WitnessStart(self.key, 5, 4, self.now, due_s=DUE_S))
+        if is_heard:
+            self.hear(WitnessStart(self.key, 5, 4, self.now, due_s=DUE_S))
 
     def commit(self) -> None:
         self.machine.schedule(self.now)
         events, self.machine.out.events = self.machine.out.events, []
         self.stored += events
         self.machine.committed(events, self.now)
+
+    def take(self, *said: Evidence) -> None:
+        """Hear all of these in one turn of the loop."""
+        for evidence in said:
+            self.machine.take(Heard(self.key, "witness", "said", evidence), self.now)
+        self.machine.advance(self.now)
 
     def hear(self, evidence: Evidence, key: str = "") -> None:
         self.machine.heard(Heard(key or self.key, "witness", "said", evidence), self.now)
@@ -81,7 +88,7 @@ class Job:
         return starts
 
     def orders(self) -> list[Order]:
-        return [task_order(self.run, step, task, "here", 30.0, MONOTONIC_S) for step, task in self.starts()]
+        return [task_order(self.run, step, task, "here", 30.0, self.now, MONOTONIC_S) for step, task in self.starts()]
 
     def controls(self) -> list[tuple[str, str]]:
         """Task and verb."""
@@ -108,6 +115,14 @@ def test_a_jobs_warning_for_its_steps(lead_s: int, own_s: int | None, is_warned:
     """A step that begins with 50 s left is warned if that is still to come, and if no limit of its own is first."""
     job = Job(warning=WarningSignal(10, lead_s, Scope.STEPS))
     job.begin(time_s=own_s)
+    assert (job.orders()[0].warning is not None) is is_warned
+
+
+@pytest.mark.parametrize(("left_s", "is_warned"), [(40, True), (20, False)])
+def test_a_deadline_warns_a_step_that_is_asked_for_at_once(left_s: int, is_warned: bool) -> None:
+    """Its job has no time limit, and its start is not heard yet: its time is what the deadline leaves."""
+    job = Job(is_heard=False, time_s=None, warning=WarningSignal(10, 30, Scope.STEPS), deadline_at=1000.0 + left_s)
+    job.begin()
     assert (job.orders()[0].warning is not None) is is_warned
 
 
@@ -237,3 +252,55 @@ def test_a_job_that_is_being_ended_is_not_shown_as_suspended() -> None:
     job.hear(Suspended(1.0))
     job.commit()
     assert job.shown() == [State.RUNNING]
+
+
+def test_a_resumption_that_came_before_the_end_is_shown() -> None:
+    """The witness said both in one turn: the reply to `aver resume` counts the first."""
+    job = Job()
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.hear(Suspended(1.0))
+    suspend.resume(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    job.take(Resumed(2.0), WitnessRecord(job.key, 5, ExitStatus(0), job.now, 2.0))
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED, State.RUNNING, State.COMPLETED]
+
+
+def test_a_suspension_that_came_before_the_end_is_shown() -> None:
+    """As it was: its processes stood still, and then somebody killed them."""
+    job = Job()
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    job.take(Suspended(1.0), WitnessRecord(job.key, 5, ExitStatus(0, 9), job.now, 2.0))
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED, State.FAILED]
+
+
+def test_a_job_that_is_suspended_again_before_it_went_on() -> None:
+    """What its witness said before the last request is no answer to it: the job runs until it is stopped again."""
+    job = Job()
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.hear(Suspended(1.0))
+    suspend.resume(job.machine, job.run, 0, "tester", job.now)
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    assert job.controls()[-2:] == [("", "resume"), ("", "suspend")]
+    job.hear(Resumed(2.0))
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED, State.RUNNING]
+    job.hear(Suspended(3.0))
+    job.commit()
+    assert job.shown() == [State.RUNNING, State.SUSPENDED, State.RUNNING, State.SUSPENDED]
+
+
+def test_a_step_that_is_asked_for_before_its_job_goes_on_holds_up_no_other() -> None:
+    """Its task was never stopped, and its witness has nothing to say to that."""
+    job = Job()
+    suspend.suspend(job.machine, job.run, 0, "tester", job.now)
+    job.begin("first", is_overlapping=True)
+    suspend.resume(job.machine, job.run, 0, "tester", job.now)
+    job.commit()
+    job.begin("second", is_overlapping=True)
+    job.hear(Suspended(1.0))
+    job.hear(Resumed(1.0))
+    assert [step.token for step, _ in job.starts()] == ["first", "first", "second", "second"]

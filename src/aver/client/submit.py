@@ -6,8 +6,8 @@ The submission carries a key. Asked again with the same key, the coordinator ans
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from aver.errors import AverError, UnreachableError, UsageError
 from aver.home import Home
@@ -18,6 +18,7 @@ from aver.protocol.messages import Submit, Submitted
 
 TRIES = 5
 LONGEST_KEY = 200
+ENDING_S = 2.0  # a coordinator that was killed has ended by then
 
 
 def new_key() -> str:
@@ -67,6 +68,16 @@ def _with_folder(environment: Sequence[str], folder: str) -> tuple[str, ...]:
     return (*(pair for pair in environment if not pair.startswith("PWD=")), f"PWD={folder}")
 
 
+@contextmanager
+def waiting_for(what: str, number: int) -> Iterator[None]:
+    """Say with an error of waiting that the submission was taken: whoever submits again runs it twice."""
+    try:
+        yield
+    except UnreachableError as error:
+        text = f"{what} {number} is submitted, but can't be waited for: {error}; aver watch {number}"
+        raise UnreachableError(text) from None
+
+
 def look_up(home: Home, key: str, error: Exception) -> Submitted:
     """Find the run of a submission whose answer was lost, by its key.
 
@@ -74,7 +85,7 @@ def look_up(home: Home, key: str, error: Exception) -> Submitted:
     """
     from aver.store.read.reader import Reader  # hardly ever
 
-    may_be_taken = home.has_coordinator()
+    may_be_taken = home.has_coordinator(ENDING_S)
     reader = Reader.open(home.database)
     if reader is not None:
         with reader:

@@ -356,7 +356,7 @@ class Loop:
         runs, host, monotonic_s = self._machine.runs, self._machine.identity.host, time.monotonic()
         orders: dict[str, list[Order]] = {}
         for step, task in starts:
-            order = task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, monotonic_s)
+            order = task_order(runs[step.attempt.run], step, task, host, self._kill_wait_s, now, monotonic_s)
             orders.setdefault(step.attempt.engine, []).append(order)
         replies = [reply for engine, some in orders.items() for reply in self._engines.submit(some, engine)]
         refused = {reply.key: reply.text for reply in replies if isinstance(reply, Rejected)}

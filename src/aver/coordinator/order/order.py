@@ -215,7 +215,7 @@ def _warning(spec: JobSpec, of_step: WarningSignal | None = None) -> WarningSign
 
 
 def task_order(
-    run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float, monotonic_s: float
+    run: LiveRun, step: LiveStep, task: LiveTask, host: str, kill_wait_s: float, now: float, monotonic_s: float
 ) -> Order:
     """Everything that the witness needs to start one task of a step.
 
@@ -244,7 +244,7 @@ def task_order(
         stdout=place_output(spec.stdout),
         stderr=place_output(spec.stderr if spec.stderr is not None else spec.stdout),
         append=spec.append,
-        warning=_task_warning(run, step, monotonic_s),
+        warning=_task_warning(run, step, now, monotonic_s),
         kill_wait_s=run.kill_wait_s(attempt.index, kill_wait_s),
         streams=step.streams,
         job_due_s=attempt.due_s,
@@ -281,18 +281,20 @@ def _task_limits(
     return (*kept, *((number, value, RLIM_INFINITY) for number, value in soft.items()))
 
 
-def _task_warning(run: LiveRun, step: LiveStep, monotonic_s: float) -> WarningSignal | None:
+def _task_warning(run: LiveRun, step: LiveStep, now: float, monotonic_s: float) -> WarningSignal | None:
     """The step's own; or its job's that is not for the script alone, if that is still to come.
 
     The witness of a task warns it before the earlier of its own limit and its job's. If its own comes first, the lead
     is shorter by the time between the two, so that all processes of the job are warned together.
     """
-    of_job = run.spec(step.attempt.index).warning
+    job = run.spec(step.attempt.index)
+    of_job = job.warning
     if step.spec.warning is not None or of_job is None or of_job.scope is Scope.SCRIPT:
         return step.spec.warning
     attempt, own_s = step.attempt, step.spec.time_s
     # A step may be asked for before the witness has told of its job's start: all of the job's time is left then.
-    left_s = attempt.request.time_s if attempt.due_s is None else attempt.due_s - monotonic_s
+    all_s = _bounded(attempt, job.deadline_at, now).time_s
+    left_s = all_s if attempt.due_s is None else attempt.due_s - monotonic_s
     if left_s is None or left_s <= of_job.lead_s:
         return None
     earlier_s = 0.0 if own_s is None else max(0.0, left_s - own_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from aver.coordinator.requests.context import Context, Said
 from aver.coordinator.requests.dispatch import writes
 from aver.coordinator.server import Peer
+from aver.coordinator.state.attempt import LiveAttempt
 from aver.coordinator.state.machine import Machine
 from aver.coordinator.state.run import LiveRun
 from aver.coordinator.watchers import Held
@@ -35,7 +36,7 @@ def _move_jobs(context: Context, peer: Peer, request: Suspend | Resume, wanted: 
     def act(run: LiveRun, index: int) -> Said:
         said = _move(context.machine, run, index, wanted, request.by, now, request.reason)
         attempt = context.machine.by_job.get(run.job_number(index))
-        if said.code is ResultCode.DONE and attempt is not None and attempt.state is not wanted:
+        if said.code is ResultCode.DONE and attempt is not None and _is_awaited(context.machine, attempt, wanted):
             jobs[attempt.job] = run.number
         return said
 
@@ -44,6 +45,11 @@ def _move_jobs(context: Context, peer: Peer, request: Suspend | Resume, wanted: 
         return results
     context.watchers.hold(Held(peer, results, wanted, jobs))
     return None
+
+
+def _is_awaited(machine: Machine, attempt: LiveAttempt, wanted: State) -> bool:
+    """Whether the attempt is to be shown in this state: also one that is to go on first and to be stopped again."""
+    return attempt.state is not wanted or (wanted is State.SUSPENDED and attempt.key in machine.live.moving)
 
 
 def suspend(machine: Machine, run: LiveRun, index: int, by: str, now: float, reason: str = "") -> Said:

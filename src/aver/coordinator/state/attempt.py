@@ -156,7 +156,7 @@ class LiveAttempt:
     evidence: list[Evidence] = field(default_factory=list)
     due_s: float | None = None  # by the monotonic clock: when its limit passes, as its witness says
     is_over_time: bool = False  # its witness is ending it because of its limit
-    is_still: bool | None = None  # what its witness said last: its processes are stopped, or go on
+    is_still: bool | None = None  # what its witness said since the last request: all are stopped, or go on
     held_text: str = ""  # the sentence that came with `shown_reason`, where it was held back
     streams: tuple[int, ...] = ()  # descriptors for its standard streams, where its submitter hands them over
 
@@ -187,6 +187,14 @@ class LiveAttempt:
     def is_busy(self) -> bool:
         """Whether it has steps that have not ended."""
         return self.steps is not None and bool(self.steps.live or self.steps.waiting)
+
+    def ask_to_move(self, is_to_stop: bool) -> None:
+        """Note that its processes are to stop or to go on: its witnesses are to answer that."""
+        self.suspend_asked = is_to_stop
+        self.is_still = None
+        for step in self.live_steps():
+            for task in step.tasks:
+                task.is_still = None
 
     def live_steps(self) -> list[LiveStep]:
         return [] if self.steps is None else list(self.steps.live.values())

@@ -388,7 +388,7 @@ def _person_asked(live: LiveState, event: PersonAsked) -> None:
                 _cancel_asked(attempt, event)
         case "suspend" | "resume":
             if attempt is not None:
-                attempt.suspend_asked = event.what == "suspend"
+                attempt.ask_to_move(is_to_stop=event.what == "suspend")
                 live.moving[attempt.key] = attempt
         case "hold":
             run.held.add(index)

@@ -310,6 +310,7 @@ class Machine:
 
     def take(self, one: Heard, now: float) -> bool:
         """Take evidence; `advance` does what follows. False if its attempt is not live: then it changes nothing."""
+        suspension.show(self.live, now)  # as evidence before has it: this may be the end
         attempt = self.attempts.get(one.key)
         if attempt is None:
             return scheduler_job.heard_of_task(self.live, one, now) or steps.heard(self.live, one, now)

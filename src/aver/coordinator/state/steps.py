@@ -131,7 +131,7 @@ def intent_is_durable(live: LiveState, event: StepStarted, now: float) -> None:
 
 def _dispatch(live: LiveState, step: LiveStep, now: float) -> None:
     attempt = step.attempt
-    if attempt.is_suspended or attempt.suspend_asked:
+    if attempt.is_suspended or attempt.suspend_asked or attempt.key in live.moving:
         return
     if not step.is_durable or (needs_streams(step.spec) and not step.streams):
         return

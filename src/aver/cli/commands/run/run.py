@@ -27,6 +27,7 @@ from aver.cli.output.views import answer
 from aver.cli.session import Session, user_name
 from aver.cli.submission import Accepted, FileCommand, build, submission_options, submit
 from aver.client.output_paths import JobFiles, Which, job_files
+from aver.client.submit import waiting_for
 from aver.errors import CantWriteError, UsageError
 from aver.judge.run import exit_status_of, return_code
 from aver.model.job import Submission
@@ -102,14 +103,17 @@ def command(
     if has_pty and session.output.can_draw and os.isatty(0):
         from aver.cli.commands.run.attach import attach_and_wait  # only here
 
-        return attach_and_wait(session, submit(session, submission, environment).run)
+        run = submit(session, submission, environment).run
+        with waiting_for("job", run):
+            return attach_and_wait(session, run)
     session.connect().close()  # a coordinator is started before signals are held back, and inherits none of that
     offset = _appended(submission)
     try:
         with listen(*SIGNALS), held_back(*SIGNALS) as release:
             accepted = submit(session, submission, environment)
             attached = Attached(session, accepted, offset, quiet, as_json, logs)
-            return attached.wait(release, forward_exit)
+            with waiting_for(attached.what, accepted.run):
+                return attached.wait(release, forward_exit)
     except SignalReceived as late:  # while we were leaving anyway
         heard()
         return 128 + late.number
@@ -137,6 +141,10 @@ class Attached:
             session.mask([accepted.run])
             self._shown = RunOutput(session, accepted.run, is_new=True)
         self._news = StepNews(session)
+
+    @property
+    def what(self) -> str:
+        return "job" if self._is_single else "run"
 
     def wait(self, release: Callable[[], None], forward_exit: bool) -> int:
         """Wait for the verdict, report it, and return the exit status; `release` lets signals come."""
@@ -223,11 +231,11 @@ class Attached:
         try:
             self._session.ask(Cancel((run,), user_name()), Results)
             if self._session.output.err_is_terminal:
-                self._note(f"cancelling {self._what()} {run}; Ctrl-C again stops waiting for its end")
+                self._note(f"cancelling {self.what} {run}; Ctrl-C again stops waiting for its end")
             self._wait(stalled_s=LEAVING_S)
         except SignalReceived:
             heard()
-            self._note(f"no longer waiting; {self._what()} {run} is being cancelled; aver watch {run}")
+            self._note(f"no longer waiting; {self.what} {run} is being cancelled; aver watch {run}")
             return status
         self._report(status)
         return status
@@ -243,9 +251,6 @@ class Attached:
     def _note(self, text: str) -> None:
         if not self._quiet and not self._as_json:
             self._session.output.note(text)
-
-    def _what(self) -> str:
-        return "job" if self._is_single else "run"
 
 
 def _appended(submission: Submission) -> int:
