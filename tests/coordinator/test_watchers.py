@@ -40,5 +40,5 @@ def test_a_run_whose_end_is_in_the_commit_is_not_looked_up(tmp_path: Path) -> No
         peer = next(iter(server.peers.values()))
         peer.watches, peer.is_foreground = {run.number}, True
         Watchers(server, machine, open_nothing).tell(machine.out.events)
-        assert client.recv(4096) == b'{"changed": [%d], "settled": [%d]}\n' % (run.number, run.number)
+        assert client.recv(4096) == b'{"changed":[%d],"settled":[%d]}\n' % (run.number, run.number)
     server.close()
