@@ -108,6 +108,10 @@ def test_lines_that_are_no_options() -> None:
         ("#SBATCH --tiem=3", 't.sh:2:9: unknown option "--tiem"; did you mean "--time"?'),
         ("#SBATCH  -z", 't.sh:2:10: unknown option "-z"'),
         ("#SBATCH --time", "t.sh:2:9: --time needs a value"),
+        (
+            "#SBATCH --mem=1G --mem-per-cpu=1G",
+            "t.sh:2:9: --mem, --mem-per-cpu and --mem-per-gpu are mutually exclusive",
+        ),
         ("#SBATCH --hold=1", "t.sh:2:9: --hold takes no value"),
         ("#SBATCH hello", 't.sh:2:9: "hello" is not an option; options begin with -'),
         ("#SBATCH -J 'x", "t.sh:2:9: no closing quotation in this #SBATCH line"),

@@ -56,6 +56,9 @@ def begin(
     wanted = spec.tasks * spec.cpus_per_task
     if wanted > allowed and not spec.is_overlapping:
         raise UsageError(f"Unable to create step for job {attempt.job}: More processors requested than permitted")
+    limit = attempt.request.mem_bytes
+    if limit is not None and spec.mem_bytes is not None and spec.mem_bytes > limit:
+        raise UsageError(f"Unable to create step for job {attempt.job}: Memory required by task is not available")
     of_job = {(resource, soft) for resource, soft, _ in live.runs[attempt.run].submission.origin.limits}
     spec = replace(spec, limits=tuple(limit for limit in spec.limits if limit not in of_job))
     table = attempt.step_table()

@@ -19,7 +19,7 @@ from aver.spec.getopt import BadOption, Parsed, parse
 from aver.spec.sbatch.call import BatchCall, BatchRefused, check_names
 from aver.spec.sbatch.call import idle_options as of_sbatch
 from aver.spec.sbatch.table import VARIABLES as SBATCH_VARIABLES
-from aver.spec.sbatch.table import from_environment, salloc_table
+from aver.spec.sbatch.table import from_environment, memory_conflict, salloc_table, without_lesser_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +99,12 @@ def _usage() -> str:
 def _in_order(parsed: Parsed, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """Variables, then flags: the later one counts."""
     said = {variable: text for variable, text in environ.items() if text}
-    return [(name, text or "") for name, text in [*from_environment(VARIABLES, said, OPTIONS), *parsed.given]]
+    typed = [name for name, _ in parsed.given]
+    of_variables = from_environment(VARIABLES, said, OPTIONS)
+    conflict = memory_conflict(typed, [name for name, _ in of_variables])
+    if conflict is not None:
+        raise Refusal(f"salloc: {conflict}")
+    return [(name, text or "") for name, text in [*without_lesser_memory(of_variables, typed), *parsed.given]]
 
 
 def _call(given: list[tuple[str, str]]) -> BatchCall:

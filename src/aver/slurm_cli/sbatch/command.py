@@ -19,7 +19,15 @@ from aver.slurm_cli.sbatch.script import BatchScript, add_file, find_script
 from aver.slurm_cli.settings import names_only, secret_names, version_line
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 from aver.spec.sbatch import lines
-from aver.spec.sbatch.table import ABOUT, NOT_SERVED, VARIABLES, from_environment, sbatch_table
+from aver.spec.sbatch.table import (
+    ABOUT,
+    NOT_SERVED,
+    VARIABLES,
+    from_environment,
+    memory_conflict,
+    sbatch_table,
+    without_lesser_memory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +131,12 @@ def _in_order(parsed: Parsed, script: BatchScript, options: Table) -> list[list[
             text = f"sbatch: error: Invalid directive found in batch script: {said.operands[0]}"
             raise Refusal(text, USAGE_STATUS)
         found += said.given
-    later = [*from_environment(VARIABLES, os.environ, options), *parsed.given]
+    typed = [name for name, _ in (*found, *parsed.given)]
+    of_variables = from_environment(VARIABLES, os.environ, options)
+    conflict = memory_conflict(typed, [name for name, _ in of_variables])
+    if conflict is not None:
+        raise Refusal(f"sbatch: {conflict}")
+    later = [*without_lesser_memory(of_variables, typed), *parsed.given]
     is_said = any(name == "ignore-pbs" for name, _ in (*found, *parsed.given))
     if (
         (f"\n{PBS}" in script.text or f"\n{LSF}" in script.text)

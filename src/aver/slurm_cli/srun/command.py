@@ -45,6 +45,7 @@ FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUS
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
 TOGETHER_S = 2  # at most, between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
+CHECKED = ("distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
 AS_STEP = "--as-step="  # TOKEN:DESCRIPTOR of a step that srun.c has asked for
 
 
@@ -97,6 +98,10 @@ def main(arguments: list[str]) -> int:
             from aver.slurm_cli.srun.own_job import run_alone
 
             return run_alone(arguments, options)
+        if any(name in options.values for name in CHECKED):
+            from aver.slurm_cli.srun.step_checks import check_step
+
+            check_step(options)
         return Step(options, taken).run()
     except BadOption as error:
         text = str(error)

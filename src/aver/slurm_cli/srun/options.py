@@ -104,6 +104,11 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
             options.flags.add(name)
         if value is not None:
             options.values[name] = value
+    memory = [name for name in ("mem", "mem-per-cpu", "mem-per-gpu") if name in options.values]
+    if len(memory) > 1:
+        from aver.spec.sbatch.table import memory_conflict
+
+        raise BadOption(memory_conflict(memory) or "")
     for part in options.values.get("tres-per-task", "").split(","):
         name, _, count = part.replace("=", ":").partition(":")
         if name == "cpu":
@@ -112,7 +117,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
         options.values["export"] = environ[EXPORT_VARIABLE]
     for variable, name in ENVIRONMENT.items():
         value = environ.get(variable)
-        if value and name not in options.values and name not in options.flags:
+        if value and name not in options.values and name not in options.flags and not (name == "mem" and memory):
             if name == "verbose":
                 options.verbosity = int(value) if value.isascii() and value.isdigit() else 1
             if TABLE.takes[name] == VALUE:
@@ -274,6 +279,8 @@ def _told(options: Options) -> dict[str, str]:
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
         "SLURM_SRUN_COMM_HOST": "127.0.0.1",
     }
+    if options.get("job-name"):
+        found["SLURM_JOB_NAME"] = options.get("job-name") or ""
     if options.get("cpus-per-task"):
         found["SLURM_CPUS_PER_TASK"] = options.get("cpus-per-task") or ""
     if "overcommit" in options.flags:

@@ -19,7 +19,7 @@ from aver.spec.mistakes import Mistakes, Point, did_you_mean, shown
 from aver.spec.sbatch import lines
 from aver.spec.sbatch.mail import mail_rules
 from aver.spec.sbatch.options import USES, Values
-from aver.spec.sbatch.table import sbatch_table
+from aver.spec.sbatch.table import MEMORY, sbatch_table
 
 _REFUSED = {
     "array": "run it with: aver shell -- sbatch {file}, or write a flow with a matrix",
@@ -140,6 +140,8 @@ class _Options:
         if name in _REFUSED:
             self._wrong(f"--{name} is for sbatch", _REFUSED[name].format(file=shlex.quote(self._mistakes.file)))
             return
+        if name in MEMORY and any(other in self._values.said for other in MEMORY if other != name):
+            self._wrong("--mem, --mem-per-cpu and --mem-per-gpu are mutually exclusive")
         if name not in USES or name in _READ_AND_IGNORED:
             self._ignored[f"--{name}: means nothing on this machine"] = None
         if name == "export" and "ALL" not in value.split(","):

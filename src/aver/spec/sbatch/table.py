@@ -9,9 +9,10 @@ from aver.fast_start import TYPE_CHECKING
 from aver.spec.getopt import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ABOUT = ("help", "usage", "version")
+MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")  # of a job, in one of three ways
 NOT_SERVED = ("container", "export-file", "gid", "uid")  # to leave it out would change what runs, or as whom
 
 _FLAGS = (
@@ -68,6 +69,23 @@ def salloc_table() -> Table:
         for words in (_FLAGS, _VALUES, _MAYBE)
     )
     return _sorted(Table(flags + _OF_SALLOC[0], values, maybe + _OF_SALLOC[1], _ALIASES))
+
+
+def memory_conflict(typed: Iterable[str], of_variables: Iterable[str] = ()) -> str | None:
+    """Slurm's sentence if more than one of MEMORY is among the typed options, or in variables; None if not."""
+    if len(set(MEMORY).intersection(typed)) > 1:
+        return "fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
+    if len(set(MEMORY).intersection(of_variables)) > 1:
+        return "fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."
+    return None
+
+
+def without_lesser_memory(
+    of_variables: list[tuple[str, str | None]], typed: Iterable[str]
+) -> list[tuple[str, str | None]]:  # fmt: skip
+    """The options of variables, without those of MEMORY that another typed one excludes."""
+    kept = set(MEMORY).intersection(typed)
+    return [(name, text) for name, text in of_variables if not kept or name not in MEMORY or name in kept]
 
 
 def from_environment(
