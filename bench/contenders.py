@@ -22,7 +22,7 @@ def command(other: str, slots: int, program: list[str], count: int, scratch: Pat
             joblog = str(scratch / f"joblog-{time.monotonic_ns()}")
             return ["parallel", "--will-cite", f"-j{slots}", "--joblog", joblog, "-N0", *program]
         case "map":
-            return ["parallel", "--will-cite", f"-j{slots}", *program, "{}"]
+            return ["parallel", "--will-cite", f"-j{slots}", "--tmpdir", str(scratch), *program, "{}"]
         case "posix_spawn":
             return [sys.executable, "-I", "-S", __file__, str(count), str(slots), *program]
         case _:

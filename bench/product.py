@@ -103,15 +103,15 @@ class Product:
             raise RuntimeError(f"aver {' '.join(arguments)} ended with status {process.returncode}")
         return output, took, usage.ru_maxrss * 1024
 
-    def map(self, arguments: list[str], count: int) -> float:
-        """Run `aver map` with so many lines on stdin; return its seconds."""
+    def map(self, arguments: list[str], count: int, folder: str) -> float:
+        """Run `aver map` in a folder with so many lines on stdin; return its seconds."""
         lines = self.folder / f"lines-{count}"
         lines.write_text("".join(f"{at}\n" for at in range(count)))
         began = time.perf_counter()
         with lines.open() as source:
             words = [sys.executable, "-m", "aver", "map", *arguments]
             status = subprocess.run(
-                words, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder, check=False
+                words, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, check=False
             ).returncode
         if status != 0:
             raise RuntimeError(f"aver map {' '.join(arguments)} ended with status {status}")

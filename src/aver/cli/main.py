@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from aver.cli.catalog import SYNONYMS
 from aver.errors import AverError, CantWriteError
 from aver.printable import one_line, printable
+from aver.process_end import leave
 
 TAKES_A_COMMAND = frozenset({"run", "submit", "shell", "task"})
 EXITS_AS_JOBS = frozenset({"run", "watch", "recover"})
@@ -25,7 +26,7 @@ PIPE_STATUS = 141  # what a shell shows for a process that SIGPIPE ended
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit; `argv` is without the program's name."""
     _open_streams()
-    sys.exit(invoke(list(sys.argv[1:] if argv is None else argv)))
+    leave(invoke(list(sys.argv[1:] if argv is None else argv)))
 
 
 def invoke(argv: list[str]) -> int:

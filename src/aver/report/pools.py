@@ -8,7 +8,6 @@ from aver.config import Config
 from aver.model.job import JobSpec
 from aver.model.record import Record
 from aver.model.states import UNSETTLED, State
-from aver.plan.packing import Pools
 
 if TYPE_CHECKING:
     from aver.store.read.reader import Reader  # `aver submit` reads nothing
@@ -26,6 +25,8 @@ class PoolFacts(Record):
 
 def pool_sizes(config: Config, reader: Reader | None) -> dict[str, int]:
     """How much each pool has."""
+    from aver.plan.packing import Pools  # most who import this need the facts' shape alone
+
     pools = Pools(dict(config.pools))
     for event in reader.pools() if reader is not None else ():
         pools.resize(event.name, event.size)

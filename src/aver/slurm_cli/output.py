@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from aver.fast_start import TYPE_CHECKING
 from aver.printable import printable
-
-if TYPE_CHECKING:
-    from typing import NoReturn
+from aver.process_end import leave as leave
 
 LONGEST_LOST = 200
 
@@ -60,15 +57,6 @@ def say(*lines: str) -> None:
             os.write(2, printable(line, keep="\n\t").encode("utf-8", "replace") + b"\n")
         except OSError:
             pass
-
-
-def leave(status: int) -> NoReturn:
-    """End the process without taking the interpreter apart, which takes an eighth of a short command's time."""
-    if "atexit" not in sys.modules:  # somebody who has still to do something imported it
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    sys.exit(status)
 
 
 def failed_line(program: str, error: OutputFailed) -> str:

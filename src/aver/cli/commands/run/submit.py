@@ -8,8 +8,6 @@ import click
 
 from aver.cli.group import Invocation
 from aver.cli.options import json_option
-from aver.cli.output.documents import SubmittedFacts
-from aver.cli.output.views import answer
 from aver.cli.session import Session
 from aver.cli.submission import Accepted, FileCommand, build, ignored_options, submission_options, submit
 from aver.client.logout import logout_notice
@@ -55,6 +53,7 @@ def command(
 
         submission = resumed(session, submission, takeover_of(session, submission, environment, resume, since), quiet)
     if for_preview:
+        from aver.cli.output.views import answer
         from aver.report.preview import preview, secret_values  # few need it
 
         session.output.masking |= secret_values(submission, environment)
@@ -69,7 +68,13 @@ def command(
 
 def report(session: Session, accepted: Accepted, quiet: bool, as_json: bool) -> None:
     """Answer with the number; words go to stderr, on a terminal."""
-    answer(session.output, SubmittedFacts(accepted.run, accepted.first_job, accepted.jobs), as_json)
+    if as_json:
+        from aver.cli.output.documents import SubmittedFacts  # a number needs no document
+        from aver.cli.output.views import answer
+
+        answer(session.output, SubmittedFacts(accepted.run, accepted.first_job, accepted.jobs), True)
+    else:
+        session.output.line(str(accepted.run))
     note_ignored(session, accepted, quiet)
     if not quiet and session.output.err_is_terminal:
         flow = accepted.submission.flow
