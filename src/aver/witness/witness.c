@@ -1444,7 +1444,7 @@ static void sample(void) { /* less often while nothing changes, and for at most 
     if (!job.own_cgroup && job.mem_limit && used > job.mem_limit / 2) longest = 100 * MS;
     if (is_over) kill_job("memory");
     const bool is_asleep = slot && !job.own_cgroup && !job.mem_limit && cpu >= 0 && job.last_cpu == cpu && !change;
-    if (is_asleep) longest = 30 * SECOND; /* it has done nothing since the last look; `once` looks for its own stops, too */
+    if (is_asleep) longest = 60 * SECOND; /* it has done nothing since the last look; `once` looks for its own stops, too */
     job.interval = change > job.last / 8 ? job.interval / 2 : is_asleep ? job.interval * 8 : job.interval * 2;
     if (job.interval > longest) job.interval = longest;
     if (job.interval < 20 * MS) job.interval = 20 * MS;
