@@ -167,7 +167,7 @@ def start(quick: bool) -> list[Row]:
         for name in best:
             best[name] = min(best[name], _milliseconds(programs[name], empty))
     python, listed = best.pop("python"), best.pop("aver jobs")
-    with Product(slots=2) as product:
+    with Product(slots=2):
         words = [*ours, "submit", "--", "/bin/true"]
         submitted = min(_milliseconds(words) for _ in range(5 if quick else 20))
     rows = [

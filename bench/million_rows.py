@@ -11,7 +11,6 @@ from processes import peak_bytes
 from product import Product, matrix_job
 
 from aver.model.job import FlowSpec, Needs
-
 from aver.protocol.client import Client
 
 SIDE = 1_000  # members of each of the two axes
