@@ -143,8 +143,8 @@ class Home:
             process = os.pidfd_open(pid)
         except (ProcessLookupError, OverflowError):
             return False
-        except OSError:
-            return True  # nobody can tell
+        except OSError:  # a sandbox or an old kernel may refuse it
+            return _takes_signals(pid)
         try:
             import select  # most commands never ask
 
@@ -153,6 +153,17 @@ class Home:
             return not ended.poll(ending_s * 1000)
         finally:
             os.close(process)
+
+
+def _takes_signals(pid: int) -> bool:
+    """Whether there is such a process; one that has ended and nobody has waited for counts."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # of another user
+    return True
 
 
 def parse_holder(text: bytes) -> dict[str, object]:

@@ -98,3 +98,16 @@ def test_a_coordinator_that_nobody_has_waited_for_is_dead(live: LiveHome) -> Non
         assert not live.home.has_coordinator()
         with pytest.raises(UnreachableError, match="not submitted: no answer"):
             look_up(live.home, "k", OSError("no answer"))
+
+
+def test_without_descriptors_of_processes_the_dead_are_dead(live: LiveHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox may refuse pidfd_open: a coordinator that is gone is still known to be gone."""
+
+    def refused(pid: int, flags: int = 0) -> int:
+        raise PermissionError(1, "Operation not permitted")
+
+    live.connect_again()
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    assert live.home.has_coordinator()
+    assert live.kill_coordinator()
+    wait_for(lambda: not live.home.has_coordinator(), "the coordinator is known to be gone")

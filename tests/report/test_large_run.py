@@ -109,3 +109,29 @@ def test_the_same_is_said_without_reading_all_rows(
     assert [call(*words) for words in asked] == by_rows
     with Reader.open(home / "aver.db") as reader:  # type: ignore[union-attr]
         assert reader.counts(1) == {state: count for state, (count, _) in reader.tally(1).items()}
+
+
+def test_a_page_is_of_one_moment(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that end while the page is put together are in all of it or in none of it."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    matrix = Matrix((("i", tuple(map(str, range(COUNT)))),))
+    flow = FlowSpec("many", (JobSpec("m", Argv(("true",)), matrix=matrix, hold=True),))
+    writer = Writer.open(home / "aver.db")
+    submission = Submission(flow, Origin("ann", 1000, "host", "/tmp", 0o22))
+    writer.commit([RunSubmitted(1.0, 1, 2, submission), RunMoved(1.0, 1, State.FAILED)])  # settled: nobody drives it
+    monkeypatch.setenv("AVER_HOME", str(home))
+    monkeypatch.setattr(results, "LARGE", 0)
+    before = call("results", "1")
+    counted = large_run._totals
+
+    def let_jobs_end(reader: Reader, first: int, last: int) -> object:
+        found = counted(reader, first, last)
+        writer.commit([one for job in range(2, 7) for one in ran(job, State.COMPLETED, 0)])
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(large_run, "_totals", let_jobs_end)
+        assert call("results", "1") == before
+    assert call("results", "1") != before
+    writer.close()

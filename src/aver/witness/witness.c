@@ -2392,7 +2392,8 @@ static void finish(void) { /* no descendant is left: close the books; comes agai
     }
     no_inner = false;
     const bool is_killed = !failure.op && WIFSIGNALED(job.raw) && WTERMSIG(job.raw) == SIGKILL;
-    if (is_killed || (job.sampled && !job.cgroup_version)) { /* its cgroup counts its own */
+    const bool is_short = job.end - job.start < SECOND && job.cgroup_version; /* and its cgroup counts its own */
+    if (is_killed || (job.sampled && !is_short)) {
         bytes count = host_oom_kills();
         job.hostoom = count > host_oom_seen ? count - host_oom_seen : 0;
         host_oom_seen = count;

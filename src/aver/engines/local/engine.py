@@ -36,7 +36,7 @@ from aver.engines.local.devices import Devices
 from aver.engines.local.job_cgroup import job_of_task, oomd_kills
 from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, heard_of_earlier, run_frame
 from aver.engines.local.process import advice_on, reap, take_orphans
-from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, words_of
+from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, without_size, words_of
 from aver.engines.local.sweep import Swept, heard_of_loss, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.engines.local.witness_cgroups import WitnessCgroups
@@ -346,8 +346,7 @@ class LocalEngine:
         self._ends[record.key] = (slot, slot.read_offset)
         slot.ended.add(record.key)
         slot.unsettled.add(record.key)
-        said = text.rpartition(',"size":')[0] + "}"  # the place in the journal, which comes last, is no evidence
-        self._heard.append(Heard(record.key, WITNESS, said, record))
+        self._heard.append(Heard(record.key, WITNESS, without_size(text), record))
         self._by_key.pop(record.key, None)
         self._devices.release(record.key)
         if slot.key == record.key:

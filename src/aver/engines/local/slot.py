@@ -35,6 +35,7 @@ HEADER_BYTES = 18  # length, space, sum, space
 LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
 DEFAULT_KILL_WAIT_S = 30.0
+_SIZE = re.compile(r',"size": *[0-9]+}\Z')
 _KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
 MOST_AHEAD = 64  # orders that wait in one witness: AHEAD of witness.c
 PATIENCE_S = 0.1  # for which they wait: PATIENCE of witness.c
@@ -433,6 +434,11 @@ def _close(fds: Sequence[int]) -> None:
     for fd in fds:
         with contextlib.suppress(OSError):
             os.close(fd)
+
+
+def without_size(text: str) -> str:
+    """An end line as evidence: its place in the journal, which comes last, is left out. Any other text stays whole."""
+    return _SIZE.sub("}", text)
 
 
 def words_of(line: bytes) -> dict[str, Any]:

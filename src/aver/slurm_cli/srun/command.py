@@ -14,6 +14,7 @@ from aver.fast_start import TYPE_CHECKING, c_signal
 from aver.protocol import fast_client
 from aver.slurm_cli.output import OutputFailed, failed_line, open_streams, say, show
 from aver.slurm_cli.srun.options import (
+    CHECKED,
     NOT_SERVED,
     BadSpecification,
     Options,
@@ -45,7 +46,6 @@ FORWARDED = (c_signal.SIGTERM, c_signal.SIGHUP, c_signal.SIGUSR1, c_signal.SIGUS
 AGAIN_S = 1  # a second Ctrl-C within this time ends the step
 TOGETHER_S = 2  # at most, between the ends of tasks that were ended together
 RECONNECT_TRIES = 50
-CHECKED = ("distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
 AS_STEP = "--as-step="  # TOKEN:DESCRIPTOR of a step that srun.c has asked for
 
 

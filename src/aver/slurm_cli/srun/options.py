@@ -40,6 +40,7 @@ TABLE = Table(
     aliases="cluster=clusters share=oversubscribe workdir=chdir",
 )
 
+CHECKED = ("distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")  # by `step_checks`
 ENVIRONMENT = {
     "SRUN_CPUS_PER_TASK": "cpus-per-task", "SLURM_NTASKS": "ntasks", "SLURM_NPROCS": "ntasks",
     "SLURM_STDOUTMODE": "output", "SLURM_STDERRMODE": "error", "SLURM_STDINMODE": "input",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from aver.slurm_cli.srun.options import BadSpecification, Options, task_count
+from aver.slurm_cli.srun.options import CHECKED, BadSpecification, Options, task_count
 from aver.spec.getopt import BadOption
 from aver.spec.sbatch.call import BatchCall, BatchRefused
 
@@ -14,7 +14,7 @@ def check_step(options: Options) -> None:
     """Raise BadOption, in Slurm's words, if the step asks for a bad distribution or for more GPUs than its job has."""
     call = BatchCall(time.time())
     try:
-        for name in ("distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task"):
+        for name in CHECKED:
             if name in options.values:
                 call.take(name, options.get(name) or "")
     except BatchRefused as refused:

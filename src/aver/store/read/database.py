@@ -14,9 +14,11 @@ from aver.store.open import check_absent, check_emptied, connect, read_version, 
 from aver.store.schema import DERIVED_TABLES, MIGRATIONS, VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
-    from typing import Any, Self
+    from typing import Any, Self, TypeVar
+
+    Found = TypeVar("Found")
 
 
 class Database:
@@ -95,6 +97,14 @@ class Database:
                 return self._connection.execute(text, parameters).fetchall()
         except sqlite3.Error as error:
             raise reading_failed(self.path, error) from None
+
+    def at_one_time(self, read: Callable[[], Found]) -> Found:
+        """What `read` returns; all that it fetches is of one state of the store."""
+        self.fetch("BEGIN")
+        try:
+            return read()
+        finally:
+            self._connection.rollback()
 
     def last_seq(self) -> int:
         """The number of the newest event."""

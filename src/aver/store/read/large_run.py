@@ -78,10 +78,12 @@ def first_page(reader: Reader, run: int, jobs: int, most: int) -> FirstPage | No
     """Of each kind of jobs the first `most`, and what all of them add up to; None: all rows are to be read.
 
     That is so for a run whose jobs have steps, whose numbers are not in a row, or of which a job completed otherwise
-    than its attempt.
+    than its attempt. Jobs may start and end meanwhile: the page is of one moment.
     """
-    if reader.version < 12:
-        return None
+    return None if reader.version < 12 else reader.at_one_time(lambda: _first_page(reader, run, jobs, most))
+
+
+def _first_page(reader: Reader, run: int, jobs: int, most: int) -> FirstPage | None:
     first, last = reader.fetch("SELECT min(id), max(id) FROM jobs WHERE run = ?", (run,))[0]
     kinds = _failed_kinds(reader, run)
     if first is None or last - first + 1 != jobs or len(kinds) > MOST_KINDS:

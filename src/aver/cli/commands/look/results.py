@@ -114,8 +114,8 @@ def _first_page(session: Session, run: RunRow, most: int) -> ResultList | None:
     session.mask([run.id])
     lines = lines_of(page.rows)
     facts = tuple(result_of(line) for line in lines[:most])
-    counts = {state: page.counts[State(state)] for state in sums_of(lines).counts}
-    sums = sums_of_totals(page.totals, run.jobs, {**counts, **{one.value: n for one, n in page.counts.items()}})
+    in_order = dict.fromkeys((*(State(word) for word in sums_of(lines).counts), *page.counts))  # as the rows have them
+    sums = sums_of_totals(page.totals, run.jobs, {one.value: page.counts[one] for one in in_order})
     return ResultList(run.id, run.state.value, facts, page.lines - len(facts), sums, run.unselected)
 
 
