@@ -18,7 +18,7 @@ from aver.coordinator.server import Peer
 from aver.errors import UsageError
 from aver.model.job import Allocation, Argv, FlowSpec, JobSpec, Origin, Scope, StepSpec, Submission
 from aver.protocol import messages
-from aver.protocol.decode import LONGEST_ERROR, decode_reply, decode_request
+from aver.protocol.decode import LONGEST_ERROR, _decode_any, _decode_plain, decode_reply, decode_request
 from aver.protocol.messages import OPERATIONS, REQUESTS, message_document, request_document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +62,26 @@ def test_every_operation_has_one_handler() -> None:
 def test_a_request_is_read_as_it_was_sent(request_: messages.Request) -> None:
     """What a client sends is what a handler gets."""
     assert decode_request(_line(request_document(request_))) == request_
+
+
+@pytest.mark.parametrize("request_", EXAMPLES, ids=lambda one: type(one).__name__)
+def test_both_ways_of_reading_a_request_agree(request_: messages.Request) -> None:
+    """The quick way takes what clients write, letters of any language too, and reads what the other way reads."""
+    document = request_document(request_)
+    line = _line({**document, "by": '张 "\\u00e9'} if "by" in document else document)
+    line = line.replace(b"\\udcff", b"\\u00ff").replace(b"\\u0000", b"")
+    assert _decode_plain(line) == _decode_any(line) is not None
+
+
+def test_the_quick_way_of_reading_leaves_the_rest_to_the_other() -> None:
+    """Lone surrogates, large numbers, another order of the keys: read, though not by the quick way."""
+    for line in (
+        b'{"op":"hold","ids":[1],"by":"\\udcff"}',
+        b'{"op":"hold","ids":[1000000000000000000]}',
+        b'{"ids":[1],"op":"hold"}',
+    ):
+        assert _decode_plain(line) is None
+        assert isinstance(decode_request(line), messages.Hold)
 
 
 def test_there_is_an_example_of_every_request() -> None:

@@ -70,6 +70,13 @@ def loads(declared: type[T], text: str) -> T:
         return msgspec.convert(_decode_exactly(text), declared)
 
 
+def read_json(declared: type[T], data: bytes) -> T:
+    """As `loads`, of bytes that hold no lone surrogates: raise ValueError for those too."""
+    if declared not in _described:
+        _describe(declared)
+    return msgspec.json.decode(data, type=declared)
+
+
 def parse(data: bytes) -> Any:
     """What the JSON in a file of ours says; raise ValueError for anything that we can't have written.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, TypeVar
 
 from aver.errors import InternalError, UsageError
-from aver.model.codec import decode
+from aver.model.codec import decode, read_json
 from aver.model.job import StepSpec
 from aver.model.record import Record
 from aver.model.units import LARGEST_BYTES, LATEST_TIME, LONGEST_S
@@ -43,6 +44,8 @@ LONGEST_NUMBER = 20  # characters
 LONGEST_ERROR = 300
 LONGEST_TOKEN = 200
 TEXTS = ("text", "script")  # fields that are written to a file as they are: they may hold NUL
+_BEGIN = re.compile(rb'\{ ?"op": ?"([a-z_]+)"(?:, ?|(?=\}))')
+_NOT_PLAIN = re.compile(rb"[0-9]{19}|\\u(?:[dD][89a-fA-F]|0000)")  # numbers out of range, lone surrogates, NUL
 WITH_IDS = (Accept, Cancel, Hold, Release, Requeue, Resume, Suspend, Update, Watch)
 WITH_PERSON = (
     Accept, Allocate, Cancel, Hold, Prune, Reinit, Release, Requeue, Resume, Retry, SignalStep, Suspend, Update,
@@ -53,6 +56,30 @@ Reply = TypeVar("Reply", bound=Record)
 
 def decode_request(line: bytes) -> Request:
     """Return the request; raise UsageError, in one line, for anything that is not one."""
+    request = _decode_plain(line)
+    if request is None:
+        request = _decode_any(line)
+    _check(request)
+    return request
+
+
+def _decode_plain(line: bytes) -> Request | None:
+    """A request as our clients write it, read in one go; None: it is another one, or there is something wrong with it.
+
+    A submission of 100,000 jobs is read in a fraction of the time and memory of `_decode_any`.
+    """
+    begin = _BEGIN.match(line)
+    kind = None if begin is None else REQUESTS.get(begin[1].decode())
+    if begin is None or kind is None or _NOT_PLAIN.search(line):
+        return None
+    try:
+        request: Request = read_json(kind, b"{" + line[begin.end() :])
+    except (ValueError, RecursionError):
+        return None
+    return request
+
+
+def _decode_any(line: bytes) -> Request:
     try:
         document = _decoder.decode(line.decode())
         if type(document) is not dict:
@@ -68,7 +95,6 @@ def decode_request(line: bytes) -> Request:
         raise UsageError("the request can't be read: it is nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"the request can't be read: {_short(str(error))}") from None
-    _check(request)
     return request
 
 
