@@ -18,7 +18,8 @@ from aver.coordinator.commit_thread import Committer
 from aver.coordinator.engine_set import Engines
 from aver.coordinator.guard import Guard
 from aver.coordinator.loop import Loop
-from aver.coordinator.order.generated_reader import Question, beside
+from aver.coordinator.order.generated_question import Question
+from aver.coordinator.order.generated_reader import beside
 from aver.coordinator.requests import cancel, hold, suspend, update
 from aver.coordinator.requests.accept import accept
 from aver.coordinator.server import Peer, Server

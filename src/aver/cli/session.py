@@ -18,13 +18,13 @@ from aver.home import Home
 from aver.model.job import FlowSpec, JobSpec, Submission
 from aver.protocol.client import Client
 from aver.render.masking import Masking
-from aver.store.read.rows import JobRow, RunRow
 
 if TYPE_CHECKING:
     from aver.model.record import Record
     from aver.plan.matrix import Member, Values
     from aver.protocol.messages import Request
     from aver.store.read.reader import Reader
+    from aver.store.read.rows import JobRow, RunRow
 
 Reply = TypeVar("Reply", bound="Record")
 
@@ -144,7 +144,7 @@ class Session:
     def find_job(self, text: str) -> JobRow:
         """Return the one job that an address names."""
         found = self.find(text)
-        if isinstance(found, RunRow):
+        if not isinstance(found, list):
             raise UsageError(
                 f"{text} is a run of {found.jobs} jobs; name one of them: `aver jobs {found.id}` lists them"
             )
@@ -157,7 +157,7 @@ class Session:
         numbers: list[int] = []
         for text in texts:
             found = self.find(text)
-            numbers += [found.id] if isinstance(found, RunRow) else [job.id for job in found]
+            numbers += [job.id for job in found] if isinstance(found, list) else [found.id]
         return list(dict.fromkeys(numbers))
 
     def job_ids(self, texts: Sequence[str]) -> list[int]:
@@ -165,7 +165,7 @@ class Session:
         numbers: list[int] = []
         for text in texts:
             found = self.find(text)
-            rows = self.found_reader(text).jobs(found.id) if isinstance(found, RunRow) else found
+            rows = found if isinstance(found, list) else self.found_reader(text).jobs(found.id)
             numbers += [job.id for job in rows]
         return list(dict.fromkeys(numbers))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
 
+from aver.fast_start import openssl_sha256
 from aver.model.events import FileMark
 
 CHUNK_BYTES = 1 << 20
@@ -68,7 +68,7 @@ def stat_file(path: str) -> os.stat_result | None:
 
 def hash_file(path: str) -> str | None:
     """SHA-256 in hex, or None if it can't be read."""
-    digest = hashlib.sha256()
+    digest = openssl_sha256()
     try:
         with open(path, "rb") as file:
             while chunk := file.read(CHUNK_BYTES):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 
 from aver.coordinator.commit_thread import Committer
@@ -24,6 +23,7 @@ from aver.crashpoint import reached
 from aver.errors import AverError, CantWriteError, InternalError
 from aver.log import log
 from aver.model.events import Event, GpusGiven, Observed, RunSubmitted, StepEnded, StepStarted, TaskEnded
+from aver.model.record import Mutable, field
 from aver.protocol.messages import Message, Refusal
 
 LATENCIES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 5.0, 30.0)  # bounds of what `Latency` counts
@@ -42,8 +42,7 @@ class Begun(Enum):
     LATER = "`finish` can be called when the committer says so, or it is not time to commit"
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Mutable):
     """Events that are committed together, and who waits for them."""
 
     events: list[Event] = field(default_factory=list)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from aver.coordinator.state.machine import Machine
 from aver.errors import CantWriteError, UsageError
 from aver.home import Home
-from aver.model.codec import dumps, encode
+from aver.model.codec import dumps
 from aver.model.job import Request, Submission
 from aver.model.record import Record, replace
 from aver.protocol.messages import Sbatch, Submitted
@@ -24,8 +23,7 @@ MOST_SHOWN = 5  # differences that are named
 
 def with_content(home: Home, submission: Submission) -> Submission:
     """The submission with a digest of what it asks for."""
-    allocation = encode(submission.allocation)
-    asked = [encode(submission.flow), submission.engine, submission.host, allocation, submission.origin.folder]
+    asked = [submission.flow, submission.engine, submission.host, submission.allocation, submission.origin.folder]
     return _with_digest(home, submission, asked)
 
 
@@ -35,12 +33,13 @@ def with_call(home: Home, submission: Submission, request: Sbatch) -> Submission
     return _with_digest(home, replace(submission, key=request.key), asked)
 
 
-def _with_digest(home: Home, submission: Submission, asked: list[Any]) -> Submission:
+def _with_digest(home: Home, submission: Submission, asked: Sequence[object]) -> Submission:
     """Keyed: there may be secrets in what was asked. Empty, and equal to nothing, if the home's key is damaged."""
     content = ""
     if submission.key:
         with contextlib.suppress(CantWriteError):
-            digest = hmac.digest(home_key(os.fspath(home.path)), dumps(asked).encode(), "sha256")
+            text = f"[{','.join(map(dumps, asked))}]"  # one by one: a flow without null is written in one go
+            digest = hmac.digest(home_key(os.fspath(home.path)), text.encode(), "sha256")
             content = digest.hex()[:DIGEST_HEX]
     return replace(submission, content=content)
 

@@ -12,11 +12,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from aver.client.output_paths import Which, job_files
 from aver.config import Retention
 from aver.durable_files import write_file
+from aver.model.record import Mutable, field
 from aver.model.states import State
 from aver.plan.matrix import values_of
 from aver.protocol.messages import CutRun
@@ -30,8 +30,7 @@ MOST_PROBLEMS = 5
 CLOCKS_DIFFER_S = 60.0  # of the machine on which a log was written, and of this one
 
 
-@dataclass(slots=True)
-class RunLogs:
+class RunLogs(Mutable):
     """The logs of one run: those that can be cut, and what all of them take."""
 
     run: RunRow
@@ -39,8 +38,7 @@ class RunLogs:
     size_bytes: int = 0
 
 
-@dataclass(slots=True)
-class Cut:
+class Cut(Mutable):
     """What became, or would become, of one run's logs."""
 
     run: int

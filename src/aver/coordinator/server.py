@@ -16,11 +16,11 @@ import select
 import socket
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aver.errors import CantWriteError, UnreachableError, UsageError
 from aver.model.codec import dumps
+from aver.model.record import Mutable, field
 from aver.protocol.messages import Changed, Message, Refusal, message_document
 
 LARGEST_REQUEST_BYTES = 64 << 20
@@ -43,8 +43,7 @@ def _most_peers() -> int:
     return MOST_PEERS if most == resource.RLIM_INFINITY else min(MOST_PEERS, most // 4)
 
 
-@dataclass(eq=False, slots=True)
-class Peer:
+class Peer(Mutable, eq=False):
     """One connected client."""
 
     connection: socket.socket

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from aver.coordinator.server import Peer, Server
 from aver.coordinator.state.machine import Machine
@@ -25,7 +24,7 @@ from aver.model.events import (
     TaskEnded,
 )
 from aver.model.evidence import TaskCause, Verdict
-from aver.model.record import replace
+from aver.model.record import Mutable, field, replace
 from aver.model.states import State
 from aver.protocol.messages import Changed, Result, ResultCode, Results, StepBegan, StepCode, StepEnd, TaskEnd, Watching
 from aver.store.read.reader import Reader
@@ -37,8 +36,7 @@ NOT_YET = {
 }
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Mutable):
     """A reply that is sent when these jobs, by number with that of their run, have the wanted state."""
 
     peer: Peer

@@ -8,8 +8,6 @@ settles nothing as a success.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aver.judge.files import with_files
 from aver.judge.local import is_unseen, judge_record, judge_unstarted, late_reason, with_generated
 from aver.model import reasons
@@ -35,7 +33,7 @@ from aver.model.evidence import (
     WitnessRecord,
 )
 from aver.model.exit import ExitStatus
-from aver.model.record import replace
+from aver.model.record import Mutable, replace
 from aver.model.states import SchedulerState, State
 
 WITNESS = "witness"
@@ -71,8 +69,7 @@ FAILED_WORD = SchedulerWord(SchedulerState.FAILED, "FAILED")
 NO_RECORD = "sbatch accepted the job but the scheduler has no record of it"
 
 
-@dataclass(slots=True)
-class Heard:
+class Heard(Mutable):
     """The evidence of one attempt, by source."""
 
     record: WitnessRecord | None = None

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, dataclass_transform
 
-from msgspec import Struct
-from msgspec import field as field
+from aver.fast_start import import_without
+
+import_without("msgspec", "typing_extensions")
+from msgspec import Struct  # noqa: E402
+from msgspec import field as field  # noqa: E402
 
 if TYPE_CHECKING:
     from dataclasses import replace as replace  # mypy checks the names and types of what is replaced
@@ -20,3 +23,8 @@ else:
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Frozen, compared and hashed by its fields; `replace` makes a changed copy."""
+
+
+@dataclass_transform(field_specifiers=(field,))
+class Mutable(Struct):
+    """A value whose fields change: compared by its fields, not hashed."""

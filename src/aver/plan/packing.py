@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from aver.model.job import PoolShares, Request
 from aver.model.reasons import JOB_ARRAY_TASK_LIMIT, LICENSES, MAX_JOBS, RESOURCES
-from aver.model.record import Record
+from aver.model.record import Mutable, Record, field
 
 
 class Room(Record):
@@ -97,8 +96,7 @@ class LaneKey(Record):
     pools: PoolShares = ()
 
 
-@dataclass(slots=True)
-class Lane:
+class Lane(Mutable):
     key: LaneKey
     queues: dict[int, deque[tuple[int, int]]] = field(default_factory=dict)  # priority -> (ticket, job)
 

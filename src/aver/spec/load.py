@@ -24,7 +24,7 @@ from aver.spec.flags import Overrides, flag_of
 from aver.spec.flow.file import looks_like_flow, parse_flow
 from aver.spec.flow.params import ParamValues
 from aver.spec.mistakes import shown
-from aver.spec.sbatch import lines, script
+from aver.spec.sbatch.lines import LARGEST_BYTES as LARGEST_SCRIPT_BYTES
 
 STDIN = "-"
 FLOW_SUFFIXES = (".yaml", ".yml", ".json")
@@ -54,7 +54,9 @@ def load(
     if is_script:
         if params.given:
             raise UsageError(f"--set is for a flow: {shown(printable(path))} is a batch script")
-        return script.parse_script(data, path, overrides, args=args, now=moment)
+        from aver.spec.sbatch.script import parse_script  # options of sbatch are not for flows
+
+        return parse_script(data, path, overrides, args=args, now=moment)
     _refuse_flags(path, overrides, args)
     files = FolderFiles(folder)
     flow = parse_flow(data, path, now=moment, name=Path(path).stem, is_json=is_json, files=files, params=params)
@@ -70,7 +72,7 @@ def _is_script(data: bytes, suffix: str) -> bool:
 def _read_stdin() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError("there is nothing on stdin: give a file, or  aver run - < flow.yaml")
-    return sys.stdin.buffer.read(max(document.MAX_BYTES, lines.LARGEST_BYTES) + 1)
+    return sys.stdin.buffer.read(max(document.MAX_BYTES, LARGEST_SCRIPT_BYTES) + 1)
 
 
 def _is_json(data: bytes) -> bool:
@@ -90,7 +92,7 @@ def read_bytes(path: str, args: Sequence[str] = ()) -> bytes:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{said} is not a file: give a flow (.yaml, .json) or a batch script")
-            return file.read(max(document.MAX_BYTES, lines.LARGEST_BYTES) + 1)
+            return file.read(max(document.MAX_BYTES, LARGEST_SCRIPT_BYTES) + 1)
     except FileNotFoundError:
         raise UsageError(_missing(path, args)) from None
     except IsADirectoryError:

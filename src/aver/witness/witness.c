@@ -859,7 +859,7 @@ static void hear_warning(int sig, char scope, bool is_sent) { /* it comes from t
     warn_job(is_sent);
 }
 
-static void ask_shell(void) { /* around a container: spec/flow/container.py names it so if nobody inside took the warning */
+static void ask_shell(void) { /* around a container: spec/container_command.py names it so if nobody inside took the warning */
     struct act *warning = act_of("warn", job.warn_signal);
     if (!warning) return;
     const bool is_blocked = is_called(job.pid, "aver-blocked");

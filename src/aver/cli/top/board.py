@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from aver.cli.output.table import cell_count, shortened
 from aver.cli.top.feed import BAD, VIEWS, Item, Snapshot
-from aver.model.record import Record
+from aver.model.record import Mutable, Record, field
 from aver.model.states import UNSETTLED, State
 from aver.printable import one_line
 
@@ -57,8 +55,7 @@ class Quit(Record):
     pass
 
 
-@dataclass(slots=True)
-class Board:
+class Board(Mutable):
     snapshot: Snapshot = Snapshot((), (), 0, 0.0)
     view: str = VIEWS[0]
     name: str = ""

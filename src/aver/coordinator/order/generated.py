@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from aver.client import vault
 from aver.client.job_files import Which, job_files
 from aver.coordinator.background import Background, Failed
-from aver.coordinator.order.generated_reader import CPU_S, Answer, Question
+from aver.coordinator.order.generated_question import CPU_S, Answer, Question
 from aver.coordinator.state.live import TakeGenerated
 from aver.coordinator.state.run import LiveRun
 from aver.crashpoint import reached

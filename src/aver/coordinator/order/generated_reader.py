@@ -17,39 +17,18 @@ from pathlib import Path
 
 from aver.coordinator.capacity import check_fits, check_text
 from aver.coordinator.order.allocations import check_allocation
+from aver.coordinator.order.generated_question import CPU_S, Answer, Question
 from aver.errors import AverError
 from aver.model.codec import decode, dumps
 from aver.model.job import FlowSpec
-from aver.model.record import Record, replace
-from aver.plan.packing import Room
+from aver.model.record import replace
 from aver.spec.document import MAX_BYTES
 from aver.spec.flow.generated import parse_generated
 from aver.store.read.reader import Reader
 
-CPU_S = 60
 MEMORY_BYTES = 1 << 30
 LARGEST_ANSWER_BYTES = 64 << 20
 MIB = 1 << 20
-
-
-class Question(Record):
-    """Which file, of which job. `engine` and `host` are where that job ran, `total` is what this machine has."""
-
-    path: str
-    database: str
-    run: int
-    job: int
-    engine: str | None
-    host: str | None
-    total: Room
-    secrets: tuple[str, ...] = ()  # names of variables
-
-
-class Answer(Record):
-    """The batch, or the problem with it."""
-
-    flow: FlowSpec | None = None
-    problem: str = ""
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from aver.model.units import limit_until
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.plain_command import plain_words
 from aver.plan.shell_text import fill_shell
-from aver.spec.flow.container import in_container
+from aver.spec.container_command import in_container
 from aver.spec.flow.setup import after_setup, with_setup
 from aver.spec.patterns import Facts, expand_pattern
 from aver.spec.prologue import interpreter, prologue

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import time
 import traceback
 from collections.abc import Callable
@@ -61,8 +60,10 @@ def writes(kind: type[R]) -> Callable[[Handler[R]], Handler[R]]:
 
 def handlers() -> dict[type[Any], Handler[Any]]:
     """The handlers of all modules of this package, by the types of their requests."""
-    for module in pkgutil.iter_modules([os.path.dirname(__file__)], f"{__package__}."):
-        importlib.import_module(module.name)
+    for name in sorted(os.listdir(os.path.dirname(__file__))):
+        module, suffix = os.path.splitext(name)
+        if suffix == ".py" and module != "__init__":
+            importlib.import_module(f"{__package__}.{module}")
     return _handlers
 
 

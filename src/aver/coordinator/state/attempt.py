@@ -7,13 +7,12 @@ marked volatile are not stored: after a restart the engines say them again.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
 from aver.engines.api import Capabilities, Heard
 from aver.judge.step import Task, task_end
 from aver.model.evidence import Evidence, TaskCause, Verdict
 from aver.model.job import Request, StepSpec
-from aver.model.record import Record
+from aver.model.record import Mutable, Record, field
 from aver.model.states import State
 
 
@@ -64,8 +63,7 @@ READY, READY_DURABLE = Ready(False), Ready(True)
 DISPATCHED = Dispatched()
 
 
-@dataclass(slots=True)
-class LiveTask:
+class LiveTask(Mutable):
     number: int
     key: str
     verdict: Verdict | None = None
@@ -81,8 +79,7 @@ class LiveTask:
         return Task(self.number, task_end(self.verdict, self.cause), self.ended_at, self.because)
 
 
-@dataclass(slots=True)
-class LiveStep:
+class LiveStep(Mutable):
     attempt: LiveAttempt
     number: int
     token: str
@@ -112,8 +109,7 @@ class LiveStep:
         return Request(self.spec.cpus_per_task, 0, mem_bytes, self.spec.time_s)
 
 
-@dataclass(slots=True)
-class StepTable:
+class StepTable(Mutable):
     """The steps of one attempt."""
 
     live: dict[int, LiveStep] = field(default_factory=dict)
@@ -126,8 +122,7 @@ class StepTable:
     waiting: deque[LiveStep] = field(default_factory=deque)  # volatile: for CPUs of the job
 
 
-@dataclass(slots=True)
-class LiveAttempt:
+class LiveAttempt(Mutable):
     """An attempt that is planned or runs."""
 
     run: int

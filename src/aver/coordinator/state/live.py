@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.dependency import Dependencies
@@ -14,7 +13,7 @@ from aver.engines.api import Control
 from aver.model.events import Event
 from aver.model.evidence import Rules
 from aver.model.job import FlowSpec
-from aver.model.record import Record
+from aver.model.record import Mutable, Record, field
 
 TakeGenerated = Callable[[FlowSpec | str, float], None]  # the batch or what is wrong with it, and the time
 ReadGenerated = Callable[[LiveRun, int, TakeGenerated], None]
@@ -45,8 +44,7 @@ def boot_of(key: str) -> str:
     return "".join(key.split(".")[3:4]).partition("-")[0]
 
 
-@dataclass(slots=True)
-class Outbox:
+class Outbox(Mutable):
     """What the loop has to carry out."""
 
     events: list[Event] = field(default_factory=list)

@@ -11,20 +11,19 @@ import contextlib
 import json
 import os
 import string
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aver.durable_files import SCRATCH, write_file
 from aver.errors import UnreachableError
 from aver.model.codec import parse
+from aver.model.record import Mutable, field
 
 LONGEST_NAME = 100  # of the job, before the key
 NAMED = frozenset(string.ascii_letters + string.digits + "._-")  # accounting's database may have no other letters
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Mutable):
     """One call of sbatch."""
 
     name: str  # the job's name in Slurm; the first member's key is its end, so nobody else has it

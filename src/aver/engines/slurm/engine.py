@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from aver.engines.api import (
     UNLIMITED,
@@ -34,10 +33,10 @@ from aver.engines.slurm.track.ledger import Ledger
 from aver.engines.slurm.track.listener import Listening
 from aver.engines.slurm.track.pace import RECENT_S, Pace
 from aver.engines.slurm.worker import Worker
+from aver.model.record import Mutable, field
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Mutable):
     """What the loop has given to the thread."""
 
     orders: list[Order] = field(default_factory=list)

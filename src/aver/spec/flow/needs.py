@@ -12,9 +12,8 @@ Whether the jobs exist is checked later, by `spec.flow.graph`, when all of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aver.model.job import Need, Needs, Outcome
+from aver.model.record import Record
 from aver.model.states import SETTLED, State
 from aver.plan.address import SAME, Address, parse_address
 from aver.spec.document import Entry, Mapping, Scalar, Sequence, Value
@@ -26,8 +25,7 @@ _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 _STATES = tuple(sorted(state.value for state in SETTLED))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NeedAt:
+class NeedAt(Record, eq=False):
     """A need, its address, and where it was written."""
 
     need: Need
@@ -35,8 +33,7 @@ class NeedAt:
     place: Scalar
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadNeeds:
+class ReadNeeds(Record, eq=False):
     """What was read; jobs that share one YAML alias share one of these."""
 
     needs: Needs

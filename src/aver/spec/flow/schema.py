@@ -15,7 +15,7 @@ from aver.model.job import NotifyOn, Outcome
 from aver.model.notify_target import KINDS
 from aver.model.states import SETTLED
 from aver.plan.address import SAME
-from aver.spec.flow.container import ENGINES
+from aver.spec.container_command import ENGINES
 from aver.spec.flow.keys import AMOUNT, COUNT, DEFAULTS_KEYS, FLAG, FLOW_KEYS, JOB_KEYS, NAME, TEXT, TEXTS, Key, Schema
 from aver.spec.flow.lists import LISTS
 from aver.spec.flow.needs import GROUPS

@@ -14,9 +14,8 @@ its steps have been heard of takes nothing back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import assert_never
+from typing import Any, assert_never
 
 from aver.model.codec import dumps
 from aver.model.events import (
@@ -37,19 +36,20 @@ from aver.model.events import (
 )
 from aver.model.evidence import Verdict
 from aver.model.job import FlowSpec, JobSpec
+from aver.model.record import Mutable, field
 from aver.model.states import UNSETTLED, State
 from aver.plan.matrix import FlowIndex
 from aver.store.columns import TIMES
 from aver.store.encoding import NO_VERDICT, NOT_MEASURED, column_text, measured_columns, verdict_columns
 from aver.store.write import statements as sql
-from aver.store.write.statements import Statement, Values, with_rows
+from aver.store.write.statements import Statement, Values, with_rows, with_values
 from aver.store.write.steps import StepEvent, step_statements
 
-JOBS_PER_STATEMENT = 5000
+JOBS_PER_STATEMENT = 1000
+NEW_JOB = ("id", "run", "name", "first_job", "spec", "member", "reason", "submitted_at", "background")
 
 
-@dataclass(slots=True)
-class _Change:
+class _Change(Mutable):
     """What one or more events make of a job's or an attempt's row."""
 
     state: State | None  # None: the row is as before but for `attempt`
@@ -79,8 +79,7 @@ class _Change:
             self.usage = later.usage if self.usage is None else self.usage | known
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Mutable):
     """Merged changes that are not yet statements."""
 
     runs: list[Values] = field(default_factory=list)
@@ -274,24 +273,16 @@ def _first_reason(spec: JobSpec) -> str:
     return "BeginTime" if spec.begin_at is not None else "Priority"
 
 
-def _job_rows(flows: Iterable[tuple[float, int, int, FlowSpec]]) -> Iterator[Values]:
+def _job_rows(flows: Iterable[tuple[float, int, int, FlowSpec]]) -> Iterator[tuple[Any, ...]]:
+    """By NEW_JOB."""
     for at, run, first_job, flow in flows:
         index = FlowIndex(flow)
         names = index.names()
         for number, spec in enumerate(flow.jobs):
-            reason = _first_reason(spec)
+            reason, background = _first_reason(spec), int(spec.background)
             for member, job in enumerate(index.jobs_of(number)):
-                yield {
-                    "id": first_job + job,
-                    "run": run,
-                    "name": column_text(next(names)),
-                    "first_job": first_job,
-                    "spec": number,
-                    "member": member,
-                    "reason": reason,
-                    "submitted_at": at,
-                    "background": int(spec.background),
-                }
+                name = column_text(next(names))
+                yield first_job + job, run, name, first_job, number, member, reason, at, background
 
 
 def _job_row(job: int, change: _Change) -> Values:
@@ -337,8 +328,8 @@ def _flush(pending: _Pending) -> Iterator[Statement]:
         yield from with_rows(sql.insert_runs, pending.runs)
     rows = _job_rows(pending.flows)
     while chunk := list(islice(rows, JOBS_PER_STATEMENT)):
-        yield from with_rows(sql.insert_jobs, chunk)
-        yield Statement(sql.RAISE_NEXT_ID, (max(row["id"] for row in chunk) + 1,))
+        yield from with_values(sql.insert_jobs(NEW_JOB), chunk)
+        yield Statement(sql.RAISE_NEXT_ID, (max(chunk)[0] + 1,))
     for run in pending.runs:
         yield Statement(sql.RAISE_NEXT_ID, (run["id"] + 1,))
     if pending.grown:

@@ -16,7 +16,7 @@ from aver.plan.matrix import FlowIndex
 from aver.plan.placeholders import PARAMETER, fill
 from aver.plan.shell_text import fill_shell
 from aver.render.masking import Masking, to_bytes, values_of
-from aver.spec.flow.container import in_container
+from aver.spec.container_command import in_container
 from aver.spec.flow.setup import after_setup, with_setup
 from aver.store.read.rows import RunRow
 

@@ -36,7 +36,7 @@ from aver.errors import AverError, UsageError
 from aver.protocol.client import Client
 from aver.protocol.messages import Ping, Pong
 from aver.render import verdict
-from aver.spec.flow.container import ENGINES
+from aver.spec.container_command import ENGINES
 from aver.store.losses import LOSSES, read_losses
 from aver.store.open import is_on_network, sqlite_version
 from aver.version import __version__

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from aver.engines.slurm.allocation.folder import Claim, Size
 from aver.engines.slurm.commands.rows import AccountRow
@@ -26,15 +25,14 @@ from aver.model.evidence import (
     QueueSaid,
     WitnessRecord,
 )
-from aver.model.record import replace
+from aver.model.record import Mutable, field, replace
 
 NO_STEP = "srun made no step of it"
 _MADE_NONE = re.compile(r"^srun: (fatal: |error: Unable to (create|confirm|contact) ).*$", re.MULTILINE)
 _NOT_LAUNCHED = re.compile(r"^srun: error: (Task launch for .* failed|Application launch failed)", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class StepTrack:
+class StepTrack(Mutable):
     """What is known of one attempt."""
 
     key: str

@@ -11,14 +11,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aver.durable_files import write_file
 from aver.engines.api import AllocationAsk
 from aver.model.codec import parse
-from aver.model.record import Record
+from aver.model.record import Mutable, Record, field
 
 SUBFOLDERS = ("in", "orders", "started", "done", "said", "allocs", "asks", "cancelled", "log", "steps")
 CLOSE = "close"
@@ -72,8 +71,7 @@ class Claim(Record):
     at: float
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Mutable):
     """By key, where each order is."""
 
     waiting: dict[str, str] = field(default_factory=dict)  # its name
@@ -82,8 +80,7 @@ class Listing:
     cancelled: set[str] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class Allocation:
+class Allocation(Mutable):
     """One call of sbatch."""
 
     name: str
@@ -95,8 +92,7 @@ class Allocation:
     unseen_s: float = 0.0
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(Mutable):
     """What somebody asked for, and what was made of it."""
 
     ask: AllocationAsk

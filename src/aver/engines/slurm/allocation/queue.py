@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 from aver.engines.api import AllocationAsk
 from aver.engines.slurm.allocation.accounting import Standing
@@ -21,14 +20,13 @@ from aver.engines.slurm.commands.questions import Questions
 from aver.engines.slurm.commands.rows import NoAnswer, QueueRow
 from aver.engines.slurm.states import state_of
 from aver.engines.slurm.track.evidence import Settle
-from aver.model.record import replace
+from aver.model.record import Mutable, field, replace
 
 ENDING = "COMPLETING"  # its steps' rows have its own word meanwhile
 SBATCH = "sbatch"
 
 
-@dataclass(slots=True)
-class LiveFolder:
+class LiveFolder(Mutable):
     """One run's."""
 
     folder: RunFolder

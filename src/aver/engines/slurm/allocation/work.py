@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from aver.engines.api import AllocationAsk, Control, Order
+from aver.model.record import Mutable, field
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Mutable):
     """In the order in which the thread takes it up."""
 
     asks: list[AllocationAsk] = field(default_factory=list)

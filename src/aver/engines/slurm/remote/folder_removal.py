@@ -12,11 +12,11 @@ import contextlib
 import re
 import shlex
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from aver.engines.slurm.allocation.folder import RunFolder
 from aver.engines.slurm.commands.call import Trouble
 from aver.engines.slurm.remote.host import Host, Layout
+from aver.model.record import Mutable
 
 REMOVED_THERE = "removed-there"
 LEAVE_S = 60  # an executor that does not say within this time that it has left was killed
@@ -26,8 +26,7 @@ _LINE = re.compile(r"(?P<kind>removed|kept|left) (?P<run>[0-9]{1,18})(?: (?P<nam
 _LEFT = re.compile(r"(?:[0-9]+_[0-9xe]+_[0-9]+_[0-9]+_[0-9]+_)?(?P<key>[^@/ ]+)(?:@.*)?")
 
 
-@dataclass(slots=True)
-class Removal:
+class Removal(Mutable):
     folder: RunFolder
     due: float
     patient_until: float

@@ -12,13 +12,12 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from aver.engines.api import Sync
 from aver.engines.slurm.commands.call import Call, Here, Reply, Trouble
 from aver.engines.slurm.remote.host import Host, Layout
 from aver.model.host_name import split_address
-from aver.model.record import Record
+from aver.model.record import Mutable, Record, field
 
 LONGEST_S = 7 * 86400.0
 STALLED_S = 60
@@ -27,8 +26,7 @@ MOST_PAUSE_S = 120.0
 _SOME_FILES_WENT = 24  # while rsync looked at them: another job's, which are fetched with that job
 
 
-@dataclass(slots=True)
-class Transfer:
+class Transfer(Mutable):
     """One way of one set of folders, for these attempts."""
 
     sync: Sync
@@ -47,8 +45,7 @@ class Outcome(Record):
     trouble: str = ""
 
 
-@dataclass(slots=True)
-class Transfers:
+class Transfers(Mutable):
     """`told` is called by the thread when there are outcomes."""
 
     host: Host

@@ -11,7 +11,6 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from aver.engines.api import Heard, Order
@@ -21,6 +20,7 @@ from aver.engines.slurm.submit.sbatch_answer import Answer, Busy, Handed, Lost, 
 from aver.engines.slurm.track.ledger import SBATCH, Ledger
 from aver.engines.slurm.track.pace import Pace
 from aver.model.evidence import CancelledBefore, DeadlinePassed, HeldBack, Refused
+from aver.model.record import Mutable
 
 NO_SUCH_ARRAY = "invalid job array specification"
 TIME_LIMIT_IS_WRONG = "requested time limit is invalid"
@@ -40,8 +40,7 @@ class Handing(Protocol):
         """Whether an sbatch whose answer was lost may still be handing this batch over."""
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(Mutable):
     """Orders that Slurm does not take now, or whose turn is to come."""
 
     orders: list[Order]

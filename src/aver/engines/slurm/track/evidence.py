@@ -7,7 +7,6 @@ two questions that were answered counts, so a controller that is down or a datab
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from aver.engines.slurm.batches import Batch
@@ -26,7 +25,7 @@ from aver.model.evidence import (
     StartedAgain,
     WitnessRecord,
 )
-from aver.model.record import Record, replace
+from aver.model.record import Mutable, Record, field, replace
 from aver.model.states import SchedulerState
 
 BATCH_STEP = "batch"
@@ -46,8 +45,7 @@ class Settle(Record):
     fallback: str = "unverified"
 
 
-@dataclass(slots=True)
-class Track:
+class Track(Mutable):
     """What is known of one attempt that Slurm has."""
 
     key: str
