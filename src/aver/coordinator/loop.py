@@ -228,7 +228,7 @@ class Loop:
             tokens += self._server.hung_up()
         for token in tokens:
             job, attempt, step = (int(word) for word in token.split("."))
-            key = self._machine.live.keys.get((job, attempt))
+            key = self._machine.live.key_of(job, attempt)
             if key is not None:
                 close_all(self._machine.abandon_step(key, step, now))
 

@@ -96,11 +96,15 @@ class LaneKey(Record):
     pools: PoolShares = ()
 
 
+JOB_BITS = 64  # of a place: a ticket and a job in one number, which takes a third of what a tuple takes
+JOB_MASK = (1 << JOB_BITS) - 1
+
+
 class Lane(Mutable):
     key: LaneKey
-    queues: dict[int, deque[tuple[int, int]]] = field(default_factory=dict)  # priority -> (ticket, job)
+    queues: dict[int, deque[int]] = field(default_factory=dict)  # priority -> places
 
-    def first(self) -> tuple[int, deque[tuple[int, int]]] | None:
+    def first(self) -> tuple[int, deque[int]] | None:
         """The highest priority that has somebody waiting, and its queue."""
         for priority in sorted(self.queues, reverse=True) if len(self.queues) > 1 else list(self.queues):
             if self.queues[priority]:
@@ -124,12 +128,13 @@ class Packer:
         self._owners: Counter[int] = Counter()
         self._lanes: dict[LaneKey, Lane] = {}
         self._cpuless = 0  # lanes whose jobs take no cpus, and so may start where none is free
-        self._where: dict[int, tuple[LaneKey, int]] = {}  # waiting job -> its lane and ticket
+        self._where: dict[int, int] = {}  # waiting job -> its place
         self._behind: dict[int, LaneKey] = {}
         self._ticket = 0
         self._ahead_ticket = -(1 << 62)
         self._reserved: int | None = None
         self._reserved_priority = 0
+        self._reserved_room = NOTHING
         self._beside = NOTHING  # room of running jobs that went past the reserved one
 
     def __len__(self) -> int:
@@ -141,10 +146,10 @@ class Packer:
 
     def add(self, job: int, key: LaneKey, priority: int = 0) -> None:
         """The job waits from now on, behind those of its lane and priority."""
-        lane = self._lane(key)
         self._ticket += 1
-        lane.queues.setdefault(priority, deque()).append((self._ticket, job))
-        self._came(job, key, self._ticket, priority)
+        place = self._ticket << JOB_BITS | job
+        self._lane(key).queues.setdefault(priority, deque()).append(place)
+        self._came(job, place, priority)
 
     def add_ahead(self, job: int, key: LaneKey, priority: int = 0) -> None:
         """The job was next before a restart: it waits before all that came by `add`, behind those that came so."""
@@ -153,9 +158,9 @@ class Packer:
             self._release_reservation()
         self._ahead_ticket += 1
         queue = lane.queues.setdefault(priority, deque())
-        place = sum(1 for _ in takewhile(lambda one: one[0] < 0, queue))
-        queue.insert(place, (self._ahead_ticket, job))
-        self._came(job, key, self._ahead_ticket, priority)
+        place = self._ahead_ticket << JOB_BITS | job
+        queue.insert(sum(1 for _ in takewhile(lambda one: one < 0, queue)), place)
+        self._came(job, place, priority)
 
     def _lane(self, key: LaneKey) -> Lane:
         lane = self._lanes.get(key)
@@ -164,8 +169,8 @@ class Packer:
             self._cpuless += not key.room.millicpus
         return lane
 
-    def _came(self, job: int, key: LaneKey, ticket: int, priority: int) -> None:
-        self._where[job] = (key, ticket)
+    def _came(self, job: int, place: int, priority: int) -> None:
+        self._where[job] = place
         if self._reserved is not None and priority > self._reserved_priority:
             self._release_reservation()  # nobody is reserved for while another one, of its lane even, is before it
 
@@ -237,6 +242,7 @@ class Packer:
             if not self.free.holds(room):
                 if self._reserved is None and self.total.holds(room):  # the machine may have been larger
                     self._reserved, self._reserved_priority = job, self._priority(lane)
+                    self._reserved_room = room
                 if is_full:
                     return None
                 continue
@@ -263,8 +269,9 @@ class Packer:
         return self.upcoming(count) if len(lanes) == 1 and not lanes[0].key.pools else []
 
     def put_behind(self, job: int) -> None:
-        """The job waits no longer: it begins when one of its lane has ended, and takes nothing before."""
-        self._behind[job], _ = self._where.pop(job)
+        """A job that `behind` named waits no longer: it begins when one of its lane has ended, and takes nothing before."""
+        del self._where[job]
+        self._behind[job] = next(iter(self._lanes))  # the only one
         if self._reserved == job:
             self._release_reservation()
 
@@ -281,7 +288,7 @@ class Packer:
             first = lane.first()
             if first is not None:
                 upcoming = islice(first[1], count - len(jobs))
-                jobs += [job for ticket, job in upcoming if self._where.get(job) == (lane.key, ticket)]
+                jobs += [job for place in upcoming if self._where.get(job := place & JOB_MASK) == place]
             if len(jobs) >= count:
                 break
         return jobs
@@ -306,7 +313,7 @@ class Packer:
 
     def _fits_beside(self, room: Room) -> bool:
         assert self._reserved is not None
-        return (self.total - self._where[self._reserved][0].room - self._beside).holds(room)
+        return (self.total - self._reserved_room - self._beside).holds(room)
 
     @staticmethod
     def _priority(lane: Lane) -> int:
@@ -327,15 +334,15 @@ class Packer:
         first = lane.first()
         assert first is not None
         priority, queue = first
-        ticket, job = queue[0]
-        return (job != self._reserved, -priority, self._owners[lane.key.owner], ticket)
+        job = queue[0] & JOB_MASK
+        return (job != self._reserved, -priority, self._owners[lane.key.owner], queue[0])
 
     def _head(self, lane: Lane) -> int | None:
         """The lane's next job; those that left it before their turn are dropped here."""
         while (first := lane.first()) is not None:
             queue = first[1]
-            ticket, job = queue[0]
-            if self._where.get(job) == (lane.key, ticket):
+            job = queue[0] & JOB_MASK
+            if self._where.get(job) == queue[0]:
                 return job
             queue.popleft()
         if self._lanes.pop(lane.key, None) is not None:

@@ -232,11 +232,9 @@ def is_ending(live: LiveState, key: str) -> bool:
 
 
 def verdict_is_durable(live: LiveState, event: Observed) -> str | None:
-    """The key that the attempt's engine may forget; None: it goes on asking."""
+    """The key that the attempt's engine may forget; None: it goes on asking, or knows already."""
     ending = live.ending.pop((event.job, event.attempt), None)
-    if ending is None:
-        return live.keys.get((event.job, event.attempt))
-    return None if ending.is_open else ending.key
+    return None if ending is None or ending.is_open else ending.key
 
 
 # ---- what it used -------------------------------------------------------------------------------

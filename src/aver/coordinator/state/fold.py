@@ -150,7 +150,6 @@ def _jobs_ended(live: LiveState, event: JobsEnded) -> None:
 def _withdraw(live: LiveState, run: LiveRun, attempt: LiveAttempt) -> None:
     """The attempt was only planned, and its job ended before it: it is none, and the next one has its number."""
     remove_attempt(live, attempt)
-    live.keys.pop((attempt.job, attempt.attempt), None)
     if attempt.attempt > 1:
         run.attempts[attempt.index] = attempt.attempt - 1
     else:
@@ -195,7 +194,6 @@ def _attempt_planned(live: LiveState, event: AttemptPlanned) -> None:
     if before is not None:  # planned before a restart of the machine
         remove_attempt(live, before)
     live.attempts[event.key] = attempt
-    live.keys[event.job, event.attempt] = event.key
     live.by_job[event.job] = attempt
 
 

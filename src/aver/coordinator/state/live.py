@@ -84,7 +84,6 @@ class LiveState:
         self.roster = Roster()
         self.runs = self.roster.runs
         self.attempts: dict[str, LiveAttempt] = {}  # by key
-        self.keys: dict[tuple[int, int], str] = {}  # by job and attempt, of live runs, also of attempts that ended
         self.by_job: dict[int, LiveAttempt] = {}
         self.steps: dict[str, LiveStep] = {}  # by token; ended ones too, while their attempt lives: srun may come back
         self.tasks: dict[str, tuple[LiveStep, LiveTask]] = {}  # by key, of steps that have not ended
@@ -111,6 +110,14 @@ class LiveState:
     def is_flooded(self) -> bool:
         """Attempts are so short that their engine has the next ones already: many ends are handled at once."""
         return bool(self.behind)
+
+    def key_of(self, job: int, attempt: int) -> str | None:
+        """The key of an attempt that is live, or whose end is not durable yet."""
+        newest = self.by_job.get(job)
+        if newest is not None and newest.attempt == attempt:
+            return newest.key
+        ending = self.ending.get((job, attempt))
+        return None if ending is None else ending.key
 
     def forget(self, run: int) -> None:
         """The run is settled."""

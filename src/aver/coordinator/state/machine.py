@@ -136,7 +136,6 @@ class Machine:
             if attempt is not None:
                 release(self.live, attempt)
                 fold.remove_attempt(self.live, attempt)
-                self.live.keys.pop((job, attempt.attempt), None)
             self.packer.remove(job)
             self.live.shown.pop(job, None)
 
@@ -150,9 +149,6 @@ class Machine:
         if run is not None:
             self.dependencies.forgets(run)
             self.live.forget(number)
-            for index, attempts in run.attempts.items():
-                for attempt in range(1, attempts + 1):
-                    self.live.keys.pop((run.job_number(index), attempt), None)
 
     def want_allocations(self, number: int) -> None:
         """What a run that is not settled wants of a cluster as a whole is durable, and asked for however often."""
@@ -273,7 +269,7 @@ class Machine:
             elif isinstance(event, (RunSubmitted, RunMoved, PersonAsked)):
                 self.want_allocations(event.run)
             elif isinstance(event, TaskEnded):
-                key = live.keys.get((event.job, event.attempt))
+                key = live.key_of(event.job, event.attempt)
                 if key is not None:
                     ended.append(f"{key}.s{event.step}.t{event.task}")
         if live.after_commit:
