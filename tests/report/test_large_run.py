@@ -104,6 +104,8 @@ def test_the_same_is_said_without_reading_all_rows(
         patched.setattr(large_run, "MOST_KINDS", -1)
         by_rows = [call(*words) for words in asked]
     monkeypatch.setattr(results, "LARGE", 0)
+    if seed % 2:
+        monkeypatch.setattr(large_run, "HALVED", 0)
     with Reader.open(home / "aver.db") as reader:  # type: ignore[union-attr]
         assert large_run.first_page(reader, 1, COUNT, 50) is not None
     assert [call(*words) for words in asked] == by_rows
@@ -111,8 +113,10 @@ def test_the_same_is_said_without_reading_all_rows(
         assert reader.counts(1) == {state: count for state, (count, _) in reader.tally(1).items()}
 
 
-def test_a_page_is_of_one_moment(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("halved", [0, large_run.HALVED], ids=["two threads", "one thread"])
+def test_a_page_is_of_one_moment(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, halved: int) -> None:
     """Jobs that end while the page is put together are in all of it or in none of it."""
+    monkeypatch.setattr(large_run, "HALVED", halved)
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     matrix = Matrix((("i", tuple(map(str, range(COUNT)))),))
@@ -126,6 +130,9 @@ def test_a_page_is_of_one_moment(tmp_path: Path, call: Call, monkeypatch: pytest
     counted = large_run._totals
 
     def let_jobs_end(reader: Reader, first: int, last: int) -> object:
+        writer.commit(
+            [one for job in range(COUNT - 2, COUNT + 1) for one in ran(job, State.COMPLETED, 0)]
+        )  # before the other thread
         found = counted(reader, first, last)
         writer.commit([one for job in range(2, 7) for one in ran(job, State.COMPLETED, 0)])
         return found

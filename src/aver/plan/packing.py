@@ -269,7 +269,7 @@ class Packer:
         return self.upcoming(count) if len(lanes) == 1 and not lanes[0].key.pools else []
 
     def put_behind(self, job: int) -> None:
-        """A job that `behind` named waits no longer: it begins when one of its lane has ended, and takes nothing before."""
+        """A job that `behind` named waits no longer: it begins when one of its lane ends, and takes nothing before."""
         del self._where[job]
         self._behind[job] = next(iter(self._lanes))  # the only one
         if self._reserved == job:
