@@ -130,21 +130,25 @@ def _totals(reader: Reader, first: int, last: int) -> tuple[Totals, int]:
     sums = [sum(column) for column in zip(*[row[1:] for row in rows], strict=True)]
     attempts, begun, completed, started, timed, elapsed_s, clocked, cpu_s, least, peaked = sums
     unseen = {}
-    if started < attempts:
-        text = f"SELECT state, reason, count(*) {_ATTEMPTS} AND started_at IS NULL GROUP BY state, reason"
-        unseen = {(state, reason): count for state, reason, count in reader.fetch(text, (first, last))}
+    if started < attempts:  # what is known of attempts that nobody saw start does not count
+        for state, reason, count, *known in reader.fetch(_UNSEEN, (first, last)):
+            unseen[state, reason] = count
+            timed, clocked, peaked = timed - known[0], clocked - known[1], peaked - known[2]
     totals = Totals(
-        attempts, int(begun), started, timed, elapsed_s, clocked, cpu_s, least > 0, peak, peaked, unseen
+        attempts, int(begun), started, timed, elapsed_s, clocked, cpu_s, least > 0, peak or None, peaked, unseen
     )  # fmt: skip
     return totals, int(completed)
 
 
 _ATTEMPTS = f"FROM attempts AS a WHERE a.job BETWEEN ? AND ? AND {GIVEN}"
 _SUMS = (
-    "SELECT max(nullif(peak_bytes, 0)), count(*), total(attempt = 1), total(state = 'COMPLETED'), count(started_at), "
-    "count(iif(started_at IS NULL, NULL, elapsed_s)), total(elapsed_s), "
-    "count(iif(started_at IS NULL, NULL, user_s + sys_s)), total(user_s + sys_s), "
-    f"total(is_cpu_least), count(iif(started_at IS NULL, NULL, nullif(peak_bytes, 0))) {_ATTEMPTS}"
+    "SELECT max(peak_bytes), count(*), total(attempt = 1), total(state = 'COMPLETED'), count(started_at), "
+    "count(elapsed_s), total(elapsed_s), count(user_s + sys_s), total(user_s + sys_s), "
+    f"total(is_cpu_least), count(nullif(peak_bytes, 0)) {_ATTEMPTS}"
+)
+_UNSEEN = (
+    "SELECT state, reason, count(*), count(elapsed_s), count(user_s + sys_s), count(nullif(peak_bytes, 0)) "
+    f"{_ATTEMPTS} AND started_at IS NULL GROUP BY state, reason"
 )
 
 
