@@ -82,6 +82,8 @@ def test_the_quick_way_of_reading_leaves_the_rest_to_the_other() -> None:
     ):
         assert _decode_plain(line) is None
         assert isinstance(decode_request(line), messages.Hold)
+    with pytest.raises(UsageError, match="can't be read"):
+        decode_request(b'{"op":"stop",}')
 
 
 def test_there_is_an_example_of_every_request() -> None:

@@ -44,7 +44,7 @@ LONGEST_NUMBER = 20  # characters
 LONGEST_ERROR = 300
 LONGEST_TOKEN = 200
 TEXTS = ("text", "script")  # fields that are written to a file as they are: they may hold NUL
-_BEGIN = re.compile(rb'\{ ?"op": ?"([a-z_]+)"(?:, ?|(?=\}))')
+_BEGIN = re.compile(rb'\{ ?"op": ?"([a-z_]+)"(?:, ?(?=")|(?=\}))')
 _NOT_PLAIN = re.compile(rb"[0-9]{19}|\\u(?:[dD][89a-fA-F]|0000)")  # numbers out of range, lone surrogates, NUL
 WITH_IDS = (Accept, Cancel, Hold, Release, Requeue, Resume, Suspend, Update, Watch)
 WITH_PERSON = (
