@@ -288,6 +288,9 @@ def test_axes_of_the_flow(matrix: str) -> None:
         ("{s, nn}", 'f.yaml:2:42: axis "nn" in job "j" has no values; did you mean "n"?'),
         ("[s, [n]]", 'f.yaml:2:42: "matrix" in job "j" must be a map, or a list of axes of the flow'),
         ("s", 'f.yaml:2:38: "matrix" in job "j" must be a map, not "s"'),
+        ("{s: $s, n}", 'f.yaml:2:42: "s" in job "j" has the text "$s" as its value; write {s} for the values'),
+        ('{s: "{s}", n}', 'f.yaml:2:42: "s" in job "j" has the text "{s}" as its value; write {s} for the values'),
+        ("{s: '${n}', n}", 'f.yaml:2:42: "s" in job "j" has the text "${n}" as its value; write {n} for the values'),
         ("{s: s, n}", 'f.yaml:2:42: "s" in job "j" has its own name "s" as its value; write {s} for the values'),
     ],
 )

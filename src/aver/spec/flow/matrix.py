@@ -175,9 +175,11 @@ def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] 
         reader.mistakes.add(axis.key, f"{shown(name)} can't be the name of an axis in {reader.where}", hint)
         return None
     value = axis.value
-    if isinstance(value, Scalar) and value.value == name and name in allowance.axes:
-        hint = f'write {{{name}}} for the values of the flow\'s axis; for the text itself write {{list: ["{name}"]}}'
-        reader.wrong(axis, f"has its own name {shown(name)} as its value", hint)
+    if isinstance(value, Scalar) and (meant := _axis_meant(name, value.value, allowance)):
+        of_text = f'for the text itself write {{list: ["{value.value}"]}}'
+        hint = f"write {{{meant}}} for the values of the flow's axis; {of_text}"
+        which = "its own name" if value.value == name else "the text"
+        reader.wrong(axis, f"has {which} {shown(str(value.value))} as its value", hint)
         return None
     if isinstance(value, Mapping) and not value.entries.keys().isdisjoint(LISTS):
         return _checked(axis, read_list(axis, value, reader, allowance.files), reader, allowance)
@@ -193,6 +195,14 @@ def _axis(axis: Entry, reader: Reader, allowance: Allowance) -> tuple[str, ...] 
         reader.wrong(axis, "has no values")
         return None
     return tuple(texts)
+
+
+def _axis_meant(name: str, value: object, allowance: Allowance) -> str | None:
+    """The flow's axis that a text such as `$sample` or `{sample}` seems to refer to; also the axis's own name."""
+    if not isinstance(value, str):
+        return None
+    meant = value.strip("${}")
+    return meant if meant in allowance.axes and (meant == name or meant != value) else None
 
 
 def _texts(axis: Entry, item: Value, reader: Reader, allowance: Allowance) -> tuple[str, ...] | None:
