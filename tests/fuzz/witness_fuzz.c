@@ -46,8 +46,10 @@ static void forget_job(void) { /* as after its end */
     if (job.procs >= 0) close(job.procs);
     if (home.folder >= 0) close(home.folder);
     if (home.events >= 0) close(home.events);
+    if (home.path != nowhere) free(home.path);
     memset(&home, 0, sizeof home);
     home.folder = home.events = -1;
+    home.path = nowhere;
     free(others);
     others = NULL;
     clear_order();
