@@ -14,6 +14,7 @@ from aver.cli import explanation
 from aver.model import events as ev
 from aver.model.job import FlowSpec, JobSpec, Matrix, Request, Shell, Submission
 from aver.model.record import replace
+from aver.render.timeline import tell
 from aver.store.write.writer import Writer
 from live_home import wait_for
 
@@ -181,6 +182,14 @@ def test_why_orders_events_by_their_number(tmp_path: Path, past: Path, call: Ave
     assert timeline[0] == "submitted by ann on box"
     assert timeline[-3] == "bob asked: cancel for the whole run"
     assert not [what for what in timeline if "eve" in what]
+
+
+def test_nobody_asked_for_the_end_of_a_steps_wait() -> None:
+    """--wait is a rule of the step: no person is named when its time is over."""
+    asked = ev.PersonAsked(T0, 1, 1, "srun", "step wait", "0")
+    (told,) = tell(asked, 1)
+    assert told.source == "coordinator"
+    assert told.what == "step 0: the time that --wait gives is over; its other tasks are ended"
 
 
 def test_who_cancelled_on_a_cluster() -> None:

@@ -248,9 +248,11 @@ def step_starts(turn: Turn) -> list[str]:
     return [task.key.rpartition(".")[2] for _, task in starts]
 
 
-def end_task(turn: Turn, key: str, exit_status: ExitStatus = ExitStatus(), acts: tuple[Act, ...] = ()) -> None:
+def end_task(
+    turn: Turn, key: str, exit_status: ExitStatus = ExitStatus(), acts: tuple[Act, ...] = (), age_s: float = 0.0
+) -> None:
     record = WitnessRecord(key, 5, exit_status, turn.now, 1.0, acts=acts)
-    turn.machine.heard(Heard(key, "witness", "end", record), turn.now)
+    turn.machine.heard(Heard(key, "witness", "end", record, age_s), turn.now)
 
 
 def test_a_steps_tasks_start_after_its_intent_is_durable() -> None:

@@ -362,6 +362,52 @@ def test_a_clock_that_is_set_changes_no_wait(turn: StoredTurn, by_s: float) -> N
     assert turn.controls() == of(key, "cancel", [1], signal=9)
 
 
+@pytest.mark.parametrize("by_s", [3600.0, -3600.0])
+def test_a_task_that_ends_after_the_clock_was_set_changes_no_wait(turn: StoredTurn, by_s: float) -> None:
+    """The others keep what is left of --wait: the first end has its time by the clock of before."""
+    submit(turn, job("a", request=Request(cpus=2)))
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=3, wait_s=10, is_overlapping=True)
+    turn.commit()
+    end_first_task(turn, ExitStatus())
+    turn.commit()
+    turn.now += 5 + by_s
+    turn.machine.timers.shift(by_s)
+    end_task(turn, f"{turn.key(1)}.s0.t1")
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == []
+    turn.now += 6
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == of(turn.key(1), "cancel", [2], signal=9)
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_the_wait_of_a_step_counts_from_an_end_that_nobody_heard(turn: StoredTurn, is_over: bool) -> None:
+    """A task ended while no coordinator ran: that time is over, also after the next restart. A task that ended later
+    and was heard first gives no more."""
+    submit(turn, job("a", request=Request(cpus=2)))
+    turn.commit()
+    turn.hear_start(1)
+    begin_step(turn, tasks=3, wait_s=10, is_overlapping=True)
+    turn.commit()
+    asked_again(turn)
+    turn.now += 11 if is_over else 8
+    end_task(turn, f"{turn.key(1)}.s0.t1", age_s=1)
+    end_task(turn, f"{turn.key(1)}.s0.t0", age_s=11 if is_over else 8)
+    turn.machine.tick(turn.now)
+    turn.commit()
+    kill = of(turn.key(1), "cancel", [2], signal=9)
+    assert turn.controls() == (kill if is_over else [])
+    turn.now += 3
+    assert asked_again(turn) == (kill if is_over else [])
+    turn.machine.tick(turn.now)
+    turn.commit()
+    assert turn.controls() == ([] if is_over else kill)
+
+
 def test_the_wait_of_a_step_counts_from_the_first_end(turn: StoredTurn) -> None:
     """A task that ends later gives the others no more time."""
     submit(turn, job("a", request=Request(cpus=2)))

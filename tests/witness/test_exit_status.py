@@ -57,7 +57,7 @@ def test_end_line_has_every_word(slot: Slot) -> None:
     assert (
         list(end)
         == (
-            "ev key witness pid boot raw start elapsed suspended user sys maxrss peak mem limit oom hostoom "
+            "ev key witness pid boot raw start elapsed suspended over user sys maxrss peak mem limit oom hostoom "
             "acts got left launch size"
         ).split()
     )

@@ -191,6 +191,7 @@ class Heard(Record):
     source: str
     said: str
     evidence: Evidence
+    age_s: float = 0.0  # how long ago an end was, whatever the wall clock says
 
 
 class Totals(Record):

@@ -154,6 +154,7 @@ def parse_record(said: Mapping[str, object]) -> WitnessRecord:
         limit_bytes=_count_or_none(said, "limit"),
         oom_kills=_count(said, "oom", 0, _LARGEST),
         time_limit_s=_seconds(said, "time") if "time" in said else None,
+        over_s=_seconds(said, "over") if "over" in said else None,
         beyond_oom_kills=_count(said, "beyond", 0, _LARGEST) if "beyond" in said else 0,
         inner_oom_kills=_count(said, "inner", 0, _LARGEST) if "inner" in said else 0,
         oomd_kills=_count(said, "oomd", 0, _LARGEST) if "oomd" in said else 0,

@@ -110,6 +110,7 @@ class TaskEnded(Record):
     usage: Usage | None = None
     because: bool = False  # ended by us since another task failed
     cause: TaskCause = TaskCause()
+    age_s: float = 0.0  # how long ago its end was, where that counts: in a step with --wait
 
 
 class StepEnded(Record):

@@ -127,6 +127,7 @@ class WitnessRecord(Record):
     watch: MemoryWatch = MemoryWatch.NONE
     limit_bytes: int | None = None
     time_limit_s: float | None = None  # as it was at the end
+    over_s: float | None = None  # when it ended, by its machine's monotonic clock
     oom_kills: int = 0
     beyond_oom_kills: int = 0  # of these, for no limit of the job's: the machine, or a container around it, had no more
     inner_oom_kills: int = 0  # further ones, for the limit of a cgroup that the job itself made inside its own

@@ -23,6 +23,7 @@ ANY_NAMES, KNOWN_NAMES = "any", "known"  # of `slurm.names`: what becomes of nam
 HIGHEST_INDEX = 1000  # of an array: MaxArraySize is 1001, as usual
 STEP_CANCEL = "cancel step"  # what a person asked for with `scancel JOB.STEP`
 STEP_UPDATE = "update step"  # likewise with `scontrol update StepId=JOB.STEP`
+STEP_WAIT = "step wait"  # --wait of an srun: the time that it gives after the first task's end has passed
 
 _NUMBERS = ("ntasks", "ntasks_per_node", "cpus_per_task", "mem_per_cpu")
 _TEXTS = (

@@ -21,6 +21,7 @@ from aver.model.job import Allocation, Request
 from aver.model.reasons import DEADLINE, NONE
 from aver.model.record import Record
 from aver.model.signals import signal_name
+from aver.model.slurm_names import STEP_WAIT
 from aver.model.states import State
 from aver.render import verdict as render
 
@@ -147,6 +148,9 @@ def tell(event: ev.Event, job: int) -> Iterator[Told]:
             noun = "allocation" if wish.count == 1 else "allocations"
             what = f"{event.by} asked for {wish.count} more {noun}: {shlex.join(wish.words)}"
             yield Told(event.at, "person", what, None, None)
+        case ev.PersonAsked() if event.what == STEP_WAIT:
+            what = f"step {event.detail}: the time that --wait gives is over; its other tasks are ended"
+            yield Told(event.at, "coordinator", what, None, None)
         case ev.PersonAsked():
             detail = f" ({event.detail})" if event.detail else ""
             whole = " for the whole run" if event.job is None else ""

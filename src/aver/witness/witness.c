@@ -487,6 +487,7 @@ static void make_record(bool for_journal) {
     say_number("raw", !failure.op, (bytes)job.raw);
     say(",\"start\":%.6f,\"elapsed\":%.6f,\"suspended\":%.*f", job.wall, seconds(job.end - job.start),
         job.suspended ? 6 : 0, seconds(job.suspended));
+    say(",\"over\":%.6f", seconds(job.end));
     say(",\"user\":%ld.%06ld,\"sys\":%ld.%06ld", job.user.tv_sec, job.user.tv_usec, job.sys.tv_sec, job.sys.tv_usec);
     say_number("maxrss", !order.value['x'], job.maxrss);
     say_number("peak", job.sampled && !order.value['x'], job.peak);

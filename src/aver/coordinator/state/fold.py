@@ -41,7 +41,7 @@ from aver.model.events import (
 )
 from aver.model.evidence import Verdict
 from aver.model.job import Allocation
-from aver.model.slurm_names import STEP_CANCEL, STEP_UPDATE
+from aver.model.slurm_names import STEP_CANCEL, STEP_UPDATE, STEP_WAIT
 from aver.model.states import STARTED, UNSETTLED, State, attempt_may_move, may_move
 from aver.plan.planner import RunCancel
 from aver.plan.retry import AttemptSummary, Why, decide, requeues
@@ -54,7 +54,6 @@ REQUEUES = {  # what a person may ask for, and the reason with which the job wai
     "requeuehold": reasons.JOB_REQUEUED_HELD,
     "requeuespecial": reasons.JOB_SPECIAL_EXIT,
 }
-STEP_WAIT = "step wait"  # --wait of an srun: the time that it gives after the first task's end has passed
 REQUEUE_DELAY_S = 2.0  # whoever asks meanwhile sees that it was requeued
 WORDS = frozenset(  # what a person may ask for that changes the state
     {
@@ -322,8 +321,9 @@ def _task_ended(live: LiveState, event: TaskEnded) -> None:
     usage = event.usage
     ended_at = None if usage is None or usage.elapsed_s is None else usage.started_at + usage.elapsed_s
     task.ended_at = event.at if ended_at is None else ended_at
-    if step.first_end_at is None:
-        step.first_end_at = event.at
+    seen_at = event.at - event.age_s
+    if step.first_end_at is None or seen_at < step.first_end_at:
+        step.first_end_at = seen_at
     if event.verdict.state is not State.COMPLETED:
         step.attempt.step_table().failed.add(step.number)
         if step.spec.kill_on_bad_exit:

@@ -369,7 +369,8 @@ class Machine:
             controls.append(Control(attempt.key, "limit", time_s=attempt.request.time_s))
         for step in attempt.live_steps():
             controls += steps.kills(step) + steps.limits(step)
-            steps.watch_wait(self.live, step)
+            if step.first_end_at is not None:
+                steps.watch_wait(self.live, step, step.first_end_at)
         self.out.controls += controls
 
     # ---- unstarted --------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from aver.coordinator.state.attempt import LiveAttempt, LiveStep, LiveTask
 from aver.coordinator.state.end import as_measured
-from aver.coordinator.state.fold import STEP_WAIT, emit
+from aver.coordinator.state.fold import emit
 from aver.coordinator.state.live import LiveState
 from aver.engines.api import Control, Heard
 from aver.errors import UsageError
@@ -30,7 +30,7 @@ from aver.model.evidence import (
 )
 from aver.model.job import Scope, StepSpec
 from aver.model.record import replace
-from aver.model.slurm_names import STEP_CANCEL
+from aver.model.slurm_names import STEP_CANCEL, STEP_WAIT
 from aver.spec.patterns import names_task
 
 KILL = 9
@@ -214,12 +214,12 @@ def end_task(
     spared = [other for other in step.tasks if other.verdict is None and not other.because]
     ended = TaskEnded(
         now, attempt.run, attempt.job, attempt.attempt, step.number, task.number, one.said, verdict, usage, because,
-        cause,
+        cause, 0.0 if step.spec.wait_s is None else one.age_s,
     )  # fmt: skip
     emit(live, ended)
     others = [other for other in spared if other.because and other is not task]
     live.after_commit += [(ended, Control(other.key, "cancel")) for other in others]  # heard again, both look alike
-    watch_wait(live, step)
+    watch_wait(live, step, now - one.age_s)
     if any(other.because for other in step.tasks if not other.is_dispatched and other.verdict is None):
         _cancel_undispatched(live, step, f"the end of task {task.number}", now)  # a crash came between the orders
         return
@@ -244,11 +244,17 @@ def end(live: LiveState, step: LiveStep, now: float) -> None:
 # ---- ending early -------------------------------------------------------------------------------
 
 
-def watch_wait(live: LiveState, step: LiveStep) -> None:
-    """Watch the time that --wait gives the other tasks after the first one's end."""
-    if step.spec.wait_s is not None and step.first_end_at is not None and not step.is_ended and not step.kill_asked:
-        since = step.first_end_at
-        live.timers.at(since + step.spec.wait_s, f"{WAIT}{step.token}", step.attempt.job, since)
+def watch_wait(live: LiveState, step: LiveStep, since: float) -> None:
+    """Watch the time that --wait gives the other tasks after the first one's end; that of this one was then.
+
+    Of several ends the first counts. The clock may have been set between them: the timer knows, their events do not.
+    """
+    if step.spec.wait_s is None or step.is_ended or step.kill_asked:
+        return
+    kind, job, until = f"{WAIT}{step.token}", step.attempt.job, since + step.spec.wait_s
+    due = live.timers.due(kind, job)
+    if due is None or until < due:
+        live.timers.at(until, kind, job, since)
 
 
 def wait_is_over(live: LiveState, token: str, now: float) -> None:

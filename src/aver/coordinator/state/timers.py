@@ -49,6 +49,9 @@ class Timers:
         """Whether the wait was taken, whatever the clock has said since."""
         return (kind, job) in self._over
 
+    def due(self, kind: str, job: int) -> float | None:
+        return self._due.get((kind, job))
+
     def next_due(self) -> float | None:
         return self._heap[0][0] if self._heap else None
 

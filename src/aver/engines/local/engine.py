@@ -346,7 +346,8 @@ class LocalEngine:
         self._ends[record.key] = (slot, slot.read_offset)
         slot.ended.add(record.key)
         slot.unsettled.add(record.key)
-        self._heard.append(Heard(record.key, WITNESS, without_size(text), record))
+        age_s = 0.0 if record.over_s is None else max(0.0, time.monotonic() - record.over_s)
+        self._heard.append(Heard(record.key, WITNESS, without_size(text), record, age_s))
         self._by_key.pop(record.key, None)
         self._devices.release(record.key)
         if slot.key == record.key:
