@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from aver.engines.local.slot import split_lines, without_size
+from aver.engines.local.slot import split_lines, without_tail
 
 
 def _line(body: bytes) -> bytes:
@@ -32,8 +32,9 @@ def test_whole_line_after_half_of_something() -> None:
     assert split_lines(good[:20] + good)[0] == [b'{"ev":"end"}']
 
 
-def test_evidence_keeps_all_but_the_place_in_the_journal() -> None:
-    """A line that ends in another way stays whole: no evidence is cut."""
-    assert without_size('{"ev":"end","raw":0,"size":       42}') == '{"ev":"end","raw":0}'
+def test_evidence_keeps_all_but_the_tail() -> None:
+    """The end by a clock of this boot, and the place in the journal. Another line stays whole: no evidence is cut."""
+    assert without_tail('{"ev":"end","raw":0,"size":       42}') == '{"ev":"end","raw":0}'
+    assert without_tail('{"ev":"end","raw":0,"over":12.345678,"size":       42}') == '{"ev":"end","raw":0}'
     for text in ('{"ev": "end", "raw": 0, "size": 42}', '{"ev":"end","size":42,"raw":0}', '{"ev":"end","raw":0}'):
-        assert without_size(text) == text
+        assert without_tail(text) == text

@@ -57,8 +57,8 @@ def test_end_line_has_every_word(slot: Slot) -> None:
     assert (
         list(end)
         == (
-            "ev key witness pid boot raw start elapsed suspended over user sys maxrss peak mem limit oom hostoom "
-            "acts got left launch size"
+            "ev key witness pid boot raw start elapsed suspended user sys maxrss peak mem limit oom hostoom "
+            "acts got left launch over size"
         ).split()
     )
     assert end["witness"] == slot.process.pid

@@ -487,7 +487,6 @@ static void make_record(bool for_journal) {
     say_number("raw", !failure.op, (bytes)job.raw);
     say(",\"start\":%.6f,\"elapsed\":%.6f,\"suspended\":%.*f", job.wall, seconds(job.end - job.start),
         job.suspended ? 6 : 0, seconds(job.suspended));
-    say(",\"over\":%.6f", seconds(job.end));
     say(",\"user\":%ld.%06ld,\"sys\":%ld.%06ld", job.user.tv_sec, job.user.tv_usec, job.sys.tv_sec, job.sys.tv_usec);
     say_number("maxrss", !order.value['x'], job.maxrss);
     say_number("peak", job.sampled && !order.value['x'], job.peak);
@@ -523,7 +522,7 @@ static void make_record(bool for_journal) {
         say("{\"op\":\"%s\",\"errno\":%d,\"path\":", failure.op, failure.err);
         say_text((const char *)failure_path);
     }
-    say(failure.op ? "},\"size\":" : "null,\"size\":");
+    say("%s,\"over\":%.6f,\"size\":", failure.op ? "}" : "null", seconds(job.end));
     long long size = journal_size < 0 ? 0 : journal_size, own = (long long)line_len + SIZE_DIGITS + 2;
     say("%*lld", SIZE_DIGITS, journal_size < 0 || !for_journal ? size : size + own); /* padded: it counts itself */
     close_line();

@@ -36,7 +36,7 @@ from aver.engines.local.devices import Devices
 from aver.engines.local.job_cgroup import job_of_task, oomd_kills
 from aver.engines.local.orders import REFUSALS, Bounds, companion_frame, control_frame, heard_of_earlier, run_frame
 from aver.engines.local.process import advice_on, reap, take_orphans
-from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, without_size, words_of
+from aver.engines.local.slot import Ahead, Launch, Slot, restore_folder, take_behind, take_idle, without_tail, words_of
 from aver.engines.local.sweep import Swept, heard_of_loss, is_same_process, sweep
 from aver.engines.local.watchdog import LOOK_S, notice, tend
 from aver.engines.local.witness_cgroups import WitnessCgroups
@@ -347,7 +347,7 @@ class LocalEngine:
         slot.ended.add(record.key)
         slot.unsettled.add(record.key)
         age_s = 0.0 if record.over_s is None else max(0.0, time.monotonic() - record.over_s)
-        self._heard.append(Heard(record.key, WITNESS, without_size(text), record, age_s))
+        self._heard.append(Heard(record.key, WITNESS, without_tail(text), record, age_s))
         self._by_key.pop(record.key, None)
         self._devices.release(record.key)
         if slot.key == record.key:

@@ -35,7 +35,7 @@ HEADER_BYTES = 18  # length, space, sum, space
 LINE_BEGIN = b'{"ev":'
 RECEIVE_BYTES = 1 << 18
 DEFAULT_KILL_WAIT_S = 30.0
-_SIZE = re.compile(r',"size": *[0-9]+}\Z')
+_TAIL = re.compile(r',(?:"over":[0-9.]+,)?"size": *[0-9]+}\Z')
 _KEY = re.compile(r"(?!\.)[!#-.0-\[\]-~]{1,128}")  # docs/design/witness.md
 MOST_AHEAD = 64  # orders that wait in one witness: AHEAD of witness.c
 PATIENCE_S = 0.1  # for which they wait: PATIENCE of witness.c
@@ -436,9 +436,12 @@ def _close(fds: Sequence[int]) -> None:
             os.close(fd)
 
 
-def without_size(text: str) -> str:
-    """An end line as evidence: its place in the journal, which comes last, is left out. Any other text stays whole."""
-    return _SIZE.sub("}", text)
+def without_tail(text: str) -> str:
+    """An end line as evidence. Any other text stays whole.
+
+    What comes last is left out: when it ended by a clock that only this boot has, and its place in the journal.
+    """
+    return _TAIL.sub("}", text)
 
 
 def words_of(line: bytes) -> dict[str, Any]:
