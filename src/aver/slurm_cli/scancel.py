@@ -20,7 +20,7 @@ from aver.slurm_cli.words import parse_state
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 TABLE = Table(
@@ -130,6 +130,8 @@ class _Call:
             self._announce(job.text)
             if not numbers:
                 self._complain(f"job id {job.text}", INVALID)
+            if self._signal is None and job.indices is not None:
+                numbers = _with_whole_arrays(numbers, self._book.numbered([job.number]))
             for number in numbers:
                 self._act(job.text, number)
         return self._status
@@ -137,17 +139,19 @@ class _Call:
     def act_on_matching(self, named: list[NamedJob]) -> int:
         """Of the named jobs, or of all, those that fit."""
         chosen = {number for job in named for number in job.numbers(self._book)}
+        live = self._book.unsettled()
         fitting = [
-            job
-            for job in self._book.unsettled()
-            if (not named or job.number in chosen or job.row.run in chosen) and self._fits(job)
+            job for job in live if (not named or job.row.id in chosen or job.row.run in chosen) and self._fits(job)
         ]
         if not fitting and self._verbose:
             say(f"scancel: error: No active jobs match ALL job filters, including: {self._filters()}")
+        agreed: dict[int, str] = {}
         for job in fitting:
             if self._agrees(job.id_text, job):
                 self._announce(job.id_text)
-                self._act(job.id_text, job.number)
+                agreed[job.row.id] = job.id_text
+        for number in agreed if self._signal is not None else _with_whole_arrays(agreed, live):
+            self._act(agreed.get(number, str(number)), number)
         return self._status
 
     def _filters(self) -> str:
@@ -222,7 +226,7 @@ class _Call:
         reader = Reader.open(Home.find().database)
         assert reader is not None
         with reader:
-            attempts = reader.attempts(jobs[0].number)
+            attempts = reader.attempts(jobs[0].row.id)
         key = attempts[-1].key if attempts else ""
         reply = self._ask("signal_step", key=key, step=job.step, signal=self._signal, by=user_name())
         if reply["did"] == "not running":
@@ -254,6 +258,17 @@ class _Call:
         if reply.get("ok") is not True:
             raise Refusal(f"scancel: error: {reply.get('error')}")
         return reply
+
+
+def _with_whole_arrays(numbers: Iterable[int], jobs: list[JobFacts]) -> list[int]:
+    """The numbers; an array whose tasks are all among them, but for those that have ended, by its own number.
+
+    So it is cancelled as a whole, and squeue and scontrol still know it, as in Slurm.
+    """
+    chosen = set(numbers)
+    left = {job.array_job for job in jobs if job.row.id not in chosen and not job.is_settled}
+    arrays = {job.row.id: job.array_job for job in jobs if job.array_job is not None and job.array_job not in left}
+    return list(dict.fromkeys(arrays.get(number, number) for number in numbers))
 
 
 def _signal(text: str | None) -> int | None:
