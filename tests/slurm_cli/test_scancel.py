@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
@@ -103,6 +105,31 @@ def test_full_is_for_the_script_its_children_and_the_programs_of_steps(slurm: Sl
         slurm.until_file("out", f"got {who}\n")
     slurm.until_settled(job)
     assert "step-child" not in slurm.read("out")
+
+
+def test_the_program_of_a_step_gets_a_full_signal_once(slurm: Slurm) -> None:
+    """Its srun gets it as well and passes it on; a signal that only srun gets is passed on as ever."""
+    (slurm.folder / "count.py").write_text(
+        "import os, signal, time\n"
+        "for one in (signal.SIGUSR1, signal.SIGUSR2):\n"
+        "    signal.signal(one, lambda number, _: print(number, flush=True))\n"
+        "print('ready', flush=True)\n"
+        "while not os.path.exists('go'):\n"
+        "    time.sleep(0.01)\n"
+    )
+    text = "trap : USR1; srun -o out python3 count.py & P=$!; echo $P > srun.pid; while kill -0 $P; do wait $P; done"
+    job = slurm.submit("-o", "log", "--wrap", text)
+    slurm.until_file("out", "ready")
+    assert slurm("scancel", "-f", "-s", "USR1", str(job)).status == 0
+    slurm.until_file("out", "10\n")
+    time.sleep(1)  # in which srun passes on what it got
+    os.kill(int(slurm.read("srun.pid")), signal.SIGUSR1)
+    slurm.until_file("out", "10\n10\n")
+    os.kill(int(slurm.read("srun.pid")), signal.SIGUSR2)
+    slurm.until_file("out", "12\n")
+    (slurm.folder / "go").touch()
+    slurm.until_settled(job)
+    assert slurm.read("out").splitlines() == ["ready", "10", "10", "12"]
 
 
 def test_only_what_fits_is_cancelled(slurm: Slurm) -> None:
