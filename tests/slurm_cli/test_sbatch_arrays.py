@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,6 +93,80 @@ def test_some_members_of_an_array_are_cancelled(slurm: Slurm) -> None:
     assert states == [State.CANCELLED, State.CANCELLED, State.PENDING, State.CANCELLED, State.PENDING]
     assert slurm("scontrol", "release", str(run)).status == 0
     assert [slurm.until_settled(job.id).state for job in slurm.jobs(run)][2::2] == [State.COMPLETED] * 2
+
+
+def test_a_task_that_waits_to_begin_has_the_number_of_its_array(slurm: Slurm) -> None:
+    """In squeue, scontrol and sacct, as in Slurm; its own number, which it gets when it begins, is understood too."""
+    run = slurm.submit("--array=0-2", "--hold", "-o", "/dev/null", "--wrap", "until [ -e go ]; do sleep 0.02; done")
+    own = slurm.jobs(run)[1].id
+    for name in (f"{run}_1", str(own)):
+        assert f"JobId={run} ArrayJobId={run} ArrayTaskId=1 " in slurm("scontrol", "-o", "show", "job", f"{run}_1").out
+        assert slurm("squeue", "-h", "-r", "-j", name, "-o", "%i %A").out == f"{run}_1 {run}\n"
+    assert slurm("sacct", "-nXP", "-j", f"{run}_1", "-o", "jobid,jobidraw").out == f"{run}_1|{run}\n"
+    slurm("scontrol", "release", f"{run}_1")
+    slurm.until_state(own, State.RUNNING)
+    assert f"JobId={own} ArrayJobId={run} ArrayTaskId=1 " in slurm("scontrol", "-o", "show", "job", f"{run}_1").out
+    assert slurm("squeue", "-h", "-o", "%i %A").out.splitlines() == [f"{run}_[0,2] {run}", f"{run}_1 {own}"]
+    (slurm.folder / "go").touch()
+    slurm.until_settled(own)
+    assert slurm("sacct", "-nXP", "-j", f"{run}_1", "-o", "jobid,jobidraw").out == f"{run}_1|{own}\n"
+
+
+def test_a_task_that_was_cancelled_before_it_began_is_forgotten(slurm: Slurm) -> None:
+    """By squeue and scontrol, at once, as in Slurm; the accounting has it."""
+    run = slurm.submit("--array=0-3", "--begin=now+1hour", "--wrap", "true")
+    own = slurm.jobs(run)[3].id
+    assert slurm("scancel", f"{run}_3").status == 0
+    for name in (f"{run}_3", str(own)):
+        assert slurm("squeue", "-h", "-t", "all", "-j", name).out == ""
+    said = slurm("scontrol", "show", "job", f"{run}_3")
+    assert (said.status, said.out) == (1, f"Job {run}_3 not found\n")
+    assert slurm("squeue", "-h", "-t", "all", "-o", "%i %t").out == f"{run}_[0-2] PD\n"
+    assert f'"{own}"' not in slurm("squeue", "--json").out
+    assert slurm("sacct", "-nXP", "-j", f"{run}_3", "-o", "jobidraw,state").out == f"{own}|CANCELLED by {os.getuid()}\n"
+    assert slurm("scancel", str(run)).status == 0
+    for job in slurm.jobs(run):
+        slurm.until_settled(job.id)
+    assert slurm("squeue", "-h", "-t", "all", "-o", "%i %A %t").out == f"{run}_[0-2] {run} CA\n"
+    assert slurm("squeue", "-h", "-t", "all", "-r", "-o", "%i %A").out.splitlines() == [
+        f"{run}_{index} {run}" for index in range(3)
+    ]
+    assert f"JobId={run} ArrayJobId={run} ArrayTaskId=0-2 " in slurm("scontrol", "-o", "show", "job").out
+
+
+def test_a_task_that_was_updated_alone_has_its_own_number(slurm: Slurm) -> None:
+    """As in Slurm: who changes it again by the number that scontrol shows changes no other task."""
+    run = slurm.submit("--array=0-3", "--begin=now+1hour", "-t", "1", "--wrap", "true")
+    own = slurm.jobs(run)[2].id
+    assert slurm("scontrol", "update", f"JobId={run}_2", "TimeLimit=2").status == 0
+    assert f"JobId={own} ArrayJobId={run} ArrayTaskId=2 " in slurm("scontrol", "-o", "show", "job", f"{run}_2").out
+    assert slurm("scontrol", "update", f"JobId={own}", "TimeLimit=4").status == 0
+    wanted = [f"{run}_2 {own} 4:00", f"{run}_[0-1,3] {run} 1:00"]
+    assert sorted(slurm("squeue", "-h", "-o", "%i %A %l").out.splitlines()) == wanted
+    assert slurm("scontrol", "update", f"JobId={run}", "TimeLimit=5").status == 0
+    assert f"{run}_[0-1,3] {run} 5:00\n" in slurm("squeue", "-h", "-o", "%i %A %l").out
+    assert slurm("scancel", f"{run}_2").status == 0
+    assert f"{run}_2 {own} CA\n" in slurm("squeue", "-h", "-t", "all", "-o", "%i %A %t").out
+
+
+@pytest.mark.parametrize("how", [("{run}_[0-2]",), ("--me",), ("-t", "PENDING", "{run}")])
+def test_an_array_of_which_all_is_cancelled_is_remembered(slurm: Slurm, how: tuple[str, ...]) -> None:
+    """Also where its tasks are named, or chosen by what they have in common."""
+    run = slurm.submit("--array=0-2", "--begin=now+1hour", "--wrap", "true")
+    assert slurm("scancel", *(word.format(run=run) for word in how)).status == 0
+    assert [slurm.until_settled(job.id).state for job in slurm.jobs(run)] == [State.CANCELLED] * 3
+    assert slurm("squeue", "-h", "-t", "all", "-o", "%i %t").out == f"{run}_[0-2] CA\n"
+
+
+def test_a_task_that_began_is_remembered(slurm: Slurm) -> None:
+    """Cancelled by itself, it is listed as every job is, under its own number."""
+    run = slurm.submit("--array=0-1", "-o", "out.%a", "--wrap", "touch ready.$SLURM_ARRAY_TASK_ID; sleep 100")
+    own = slurm.jobs(run)[1].id
+    slurm.until_file("ready.1")
+    assert slurm("scancel", f"{run}_1").status == 0
+    slurm.until_settled(own)
+    assert slurm("squeue", "-h", "-t", "CA", "-o", "%i %A %t").out == f"{run}_1 {own} CA\n"
+    assert slurm("scancel", str(run)).status == 0
 
 
 def test_every_task_past_the_limit_says_so(slurm: Slurm) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
@@ -86,6 +88,37 @@ def test_a_signal_without_b_or_f_is_for_the_steps(slurm: Slurm) -> None:
     assert slurm.until_settled(job).state is State.CANCELLED
 
 
+def test_a_signal_right_after_sbatch_reaches_the_step_that_is_about_to_begin(slurm: Slurm) -> None:
+    """As in Slurm, scancel tries again after five seconds; the program gets the signal once."""
+    (slurm.folder / "task").write_text(
+        "trap 'echo got' USR1; echo ready; until [ -e go ]; do sleep 0.02; done; echo end\n"
+    )
+    job = slurm.submit("-o", "log", "--wrap", "sleep 1; srun -o out bash task")
+    said = slurm("scancel", "-v", "-s", "USR1", str(job))
+    waits = "scancel: Job is in transitional state, retrying\n"
+    assert (said.status, said.err) == (0, f"scancel: Signal 10 to job {job}\n{waits}")
+    slurm.until_file("out", "got")
+    assert slurm.read("out").splitlines() == ["ready", "got"]
+    again = slurm("scancel", "-v", "-s", "USR1", str(job))
+    assert (again.status, again.err) == (0, f"scancel: Signal 10 to job {job}\n")
+    slurm.until_file("out", "got\ngot\n")
+    (slurm.folder / "go").touch()
+    slurm.until_settled(job)
+    assert slurm.read("out").splitlines() == ["ready", "got", "got", "end"]
+
+
+def test_a_signal_does_not_reach_a_program_in_its_first_second(slurm: Slurm) -> None:
+    """It would die of what it does not trap yet."""
+    (slurm.folder / "task").write_text(
+        "touch begun; sleep 0.5; trap 'echo got; exit' USR1; while :; do sleep 0.02; done"
+    )
+    job = slurm.submit("-o", "log", "--wrap", "srun -o out bash task")
+    slurm.until_file("begun")
+    assert slurm("scancel", "-s", "USR1", str(job)).status == 0
+    assert slurm.until_settled(job).state is State.COMPLETED
+    assert slurm.read("out") == "got\n"
+
+
 @pytest.mark.parametrize("how", [("-f",), ("-b", "-f")])
 def test_full_is_for_the_script_its_children_and_the_programs_of_steps(slurm: Slurm, how: tuple[str, ...]) -> None:
     """What the program of a step has started is not signalled, as with Slurm's proctrack/cgroup."""
@@ -103,6 +136,31 @@ def test_full_is_for_the_script_its_children_and_the_programs_of_steps(slurm: Sl
         slurm.until_file("out", f"got {who}\n")
     slurm.until_settled(job)
     assert "step-child" not in slurm.read("out")
+
+
+def test_the_program_of_a_step_gets_a_full_signal_once(slurm: Slurm) -> None:
+    """Its srun gets it as well and passes it on; a signal that only srun gets is passed on as ever."""
+    (slurm.folder / "count.py").write_text(
+        "import os, signal, time\n"
+        "for one in (signal.SIGUSR1, signal.SIGUSR2):\n"
+        "    signal.signal(one, lambda number, _: print(number, flush=True))\n"
+        "print('ready', flush=True)\n"
+        "while not os.path.exists('go'):\n"
+        "    time.sleep(0.01)\n"
+    )
+    text = "trap : USR1; srun -o out python3 count.py & P=$!; echo $P > srun.pid; while kill -0 $P; do wait $P; done"
+    job = slurm.submit("-o", "log", "--wrap", text)
+    slurm.until_file("out", "ready")
+    assert slurm("scancel", "-f", "-s", "USR1", str(job)).status == 0
+    slurm.until_file("out", "10\n")
+    time.sleep(1)  # in which srun passes on what it got
+    os.kill(int(slurm.read("srun.pid")), signal.SIGUSR1)
+    slurm.until_file("out", "10\n10\n")
+    os.kill(int(slurm.read("srun.pid")), signal.SIGUSR2)
+    slurm.until_file("out", "12\n")
+    (slurm.folder / "go").touch()
+    slurm.until_settled(job)
+    assert slurm.read("out").splitlines() == ["ready", "10", "10", "12"]
 
 
 def test_only_what_fits_is_cancelled(slurm: Slurm) -> None:

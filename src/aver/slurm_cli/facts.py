@@ -47,6 +47,7 @@ class Book:
         self._masking: Masking | None = None
         self._asked: dict[int, list[tuple[float, int | None, dict[str, Any]]]] = {}
         self._active: dict[int, int] = {}
+        self._updated_alone: dict[int, set[int | None]] = {}
 
     @classmethod
     def open(cls) -> Book:
@@ -101,7 +102,7 @@ class Book:
         """The steps of each job and attempt."""
         found: dict[tuple[int, int], list[LightStep]] = {}
         if self.reader is not None:
-            for step in self.reader.steps({job.number for job in jobs}):
+            for step in self.reader.steps({job.row.id for job in jobs}):
                 found.setdefault((step.job, step.attempt), []).append(step)
         return found
 
@@ -158,6 +159,23 @@ class Book:
         """What people asked for of a job, or of the whole run, in order."""
         return [(at, event) for at, about, event in self._asked.get(run, ()) if about in (None, job)]
 
+    def is_cancelled_alone(self, row: LightJob) -> bool:
+        """Whether it was cancelled by its own number before the whole run was."""
+        asked = self._asked.get(row.run, ())
+        cancelled = (about for _, about, event in asked if about in (None, row.id) and event.get("what") == "cancel")
+        return next(cancelled, None) == row.id
+
+    def is_updated_alone(self, row: LightJob) -> bool:
+        """Whether `scontrol update` changed it without other jobs of its run: Slurm splits it off its array then."""
+        run = row.run
+        if run not in self._updated_alone:
+            updated: dict[float, list[int | None]] = {}
+            for at, about, event in self._asked.get(run, ()):
+                if event.get("what") == "update":
+                    updated.setdefault(at, []).append(about)
+            self._updated_alone[run] = {jobs[0] for jobs in updated.values() if len(jobs) == 1}
+        return row.id in self._updated_alone[run]
+
     def active_in(self, run: int) -> int:
         """How many jobs of a run have started and are not settled."""
         if run not in self._active:
@@ -185,22 +203,42 @@ def say_warnings(command: str, jobs: list[JobFacts]) -> None:
             say(f"{command}: warning: job {job.id_text}: {warnings}")
 
 
-def gathered(jobs: Iterable[JobFacts]) -> list[JobFacts]:
-    """The jobs, with those tasks of an array that wait for their first start as one, in the place of the first."""
-    kept: list[JobFacts] = []
-    waiting: dict[tuple[int, bool], tuple[JobFacts, list[int]]] = {}
+def remembered(book: Book, jobs: Iterable[JobFacts]) -> list[JobFacts]:
+    """The jobs that squeue and scontrol show.
+
+    As in Slurm, they forget a task of an array that was cancelled by itself before it began; tasks that never began
+    and ended with their array are shown under its number. Accounting has them all.
+    """
+    kept = []
     for job in jobs:
-        if job.array_job is None or not job.is_pending or job.row.newest > 1 or job.restarts:
+        never_began = job.array_job is not None and job.ours in _NEVER_BEGAN and job.row.started_at is None
+        if never_began and not book.is_updated_alone(job.row):
+            if book.is_cancelled_alone(job.row):
+                continue
+            job.stands_for_array = True
+        kept.append(job)
+    return kept
+
+
+_NEVER_BEGAN = ("CANCELLED", "SKIPPED", "DEADLINE")  # states of jobs that may never have begun
+
+
+def gathered(jobs: Iterable[JobFacts]) -> list[JobFacts]:
+    """The jobs, with those tasks of an array that wait to begin, or never began, as one, in the place of the first."""
+    kept: list[JobFacts] = []
+    together: dict[tuple[object, ...], tuple[JobFacts, list[int]]] = {}
+    for job in jobs:
+        if job.array_job is None or not (job.waits_with_array or job.stands_for_array):
             kept.append(job)
             continue
-        key = (job.array_job, job.is_held)
-        if key not in waiting:
-            waiting[key] = (job, [])
+        key = (job.array_job, job.is_held, "" if job.is_pending else (job.ours, job.row.reason))
+        if key not in together:
+            together[key] = (job, [])
             kept.append(job)
-        waiting[key][1].append(int(job.array_index))
-    for first, indices in waiting.values():
+        together[key][1].append(int(job.array_index))
+    for first, indices in together.values():
         if len(indices) == 1:
-            continue  # the last one that waits is a task like any other
+            continue  # the last one is a task like any other
         limit = f"%{first.array_limit}" if first.array_limit else ""
         first.rest = texts.index_list(indices) + limit
     return kept

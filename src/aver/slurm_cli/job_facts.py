@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         def said(self, job: int, attempt: int) -> list[tuple[float, dict[str, Any]]]: ...
         def numbered(self, numbers: Iterable[int]) -> list[JobFacts]: ...
         def active_in(self, run: int) -> int: ...
+        def is_updated_alone(self, row: LightJob) -> bool: ...
         def read_steps(self, jobs: list[JobFacts]) -> None: ...
         def masked(self, text: str) -> str: ...
         def shown(self, text: str) -> str: ...
@@ -88,10 +89,8 @@ class JobFacts:
         self.changed |= changes
         self.named |= {name: str(changes[name]) for name in _CHANGED_FACTS if name in changes}
         if self.row.planned_at is None or at >= self.row.planned_at:
-            sizes: dict[str, Any] = {
-                name: changes[name] or None for name in ("time_s", "mem_bytes", "cpus") if name in changes
-            }
-            self.request = {**self.request, **sizes}
+            sizes = [name for name in ("time_s", "mem_bytes", "cpus") if name in changes]
+            self.request = {**self.request, **{name: changes[name] or None for name in sizes}}
         if "begin_at" in changes:
             self.spec["begin_at"] = changes["begin_at"]
         if "dependency" in changes:
@@ -103,8 +102,8 @@ class JobFacts:
 
     @property
     def number(self) -> int:
-        """Its own number; the array's for those of its tasks that are shown as one, or stand for it."""
-        return self.array_job if (self.rest or self.stands_for_array) and self.array_job is not None else self.row.id
+        """Its own; of an array's tasks the array's while they wait to begin, and for those that stand for it."""
+        return self.array_job_id if self.rest or self.stands_for_array or self.waits_with_array else self.row.id
 
     @property
     def id_text(self) -> str:
@@ -203,6 +202,10 @@ class JobFacts:
     @property
     def is_pending(self) -> bool:
         return self.row.state in ("PENDING", "SUBMITTED")
+
+    @property
+    def waits_with_array(self) -> bool:  # for its first start; an update of it alone splits it off
+        return self.is_pending and self.row.newest <= 1 and not (self.restarts or self.book.is_updated_alone(self.row))
 
     @property
     def is_active(self) -> bool:

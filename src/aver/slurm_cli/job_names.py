@@ -24,7 +24,7 @@ class NamedJob:
         """The numbers that the coordinator knows them by; none if there are no such jobs."""
         if self.indices is None:
             return [self.number]
-        members = {job.array_index: job.number for job in book.numbered([self.number]) if job.array_job == self.number}
+        members = {job.array_index: job.row.id for job in book.numbered([self.number]) if job.array_job == self.number}
         return [members[str(index)] for index in self.indices if str(index) in members]
 
 

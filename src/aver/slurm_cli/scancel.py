@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from aver.fast_start import TYPE_CHECKING
 from aver.protocol import fast_client
@@ -20,7 +21,7 @@ from aver.slurm_cli.words import parse_state
 from aver.spec.getopt import BadOption, Parsed, Table, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 TABLE = Table(
@@ -43,6 +44,7 @@ _WORDS = {
 }
 _STATES = ("PENDING", "RUNNING", "SUSPENDED")
 _KILL = 9
+FRESH_S = 5  # as long as Slurm's scancel waits before it tries again
 
 
 def main(words: Sequence[str]) -> int:
@@ -103,6 +105,7 @@ class _Call:
         self._user = user_name() if parsed.has("me") else _user(parsed.get("user"))
         self._name = parsed.get("name") or parsed.get("jobname")
         self._status = 0
+        self._has_waited = False
         self._book = Book.open()
         self._wire: fast_client.Wire | None = None
 
@@ -130,6 +133,8 @@ class _Call:
             self._announce(job.text)
             if not numbers:
                 self._complain(f"job id {job.text}", INVALID)
+            if self._signal is None and job.indices is not None:
+                numbers = _with_whole_arrays(numbers, self._book.numbered([job.number]))
             for number in numbers:
                 self._act(job.text, number)
         return self._status
@@ -137,17 +142,19 @@ class _Call:
     def act_on_matching(self, named: list[NamedJob]) -> int:
         """Of the named jobs, or of all, those that fit."""
         chosen = {number for job in named for number in job.numbers(self._book)}
+        live = self._book.unsettled()
         fitting = [
-            job
-            for job in self._book.unsettled()
-            if (not named or job.number in chosen or job.row.run in chosen) and self._fits(job)
+            job for job in live if (not named or job.row.id in chosen or job.row.run in chosen) and self._fits(job)
         ]
         if not fitting and self._verbose:
             say(f"scancel: error: No active jobs match ALL job filters, including: {self._filters()}")
+        agreed: dict[int, str] = {}
         for job in fitting:
             if self._agrees(job.id_text, job):
                 self._announce(job.id_text)
-                self._act(job.id_text, job.number)
+                agreed[job.row.id] = job.id_text
+        for number in agreed if self._signal is not None else _with_whole_arrays(agreed, live):
+            self._act(agreed.get(number, str(number)), number)
         return self._status
 
     def _filters(self) -> str:
@@ -190,6 +197,8 @@ class _Call:
             say(f"scancel: {word} {text}")
 
     def _act(self, text: str, number: int) -> None:
+        if self._scope() == "steps":
+            self._await_step(number)
         did = self._ask("cancel", ids=[number], by=user_name(), signal=self._signal, scope=self._scope())
         code = did["results"][0]["code"]
         if code == "not_found":
@@ -198,6 +207,27 @@ class _Call:
             self._complain(f"job id {text}", DONE)
         elif code == "not_running":
             self._complain(f"job id {text}", NOT_NOW)
+
+    def _await_step(self, number: int) -> None:
+        """Give a job that has just begun, or is about to, time for the step that a signal is for.
+
+        Slurm's scancel does so for a job that has not begun. A program that has just begun may not trap it yet.
+        """
+        jobs = [] if self._has_waited else [job for job in self._book.numbered([number]) if _is_fresh(job)]
+        found = self._book.steps(jobs)
+        ages = [
+            max(
+                (self._book.now - step.started_at for step in found.get((job.row.id, job.row.newest), ())), default=None
+            )
+            for job in jobs
+        ]
+        wait_s = FRESH_S if None in ages else 1 if any(age is not None and age < 1 for age in ages) else 0
+        if wait_s == 0:
+            return
+        if self._verbose:
+            say("scancel: Job is in transitional state, retrying")
+        time.sleep(wait_s)
+        self._has_waited = True
 
     def _act_on_step(self, job: NamedJob) -> None:
         """A step is named by its job's attempt."""
@@ -222,7 +252,7 @@ class _Call:
         reader = Reader.open(Home.find().database)
         assert reader is not None
         with reader:
-            attempts = reader.attempts(jobs[0].number)
+            attempts = reader.attempts(jobs[0].row.id)
         key = attempts[-1].key if attempts else ""
         reply = self._ask("signal_step", key=key, step=job.step, signal=self._signal, by=user_name())
         if reply["did"] == "not running":
@@ -254,6 +284,25 @@ class _Call:
         if reply.get("ok") is not True:
             raise Refusal(f"scancel: error: {reply.get('error')}")
         return reply
+
+
+def _with_whole_arrays(numbers: Iterable[int], jobs: list[JobFacts]) -> list[int]:
+    """The numbers; an array whose tasks are all among them, but for those that have ended, by its own number.
+
+    So it is cancelled as a whole, and squeue and scontrol still know it, as in Slurm.
+    """
+    chosen = set(numbers)
+    left = {job.array_job for job in jobs if job.row.id not in chosen and not job.is_settled}
+    arrays = {job.row.id: job.array_job for job in jobs if job.array_job is not None and job.array_job not in left}
+    return list(dict.fromkeys(arrays.get(number, number) for number in numbers))
+
+
+def _is_fresh(job: JobFacts) -> bool:
+    """Whether its script has not run long enough that it must have come to its first step."""
+    if job.is_pending:
+        return job.reason in ("None", "Priority", "Resources") and job.book.now - job.submitted_at < FRESH_S
+    since = job.row.started_at
+    return job.is_active and job.is_batch and since is not None and job.book.now - since < FRESH_S
 
 
 def _signal(text: str | None) -> int | None:

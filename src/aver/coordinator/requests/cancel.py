@@ -19,6 +19,8 @@ from aver.model.job import Scope
 from aver.model.states import STARTED, State
 from aver.protocol.messages import Cancel, ResultCode, Results
 
+ECHO_S = 3  # within which a step's srun passes on a signal that went to the whole job
+
 
 @writes(Cancel)
 def cancel_jobs(context: Context, _: Peer, request: Cancel, now: float) -> Results:
@@ -103,7 +105,8 @@ def send_signal(
 ) -> Said:
     """Send a signal to every process of a running job, to its script alone, or to its steps. Not a cancellation.
 
-    `Scope.ALL` is every process of the script, and the program of each task of its steps."""
+    `Scope.ALL` is every process of the script, and the program of each task of its steps. An srun among these
+    processes passes the signal on to its tasks, which have it already: `step.signal` drops that one."""
     job = run.job_number(index)
     attempt = machine.by_job.get(job)
     if attempt is None or not attempt.is_dispatched or attempt.is_behind:
@@ -120,6 +123,9 @@ def send_signal(
         return Said("signalled")
     keys = attempt.running_keys() if scope is not Scope.SCRIPT else [attempt.key]
     chosen = [key for key in keys if scope is not Scope.STEPS or key != attempt.key]
+    if scope in (None, Scope.ALL):
+        for step in attempt.live_steps():
+            step.echoes[number] = now + ECHO_S
     of_script = Scope.SCRIPT if scope is Scope.SCRIPT else None
     of_task = None if scope is None else Scope.SCRIPT  # as in Slurm: the program of each task
     reached = [(key, of_script if key == attempt.key else of_task) for key in chosen]

@@ -142,6 +142,8 @@ def signal(machine: Machine, request: SignalStep, now: float) -> Signalled:
     if refusal := step.attempt.can.refusals.step_signal:
         raise UsageError(f"step {step.attempt.job}.{request.step} {refusal}")
     if request.signal is not None:
+        if request.by is None and step.echoes.pop(request.signal, 0.0) > now:
+            return Signalled("signalled")  # its tasks have got it with the whole job
         machine.signal_step(step, request.signal)
         return Signalled("signalled")
     if request.by:

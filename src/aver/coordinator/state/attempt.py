@@ -95,6 +95,7 @@ class LiveStep(Mutable):
     env_file: str | None = None
     streams: tuple[int, ...] = ()
     cpus: int = 0  # what it takes of the job's
+    echoes: dict[int, float] = field(default_factory=dict)  # signals its srun got too, and until when it passes them on
 
     @property
     def is_ended(self) -> bool:

@@ -13,7 +13,7 @@ from aver.model.slurm_names import CLUSTER, HIGHEST_INDEX, number_of_sluid
 from aver.protocol import fast_client
 from aver.protocol.place import home_folder, user_name
 from aver.slurm_cli import texts
-from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, node_name
+from aver.slurm_cli.facts import MIN_JOB_AGE_S, Book, JobFacts, gathered, node_name, remembered
 from aver.slurm_cli.output import say, show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.settings import is_since, version_line
@@ -278,14 +278,14 @@ def _show_jobs(asked: str, *, is_oneline: bool, has_details: bool) -> int:
 
 def _jobs(book: Book, asked: str) -> list[JobFacts]:
     if not asked:
-        return book.recent()
+        return remembered(book, book.recent())
     parsed = _parse(asked)
     if parsed is None:
         raise Refusal("scontrol_print_job error: Invalid job id specified")
     number, index = parsed
     if number == 0:  # every job, and with an index those of all arrays, as in Slurm
-        return [job for job in book.recent() if index in (None, job.array_index)]
-    jobs = _find(book, asked)
+        return [job for job in remembered(book, book.recent()) if index in (None, job.array_index)]
+    jobs = remembered(book, _find(book, asked))
     if not jobs and not (index is not None and book.numbered([number])):
         raise Refusal(INVALID_JOB)
     return jobs

@@ -12,7 +12,7 @@ import time
 from aver.fast_start import TYPE_CHECKING
 from aver.model.slurm_names import STEP_UPDATE, number_of_sluid
 from aver.slurm_cli import words
-from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, say_warnings
+from aver.slurm_cli.facts import Book, JobFacts, gathered, node_name, remembered, say_warnings
 from aver.slurm_cli.output import say, show
 from aver.slurm_cli.refusal import Refusal, guarded
 from aver.slurm_cli.squeue import fields as squeue_fields
@@ -182,13 +182,12 @@ def _find(book: Book, ids: list[tuple[int, str | None]], chosen: _Filter) -> lis
     if len(ids) == 1 and not jobs:
         raise Refusal("slurm_load_jobs error: Invalid job id specified")
     if not ids:
-        return jobs
+        return remembered(book, jobs)
     return [
         job
-        for job in jobs
+        for job in remembered(book, jobs)
         if any(
-            (number == job.number or number == job.row.run) and (index is None or index == job.array_index)
-            for number, index in ids
+            number in (job.row.id, job.row.run) and (index is None or index == job.array_index) for number, index in ids
         )
     ]
 
