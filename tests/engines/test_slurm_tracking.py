@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,7 +218,7 @@ def test_silence_about_what_still_runs_is_no_evidence() -> None:
 
 def test_an_earlier_start_says_nothing_of_a_later_one() -> None:
     """Slurm has started it again: rows of the first start, in the queue and in accounting, are not its own."""
-    track = dataclasses.replace(one(), restarts=1)
+    track = replace(one(), restarts=1)
     assert queue(track, replace(FAILED, restarts=0)) == []
     assert not track.is_over
     queue(track, replace(RUNNING, restarts=1))
@@ -324,7 +323,7 @@ def test_an_array_that_was_cancelled_while_it_waited_is_one_row() -> None:
     assert (found.index, found.word, found.exit, found.started_at) == (1, "CANCELLED", "", None)
     assert ran.in_one_row([row]) is None
     assert waited.in_one_row([replace(row, word="COMPLETED")]) is None
-    assert Track("k1", dataclasses.replace(batch, is_array=False), None).in_one_row([row]) is None
+    assert Track("k1", replace(batch, is_array=False), None).in_one_row([row]) is None
     accounted = replace(JOB, index=None, word="CANCELLED by 0", exit="0:0", name=batch.name, nodes="")
     mine = waited.in_one_row([accounted])
     assert mine is not None
